@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 
 from bayesrisk._base.validation import FloatArray, IntArray
-from bayesrisk.tables.reading.sheet import PATH
-from bayesrisk.tables.reading.texts import WHOLE, key, number_range, total_word
+from bayesrisk.tables.reading.texts import PATH, WHOLE, key, number_range, total_word
 
 _OTHERS = re.compile(
     r"pop( (cnt|count|size))?|"
@@ -31,7 +30,7 @@ _NAME = re.compile(r"\b(names?|navn|namn|naam|nom|label|title|description)\b")
 
 _IDENTIFIER = re.compile(
     r"(.* )?(fips|codes?|id|geoid|geo id|ags|nuts\d?|lsoa|msoa|uid|key|isced|sic|naics|zip|"
-    r"postcode)( \d+)?( .*)?"
+    r"postcode|codgeo)( \d+)?( .*)?|dep|reg"
 )
 _MEMBER = re.compile(r"\bid: ?\[\d+\]", re.IGNORECASE)  # of a label: "Member ID: [2]: Male"
 _PERIOD = re.compile(

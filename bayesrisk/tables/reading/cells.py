@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 from math import prod
 from typing import NamedTuple
@@ -11,11 +12,10 @@ from bayesrisk.tables.reading.grids import FEWER, MOST
 from bayesrisk.tables.reading.headings import UNIT, heading_kind
 from bayesrisk.tables.reading.roles import SheetColumns
 from bayesrisk.tables.reading.rules import ReadingRules
-from bayesrisk.tables.reading.sheet import PATH, Sheet
-from bayesrisk.tables.reading.texts import POINTS, WHOLE, total_word
+from bayesrisk.tables.reading.sheet import Sheet
+from bayesrisk.tables.reading.texts import PATH, POINTS, WHOLE, total_word
 
 _SHORT = 3  # letters of a note that may stand beside a count without brackets
-_BLANK = "(blank)"  # the label of rows without one, where that is a label of its own
 
 
 class Cell(NamedTuple):
@@ -51,7 +51,8 @@ class _SheetCells(SheetColumns):
 
     def cells(self) -> Iterator[Cell]:
         """Yield the cells of the sheet."""
-        names, counts, flags = self.roles()
+        names, counts, flag_columns = self.roles()
+        flags = self._flags_by_count(flag_columns, [*counts])
         sheet, choices = self.sheet, self.rules.choices
         thousands = {i for i in counts if sheet.thousands or UNIT.search(sheet.heads[i])}
         units = {i: 1000 if i in thousands and i not in sheet.persons else 1 for i in counts}
@@ -61,30 +62,12 @@ class _SheetCells(SheetColumns):
         every = list(zip(*(self.columns[i] for i in names), strict=True)) if plain else []
         for position, (row, texts) in enumerate(sheet.rows):
             labels: dict[str, str] = {}
-            if every and all(every[position]):
+            if every:
                 labels = dict(zip(names.values(), every[position], strict=True))
             for column, name in names.items() if not labels else ():
-                label = self.columns[column][position]
-                total = choices.get("blank") or any(total_word(t) == 2 for t in texts)
-                if not label and choices.get("blank") == "label":
-                    label = _BLANK
-                elif not label and total:
-                    label = "Total"
-                if not label:
-                    cell = Cell(sheet.name, row, sheet.heads[column], labels, label)
-                    left_out = [
-                        i for i, reason in self.reasons.items() if reason.startswith("blank")
-                    ]
-                    heads = [sheet.heads[i] for i in sorted([*names, *left_out])
-                             if "" in self.row_counts[i]]  # fmt: skip
-                    ignored = " and ".join(f"columns.{head}=ignored" for head in heads)
-                    raise cell.refuse(
-                        f"have a label (blank=above, total or label explains it, {ignored} "
-                        f"{'leaves the column' if len(heads) == 1 else 'leave the columns'} out)"
-                    )
-                labels |= self._label(column, name, label)
+                labels |= self._label(column, name, self.columns[column][position])
             for column, more in counts.items():
-                text, flag = texts[column], next((texts[f] for f in flags if texts[f]), "")
+                text, flag = texts[column], next((texts[f] for f in flags[column] if texts[f]), "")
                 if flag:
                     note = flag if len(flag) <= _SHORT else f"[{flag}]"
                     text = f"{text} {note}" if WHOLE.fullmatch(text) else flag
@@ -100,6 +83,19 @@ class _SheetCells(SheetColumns):
                 yield cell
         if absent:
             yield from self._zeros(list(keys))
+
+    def _flags_by_count(self, flags: Sequence[int], counts: Sequence[int]) -> dict[int, list[int]]:
+        """Return the flags of each column of counts: called as it is, behind it, or of all."""
+        between = any(flags[0] < i < flags[-1] for i in counts) if flags else False
+        words = {i: " ".join(re.findall(r"[\w-]+", self.heads[i])) for i in (*flags, *counts)}
+        results: dict[int, list[int]] = {i: [] for i in counts}
+        for flag in flags:
+            named = [i for i in counts if words[i] and f" {words[i]} " in f" {words[flag]} "]
+            before = [i for i in counts if i < flag] if between else []
+            chosen = [max(named, key=lambda i: len(words[i]))] if named else before[-1:] or counts
+            for i in chosen:
+                results[i].append(flag)
+        return results
 
     def _label(self, column: int, name: str, label: str) -> dict[str, str]:
         """Return a label of rows, or those of a path that its indentation makes."""

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import itertools
 import re
 import zipfile
 from collections import Counter
@@ -10,9 +11,10 @@ from typing import Any
 
 from bayesrisk._base.disk.text import named
 from bayesrisk.exceptions import ArgumentError, DataError, quote
-from bayesrisk.tables.reading.texts import is_mark, says_number
+from bayesrisk.tables.reading.texts import WHOLE, is_date, is_mark, says_number
 
 _UNPACKED, _NOTES = 2**28, 2**10
+_MOST_FEWER = 20  # times the numbers of a sheet that another one has
 #: Counts of all files together.
 MOST = 2**20
 FEWER = f"from 1 to {MOST} counts (give fewer rows, or columns.HEADING=ignored)"
@@ -73,10 +75,12 @@ def _without_dimensions(grid: Grid) -> Grid:
     return [(split[0][0], heads), *split[1:]]
 
 
-def workbook_grid(file: str, raw: bytes, wanted: str | None) -> tuple[Grid, str, int]:
-    """Return the rows of the sheet that is asked for, or of that with the most counts.
+def workbook_grids(
+    file: str, raw: bytes, wanted: str | None
+) -> tuple[tuple[tuple[str, Grid], ...], int]:
+    """Return names and rows of sheets, those with the most numbers first, and how many there are.
 
-    And the name of the sheet, and how many sheets there are.
+    The sheet that is asked for comes before all, and sheets with few numbers are left out.
     """
     if raw[:2] == b"PK":
         with named(file), zipfile.ZipFile(io.BytesIO(raw)) as archive:
@@ -87,15 +91,15 @@ def workbook_grid(file: str, raw: bytes, wanted: str | None) -> tuple[Grid, str,
 
     with named(file, also=(python_calamine.CalamineError,)):
         book = python_calamine.load_workbook(io.BytesIO(raw))
-        names = [wanted] if wanted else book.sheet_names
         if wanted is not None and wanted not in book.sheet_names:
             have = ", ".join(book.sheet_names)
             raise ArgumentError(f"sheet must be one of {have}, got {quote(wanted)}")
-        grids = {name: _sheet_grid(book.get_sheet_by_name(name)) for name in names}
-        number = len(book.sheet_names)
+        grids = {name: _sheet_grid(book.get_sheet_by_name(name)) for name in book.sheet_names}
     counts = {n: sum(says_number(text) for _, row in g for text in row) for n, g in grids.items()}
-    name = max(counts, key=counts.__getitem__, default="")
-    return grids.get(name, []), name, number
+    most = max(counts.values(), default=0)
+    names = [n for n, count in counts.items() if n == wanted or count * _MOST_FEWER >= most]
+    names.sort(key=lambda n: (n != wanted, -counts[n]))
+    return tuple((n, grids[n]) for n in names), len(grids)
 
 
 def _sheet_grid(sheet: Any) -> Grid:
@@ -119,44 +123,109 @@ def _one_line(text: str) -> str:
     return re.sub(r"[\r\n]+", " ", text)
 
 
-def table_starts(grid: Grid) -> list[int]:
+def grid_tables(grid: Grid) -> list[Grid]:
+    """Return the tables of a grid, which stand one below or beside the other."""
+    results = []
+    for band in _bands(grid):
+        starts = [*_starts(band), len(band)]
+        parts = [band[first:end] for first, end in itertools.pairwise(starts)]
+        results += parts if len(parts) == 1 else [b for part in parts for b in _bands(part)]
+    return results
+
+
+def _bands(grid: Grid) -> list[Grid]:
+    """Return a grid cut at empty columns, where a table with its own labels stands on each side."""
+    rows = [(i, [text.strip() for text in row]) for i, row in grid]
+    full = [row for _, row in rows if len(row) - row.count("") > 1]
+    width = max(map(len, full), default=0)
+    empty = {*range(width)}
+    for row in full:
+        empty = {j for j in empty if j >= len(row) or not row[j]}
+        if not empty:
+            return [grid]
+    edges = [j for j in range(width) if j not in empty and (not j or j - 1 in empty)]
+    cuts = [0]
+    for j, edge in enumerate(edges[1:], 1):
+        end = next(iter(edges[j + 1 :]), width)
+        sides = [[row[a:b] for row in full] for a, b in ((cuts[-1], edge), (edge, end))]
+        if all(map(_is_table, sides)):
+            cuts.append(edge)
+    if len(cuts) < 2:
+        return [grid]
+    return [[(i, row[a:b]) for i, row in grid] for a, b in itertools.pairwise([*cuts, None])]
+
+
+def _is_table(rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether rows have labels that tell them apart, and numbers after them."""
+    full = [row for row in rows if len(row) - row.count("") > 1]
+    columns = [*itertools.zip_longest(*full, fillvalue="")]
+    first = next((j for j, column in enumerate(columns) if any(column)), 0)
+    numeric = [
+        2 * sum(map(says_number, column)) > sum(map(bool, column))
+        and not (j == first and all(is_date(t) or not WHOLE.fullmatch(t) for t in column[1:]))
+        for j, column in enumerate(columns)
+    ]
+    counts = [c for c, number in zip(columns, numeric, strict=True) if number]
+    counted = [i for i in range(len(full)) if any(says_number(c[i]) for c in counts)]
+    labels = [c for c, number in zip(columns, numeric, strict=True) if not number]
+    several = {tuple(column[i] for column in labels) for i in counted}
+    return bool(counts) and not numeric[first] and len(several) == len(counted) > 1
+
+
+def _starts(grid: Grid) -> list[int]:
     """Return where the tables of a grid begin, which stand one below the other; 0 for the first.
 
     A table begins with headings: words above numbers, after the rows of another table, and perhaps
-    a title.  Headings that are those of the table above begin none without a title.
+    a title.  Headings that are those of the table above begin none without a title.  Numbers are
+    headings beside the name of the labels of the table above, and years below a title.
     """
     starts, top, counted = [0], list[str](), 0  # rows that count, and headings above the first
     block, title, gap = list[int](), -1, False  # rows without numbers before those with some
+    near = False  # no empty row is before this one
     for position, (_, row) in enumerate(grid):
         texts = [text.strip() for text in row]
         if not any(texts):
-            gap = True
+            gap, near = True, False
             continue
+        adjacent, near = near, True
         if len(texts) - texts.count("") < 2:
-            title, block = (position if title < 0 or block else title), []
+            if not (block and adjacent and texts[0]):  # else the name of the labels, below headings
+                title, block = (position if title < 0 or block else title), []
             continue
-        repeated = counted > 1 and texts[1:] == top[1:] and texts[0] != top[0]  # such as years
+        filled = [text for text in texts[1:] if text]
+        repeats = counted > 1 and texts[1:] == top[1:] and texts[0] != top[0]  # such as years
+        separate = counted > 1 and (title >= 0 or gap) and not block and len({*filled}) > 1
+        called = separate and (texts[0] == top[0] or _are_years(filled))
         numbers = [j for j, text in enumerate(texts) if text and says_number(text)]
         top = top or texts
-        if repeated or not (numbers or all(map(is_mark, filter(None, texts[1:])))):
+        if repeats or called or not (numbers or all(map(is_mark, filled))):
             block.append(position)
             continue
         if counted > 1 and block:
-            head = [text.strip() for text in grid[block[-1]][1]]
+            heads = [[text.strip() for text in grid[k][1]] for k in block]
             first = title if title >= 0 else block[0]
-            if _names(head, numbers, isolated=gap or title >= 0) and (title >= 0 or head != top):
+            if _names(heads, numbers, isolated=gap or title >= 0) and (
+                title >= 0 or heads[-1] != top
+            ):
                 going_on = title >= 0 and re.search(r"\bcont(inued|\.|'d)", grid[title][1][0])
                 starts += [] if going_on else [first]
-                top = head
+                top = heads[-1]
         elif block and not counted:
             counted, top = 1, [text.strip() for text in grid[block[-1]][1]]
         counted, block, title, gap = counted + bool(numbers), [], -1, False
     return starts
 
 
-def _names(head: Sequence[str], numbers: Sequence[int], *, isolated: bool) -> bool:
-    """Return whether texts are headings of numbers: words, different ones without a gap."""
-    texts = [head[j] if j < len(head) else "" for j in numbers]
+def _are_years(texts: Sequence[str]) -> bool:
+    """Return whether texts are years, one after another."""
+    years = [int(t) for t in texts if re.fullmatch(r"(18|19|20)\d\d", t)]
+    steps = {b - a for a, b in itertools.pairwise(years)}
+    return len(years) == len(texts) and len(steps) == 1 and steps != {0}
+
+
+def _names(heads: Sequence[Sequence[str]], numbers: Sequence[int], *, isolated: bool) -> bool:
+    """Return whether rows are headings of numbers: words, different ones without a gap."""
+    texts = [next((h[j] for h in heads[::-1] if j < len(h) and h[j]), "") for j in numbers]
     if not texts or not all(texts):
         return False
     return isolated or (1 < len(texts) == len({*texts}) and not any(map(is_mark, texts)))

@@ -15,7 +15,7 @@ from bayesrisk.exceptions import DataError, quote
 from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.reading.cells import Cell
 from bayesrisk.tables.reading.nested import REST, Nesting, adds_up
-from bayesrisk.tables.reading.parts import exclusive
+from bayesrisk.tables.reading.rows import exclusive
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.sums import CodedLabels, Ends, Groups, LabelSums
 from bayesrisk.tables.reading.texts import (
@@ -64,15 +64,14 @@ class TableVariable:
         choices = {k: [key(p) for p in rules[k].split(" | ")] for k in first if k in rules}
         parts = {k: choices.get(k) or _leaves(k, children) for k in first if k not in self.totals}
         base = {p: first.get(p, p) for part in parts.values() for p in part}
-        ends = {k: interval(label) for k, label in base.items()}
-        ends = _without_gaps(_without_next(ends), base)
+        ends = _intervals(base)
         bounds = {end for end in ends.values() if end is not None}
         self.intervals = None not in ends.values() and any(low < high for low, high in bounds)
         self.labels, inside = list(base.values()), {k: {i} for i, k in enumerate(base)}
         if self.intervals:  # what ends of groups cut apart, and nobody may be counted in between
             points = sorted({p for low, high in bounds for p in (low, high + 1)})
             pieces = [(a, b - 1) for a, b in pairwise(points)]
-            titles = {end: base[k] for k, end in reversed(ends.items())}
+            titles = {end: base[k] for k, end in reversed([*ends.items()])}
             self.labels = [titles.get(piece, span(*piece)) for piece in pieces]
             inside = {
                 k: {i for i, (a, b) in enumerate(pieces) if end and end[0] <= a and b <= end[1]}
@@ -101,6 +100,11 @@ class TableVariable:
         """Add the label of whom only totals count."""
         self.names[(len(self.labels),)] = REST
         self.labels.append(REST)
+
+
+def _intervals(labels: Mapping[str, str]) -> dict[str, Ends | None]:
+    """Return the first and the last age of each group, None for other labels."""
+    return _without_gaps(_without_next({k: interval(x) for k, x in labels.items()}), labels)
 
 
 def _without_next(ends: Mapping[str, Ends | None]) -> dict[str, Ends | None]:
@@ -161,6 +165,12 @@ def variables(
         nodes = {*children, *itertools.chain(*children.values())}
         settings = {k: v for k, v in choices[name][0].items() if k not in nodes or key(v) != k}
         choices[name] = settings, choices[name][1] | children
+    for nested_name, paths in nesting.paths.items():  # a tree of labels that are paths now
+        name = nesting.root(nested_name)
+        settings, tree = choices[name]
+        called = {paths.get(k, k): [paths.get(p, p) for p in parts]
+                  for k, parts in _label_rules(nested_name, rules)[1].items()}  # fmt: skip
+        choices[name] = settings, called | tree
     coded = CodedLabels([cell.labels for cell in cells], ends)
     evidence, implied = _all_evidence(labels, choices, coded, {})
     if len({cell.file for cell in cells}) > 1:  # a count of all may have a label here, none there
@@ -200,7 +210,8 @@ def _all_evidence(
 
 def _label_rules(name: str, rules: ReadingRules) -> tuple[dict[str, str], dict[str, list[str]]]:
     """Return settings about labels, and the tree of a ``.hrc`` file that one of them names."""
-    inner = {k: v for k, v in rules.section(f"labels.{name}").items() if not k.endswith(".counts")}
+    section = rules.section(f"labels.{name}")
+    inner = {k: v for k, v in section.items() if v == "all" or " | " in v or key(v) == k}
     file = rules.section("labels").get(key(name), "")
     return inner, _hierarchy(Path(file)) if file.endswith(".hrc") else {}
 
@@ -243,15 +254,58 @@ def _evidence(
         stated = [k for k in parts if k in sums.column]
         return _Evidence(children, top, sums.adding_up(stated)(top[0]))
     parts = top
-    if whole and len(top) > 1:  # of nested ages the smallest groups add up
-        parts = _smallest({k: end for k in top if not words[k] and (end := interval(k))})
+    if whole and len(top) > 1:  # of nested ages some follow each other and add up
+        ends = _intervals({k: k for k in top if words[k] < 2})
+        parts = _consecutive({k: end for k, end in ends.items() if end})
     evidence = _Evidence(children, totals)
     if not totals:
-        evidence = _total(children, top, parts, words, sums, whole=whole)
+        evidence = _twice(_total(children, top, parts, words, sums, whole=whole), top, sums)
+    every = evidence.totals[0] if evidence.totals else ""
+    if every in sums.column and not (totals or whole) and evidence.groups.good < 2:
+        others = [k for k in top if k != every]  # the first of them may be sums of the rest
+        sizes = sums.run_sizes(every, others, _BITS + math.log2(len(top)))
+        size = sizes[0] if sizes else len(others)
+        inner = _parts_below(others[:size], others[size:], sums) if others[size:] else None
+        if inner is not None:
+            shown = sums.adding_up(others[:size])(every)
+            return _Evidence(children | inner, evidence.totals, shown)
     if totals or (sums.implied and not evidence.groups.telling):
         rest = [k for k in parts if k not in evidence.totals]
         return evidence._replace(groups=sums.adding_up(rest)(totals[0] if totals else ""))
     return evidence
+
+
+def _twice(evidence: _Evidence, top: Sequence[str], sums: LabelSums) -> _Evidence:
+    """Return evidence in which a total is the sum of its parts in one way alone.
+
+    *People* is *men* and *women*, and young and old men and women: then the parts of *men* are
+    looked for among these.  Where they do not add up, labels may overlap.
+    """
+    parts = next((evidence.children.pop(k) for k in evidence.totals if k in evidence.children), [])
+    rest = [k for k in top if k not in evidence.totals]
+    if not parts or not rest:
+        return evidence
+    below = _parts_below(parts, rest, sums)
+    if below is None:
+        every = sums.adding_up([*parts, *rest])(evidence.totals[0])
+        return evidence._replace(groups=every._replace(above=max(every.above, 1)))
+    evidence.children.update(below)
+    return evidence
+
+
+def _parts_below(
+    labels: Sequence[str], rest: Sequence[str], sums: LabelSums
+) -> dict[str, list[str]] | None:
+    """Return the labels of the rest that add up to each of some labels; None if others are left."""
+    bits = _BITS + 2 * math.log2(len(rest))
+    results, used = dict[str, list[str]](), set[str]()
+    for label in labels:
+        runs = [list(rest[i : i + n]) for i in range(len(rest))
+                for n in sums.run_sizes(label, rest[i : i + 41], bits)]  # fmt: skip
+        if len(runs) == 1 and used.isdisjoint(runs[0]):
+            results[label] = runs[0]
+            used |= {*runs[0]}
+    return results if used == {*rest} else None
 
 
 def _total(
@@ -280,14 +334,28 @@ def _total(
     return finding[0] if len(finding) == 1 else best  # equal ones could each be the total
 
 
-def _smallest(ends: Mapping[str, Ends]) -> list[str]:
-    """Return the groups of ages in which no other one lies."""
-    least, large = math.inf, set[Ends]()
-    # From the last start, and of one start from the smallest group: what lies within is before.
-    for low, high in sorted({*ends.values()}, key=lambda end: (-end[0], end[1])):
-        large |= {(low, high)} if least <= high else set()
-        least = min(least, high)
-    return [k for k, end in ends.items() if end not in large]
+def _consecutive(ends: Mapping[str, Ends]) -> list[str]:
+    """Return groups of ages that follow each other with the fewest years between, most of these.
+
+    0-17 and 18+ of 0-4, 0-17, 18+ and 65+.
+    """
+    labels = {end: k for k, end in reversed([*ends.items()])}
+    points = sorted({p for low, high in labels for p in (low, high + 1)})
+    # From each age on: the years that no group has, less the number of groups, and the first step.
+    best = {p: (0, 0, p) for p in points[-1:]}
+    from_age: dict[int, list[int]] = {p: [] for p in points}
+    for low, high in labels:
+        from_age[low].append(high + 1)
+    for age, following in reversed([*pairwise(points)]):
+        years, number, _ = best[following]
+        steps = [(best[q][0], best[q][1] - 1, q) for q in from_age[age]]
+        best[age] = min([(years + following - age, number, following), *steps])
+    chain, age = list[str](), points[0] if points else 0
+    while points and age != points[-1]:
+        if label := labels.get((age, best[age][2] - 1)):
+            chain.append(label)
+        age = best[age][2]
+    return chain
 
 
 def _begins(label: str, start: str) -> bool:

@@ -10,10 +10,19 @@ from typing import NamedTuple
 import numpy as np
 
 from bayesrisk.tables.reading.cells import Cell
-from bayesrisk.tables.reading.parts import exclusive
+from bayesrisk.tables.reading.rows import exclusive
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.sums import CodedLabels, Ends, Groups, LabelSums
-from bayesrisk.tables.reading.texts import SOME, interval, is_date, key, listing, sex, total_word
+from bayesrisk.tables.reading.texts import (
+    BLANK,
+    SOME,
+    interval,
+    is_date,
+    key,
+    listing,
+    sex,
+    total_word,
+)
 
 REST = "others"  # the label of records that a total counts and no other row does
 #: So many bits show that labels exclude each other, where a word says which one is the total.
@@ -21,11 +30,21 @@ _SHOWN = 7
 
 
 class Nesting(NamedTuple):
-    """Trees of labels by variable, the outer variable of each inner one, and separate ones."""
+    """Trees of labels by variable, the outer variable of each inner one, and separate ones.
+
+    ``paths`` are the labels that those of an inner variable have become in its outer one.
+    """
 
     trees: dict[str, dict[str, list[str]]]
     outer: dict[str, str]
     separate: set[str]
+    paths: dict[str, dict[str, str]]
+
+    def root(self, inner: str) -> str:
+        """Return the variable that has the labels of an inner one, if no other has it in turn."""
+        while inner in self.outer:
+            inner = self.outer[inner]
+        return inner
 
     def parent(self, cell: Cell, inner: str) -> tuple[str, str]:
         """Return the variable and the label that a part is within; empty if it is within none."""
@@ -56,10 +75,48 @@ def nested(
 
     Parts that are not shown to exclude each other stay in the inner variable, each by itself.
     """
-    results, nesting = list(cells), Nesting({}, {}, set())
+    results = _with_blanks(_spelled(cells, rules), ends, rules)
+    nesting = Nesting({}, {}, set(), {})
     while pair := _pair(results, ends, rules, nesting):
         results = _merged(results, ends, pair, rules, nesting)
     return results, nesting
+
+
+def _spelled(cells: Sequence[Cell], rules: ReadingRules) -> list[Cell]:
+    """Return cells with the spellings of labels that settings say."""
+    names = dict.fromkeys(name for cell in cells for name in cell.labels)
+    words = {name: {k: v for k, v in rules.section(f"labels.{name}").items() if is_spelling(k, v)}
+             for name in names}  # fmt: skip
+    if not any(words.values()):
+        return list(cells)
+    return [
+        c._replace(labels={n: words[n].get(key(x), x) for n, x in c.labels.items()}) for c in cells
+    ]
+
+
+def _with_blanks(cells: list[Cell], ends: Sequence[Ends], rules: ReadingRules) -> list[Cell]:
+    """Return cells whose blank labels are called a total where sums show it; ask about others."""
+    names = dict.fromkeys(n for cell in cells for n, x in cell.labels.items() if x == BLANK)
+    if not names:
+        return cells
+    coded, totals = CodedLabels([cell.labels for cell in cells], ends), list[str]()
+    for name in names:
+        good, telling, bits = LabelSums(name, coded, {}).sum_of_present(BLANK)
+        if good == telling > 1 and bits >= _SHOWN:
+            totals.append(name)
+            rules.lines.append(f"  a blank in {name} counts all (the sums hold in {good} groups)")
+    if rest := [name for name in names if name not in totals]:
+        text = f"a blank in {listing(rest)} is a label of its own, {BLANK!r}"
+        rules.ask("blank", "label", f"{text}; above or total explains it otherwise")
+    return [
+        c._replace(labels=c.labels | {n: "Total" for n in totals if c.labels.get(n) == BLANK})
+        for c in cells
+    ]
+
+
+def is_spelling(name: str, text: str) -> bool:
+    """Return whether a setting about a label says how else it is spelled, and no parts or law."""
+    return text != "all" and " | " not in text and not name.endswith(".counts")
 
 
 def _is_total(label: str, name: str, rules: Mapping[str, str]) -> bool:
@@ -110,10 +167,9 @@ def _pair(
 def _settled(name: str, labels: Iterable[str], rules: ReadingRules) -> bool:
     """Return whether labels are sexes, ages or dates, or settings say what they count."""
     choices = rules.section(f"labels.{name}")
-    changed = any(v != "all" and key(v) != k and k[-7:] != ".counts" for k, v in choices.items())
-    tree = rules.section("labels").get(key(name), "").endswith(".hrc")
+    changed = any(" | " in v for v in choices.values())
     plain = [x for x in labels if not _is_total(x, name, choices)]
-    return changed or tree or not plain or all(sex(x) or interval(x) or is_date(x) for x in plain)
+    return changed or not plain or all(sex(x) or interval(x) or is_date(x) for x in plain)
 
 
 def _below(parent: str, part: str) -> str:
@@ -148,6 +204,10 @@ def _merged(
             below = [*parts[parent], *([REST] if kind == "partial" else [])]
             tree[parent] = [_below(parent, part) for part in below]
     nesting.outer[inner] = outer
+    new = {k: key(_below(a, k)) for k, a in parent_by_part.items()}
+    for name in [n for n in nesting.paths if nesting.root(n) == outer]:
+        nesting.paths[name] = {k: new.get(p, p) for k, p in nesting.paths[name].items()}
+    nesting.paths[inner] = new
     nesting.separate.update({inner} if separate else ())
     return [cell._replace(labels=labels(cell, separate)) for cell in cells]
 

@@ -15,7 +15,7 @@ from scipy import sparse
 from bayesrisk._base import validation as check
 from bayesrisk._base.compiling import uncollected
 from bayesrisk._base.display import displayed
-from bayesrisk.exceptions import ArgumentError
+from bayesrisk.exceptions import ArgumentError, BayesRiskError, DataError
 from bayesrisk.tables._grammar import MOST_WEIGHTS, Part
 from bayesrisk.tables.likelihoods import UNBOUNDED, Likelihood, TrueCounts
 from bayesrisk.tables.reading.cells import Cell, cells as cells_of
@@ -23,7 +23,7 @@ from bayesrisk.tables.reading.labels import TableVariable, variables
 from bayesrisk.tables.reading.laws import Value, limit_value, values
 from bayesrisk.tables.reading.nested import Nesting, nested
 from bayesrisk.tables.reading.rules import ReadingRules, to_toml
-from bayesrisk.tables.reading.sheet import Sheet, file_sheet, frame_sheets
+from bayesrisk.tables.reading.sheet import Sheet, file_sheet, frame_sheets, workbook_sheets
 from bayesrisk.tables.reading.texts import SOME, key, listing
 from bayesrisk.tables.workload import Workload
 
@@ -177,12 +177,39 @@ def _short(labels: pd.Series) -> dict[str, str]:
 
 @uncollected()
 def read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:
-    """Return the tables of sheets; ``options`` are those of :meth:`PublishedTables.read`."""
+    """Return the tables of sheets; ``options`` are those of :meth:`PublishedTables.read`.
+
+    Where a sheet of a workbook cannot be read and none is asked for, the next one is.
+    """
+    try:
+        return _read(sheets, options)
+    except DataError as fault:
+        one = next((s for s in sheets if s.tab and s.name in str(fault)), None)
+        if one is None:
+            raise
+        refused = one.refused(fault)
+        for other in () if "survey" in str(fault) else workbook_sheets(one):
+            instead = other._replace(unread=(*one.unread, str(refused)))
+            try:
+                reading = _read([instead if s is one else s for s in sheets], options)
+            except BayesRiskError:
+                continue
+            if "sheet" not in options:
+                return reading
+            refused = one.refused(fault, f"; sheet={other.tab} can be read")
+            break
+        raise refused from fault
+
+
+def _read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:
     other = options.get("reading")
     if other is not None:
         rules_before = check.instance(other, TableReading, "reading").rules
         options = {**rules_before, **{n: v for n, v in options.items() if n != "reading"}}
+    if faults := [sheet.fault for sheet in sheets if sheet.fault is not None]:
+        raise faults[0]
     rules = ReadingRules(options)
+    rules.lines += [f"not read: {text}" for sheet in sheets for text in sheet.unread]
     cells = cells_of(sheets, rules)
     meanings = values(cells, rules, sheets)
     ends = [value.ends for value in meanings]

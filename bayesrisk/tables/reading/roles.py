@@ -11,9 +11,15 @@ from typing import NamedTuple
 from bayesrisk.exceptions import DataError, quote
 from bayesrisk.tables.reading.attributes import attributes, is_identifier, is_measure, is_period
 from bayesrisk.tables.reading.grids import FEWER, MOST
-from bayesrisk.tables.reading.headings import UNIT, in_persons, wide
-from bayesrisk.tables.reading.parts import with_parts
-from bayesrisk.tables.reading.rows import blanks_repeat, counting_rows, filled, says_no_count
+from bayesrisk.tables.reading.headings import MEMBER, UNIT, in_persons, wide
+from bayesrisk.tables.reading.rows import (
+    blanks_repeat,
+    counting_rows,
+    filled,
+    name_blanks,
+    says_no_count,
+    with_parts,
+)
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.sheet import Sheet
 from bayesrisk.tables.reading.texts import (
@@ -22,12 +28,15 @@ from bayesrisk.tables.reading.texts import (
     POINTS,
     SHARE,
     WHOLE,
+    cut,
     interval,
+    is_date,
     is_mark,
     key,
     listing,
     noted,
     number_range,
+    sex,
     total_word,
 )
 
@@ -63,7 +72,8 @@ _CODES = 2  # columns of numbers of places at most, beside more columns of count
 _FEW_REPEATS = 4  # of counts that may be the same in rows of one label by chance
 #: A number of a row, or of its series: 17, v1017, 1.1.3.
 _SERIAL = re.compile(r"[A-Za-z]{0,2}\d+(\.\d+)*")
-_LEVEL = re.compile(r"(geograph\w*|geo|area|region(al)?|summary) (level|type)( name)?")
+_LEVEL = re.compile(r"((geograph\w*|geo|area|region(al)?|summary) (level|type)|level)( name)?")
+_DIMENSION = re.compile(r"dim: (.*?)( \(\d+\))?")
 CODE = re.compile(r" ?\b(code|id|name|label)\b( \d+)?")
 
 
@@ -81,10 +91,11 @@ class SheetColumns:
     def __init__(self, sheet: Sheet, sheets: Sequence[Sheet], rules: ReadingRules) -> None:
         self.sheet, self.rules = with_parts(counting_rows(in_persons(sheet)), rules), rules
         sheet = self.sheet
-        self.heads = [key(re.sub(r"\(\d+ categories\)", "", head)) for head in sheet.heads]
+        plain = [MEMBER.sub("", head) or head for head in sheet.heads]
+        self.heads = [key(re.sub(r"\(\d+ categories\)", "", head)) for head in plain]
         rows = [row for _, row in sheet.rows]
         self.columns = [list(c) for c in zip(*rows, strict=True)] or [[] for _ in self.heads]
-        if blanks_repeat(self.columns):
+        if rules.all.get("blank", "above") == "above" and blanks_repeat(self.columns):
             text = "blank labels are those above them: rows would be equal else"
             rules.ask("blank", "above", text)
         if rules.all.get("blank") == "above":
@@ -93,11 +104,12 @@ class SheetColumns:
         self.reasons: dict[int, str] = {}  # why a column is not used
         #: Whether a column says the same in all rows of all files that have it.
         sheets = sheets if len(sheets) > 1 else [sheet]  # rows that count nobody are left out
+        positions = [_positions(list(map(key, s.heads))) for s in sheets]
         self.fixed = {
-            i: all(head in map(key, s.heads) for s in sheets)
-            and _constant(row[j] for s in sheets for j, h in enumerate(s.heads) if key(h) == head
+            i: all(one in places for places in positions)
+            and _constant(row[places[one]] for s, places in zip(sheets, positions, strict=True)
                           for _, row in s.rows)
-            for i, head in enumerate(self.heads)
+            for one, i in _positions(self.heads).items()
         }  # fmt: skip
 
     # Evidence about a column.
@@ -200,9 +212,10 @@ class SheetColumns:
         rising = len(plain) > (2 if even else 5) and plain[0] > 999 and plain == sorted({*plain})
         repeated = len({*texts}) < len(texts)
         counted = _COUNT.fullmatch(head) or total_word(head) == 2
+        label = is_date(head) or bool(sex(head)) or interval(head) is not None  # of counts
         if (
             (repeated or rising or every)
-            and not counted
+            and not (counted or label)
             and any(
                 self.paired(i, j) and not all(map(str.isdecimal, self.columns[j])) for j in words
             )
@@ -232,6 +245,10 @@ class SheetColumns:
                 self.reasons[i] = "empty"
             elif _NOTES.fullmatch(head):
                 self.reasons[i] = "notes"
+            elif match := _DIMENSION.fullmatch(head):
+                names[i] = match[1]
+            elif f"dim: {head.partition(': ')[2]}" in self.heads:  # of members, or of notes
+                self.reasons[i] = "the same as its dimension"
             elif says_no_count(head) and any(map(str.isdigit, "".join(texts))):
                 self.reasons[i] = "no counts"
             elif self._flags(head, texts) and all(map(str.isdecimal, texts)):
@@ -275,7 +292,9 @@ class SheetColumns:
             )
         self._refuse_same(counts)
         self._drop(names, choices)
-        self._keep_apart(names, counts, choices)
+        self._leave_out(names, [*counts, *flags])
+        name_blanks(self.columns, names, self.sheet, self.rules.choices.get("blank", ""))
+        self._keep_apart(names, counts)
         return self._titled(names, counts, flags, choices)
 
     def _withheld(self, i: int) -> bool:
@@ -284,7 +303,9 @@ class SheetColumns:
         ranges = {t for t in column if number_range(t) and not WHOLE.fullmatch(t)}
         if not head or not all(t and (is_mark(t) or t in ranges) for t in column):
             return False
-        if not any(any(map(str.isalnum, t)) for t in column) or _COUNT.fullmatch(head):
+        if not any(any(map(str.isalnum, t)) for t in column):
+            return True
+        if _COUNT.fullmatch(head) and self.heads.count(head) == 1:  # else it is a code of labels
             return True
         counts = [
             j for j, other in enumerate(self.columns)
@@ -451,6 +472,26 @@ class SheetColumns:
             del names[i]
             self.reasons[i] = "another number in each row"
 
+    def _leave_out(self, names: Mapping[int, str], stated: Sequence[int]) -> None:
+        """Leave out rows with neither all labels nor a count: second headings, lines between."""
+        rows = self.sheet.rows
+        lines = [
+            any(not row[i] for i in names)
+            and not any(row[i] and (is_mark(row[i]) or self.like_count(row[i])) for i in stated)
+            for _, row in rows
+        ]
+        if "blank" in self.rules.choices or not any(lines) or all(lines):
+            return
+        left = [
+            (i, ", ".join(filter(None, row))[:40], "a row without counts")
+            for (i, row), line in zip(rows, lines, strict=True) if line
+        ]  # fmt: skip
+        keep = [not line for line in lines]
+        rows = list(itertools.compress(rows, keep))
+        self.sheet = self.sheet._replace(rows=rows, left=[*self.sheet.left, *left])
+        self.columns = [list(itertools.compress(column, keep)) for column in self.columns]
+        self.row_counts = [Counter(column) for column in self.columns]
+
     def _spelled(self, i: int, j: int) -> bool:
         """Return whether a column with blanks has, in other rows, one text for each of another."""
         pairs = {*zip(self.columns[i], self.columns[j], strict=True)}
@@ -486,37 +527,45 @@ class SheetColumns:
                     f"got the headings {twice}: call one of them otherwise, or remove it"
                 )
 
-    def _keep_apart(
-        self,
-        names: dict[int, str], counts: Mapping[int, dict[str, str]], choices: Mapping[int, str],
-    ) -> None:  # fmt: skip
-        """Refuse rows of the same labels with other counts, which nothing tells apart."""
-        every = list(zip(*(self.columns[i] for i in names), strict=True))
-        if len({*every}) == len(self.sheet.rows):
+    def _keep_apart(self, names: Mapping[int, str], counts: Mapping[int, dict[str, str]]) -> None:
+        """Tell rows of the same labels apart by their numbers; refuse many with other counts."""
+        every = list(zip(*(self.columns[i] for i in names), strict=True)) or [()] * len(
+            self.sheet.rows
+        )
+        rows: dict[tuple[str, ...], list[int]] = {}
+        for position, labels in enumerate(every):
+            rows.setdefault(labels, []).append(position)
+        twice = {labels: places for labels, places in rows.items() if len(places) > 1}
+        several = sum(map(len, twice.values()))
+        few = _FEW * (several - len(twice)) < len(every)
+        texts = [[row[i] for i in counts] for _, row in self.sheet.rows]
+        other = {
+            labels: b for labels, (a, *rest) in twice.items() for b in rest if texts[a] != texts[b]
+        }
+        if not twice or not (other or (few and names)):
             return
-        times = Counter(every)
-        if names and _FEW * (len(every) - len(times)) < len(every):
-            column = self.columns[max(names)]  # a region, and a place in it of the same name
-            twice = dict.fromkeys(one for one, n in times.items() if n > 1)
-            for position, (number, _) in enumerate(self.sheet.rows):
-                if every[position] in twice:
-                    column[position] += f" (row {number})"
-            several = listing(repr(one[-1]) for one in twice)
-            self.rules.lines.append(f"  {several} in several rows: each by itself, with its row")
-            return
-        first: dict[tuple[str, ...], tuple[int, list[str]]] = {}
-        for position, (number, row) in enumerate(self.sheet.rows):
-            labels = every[position] if every else ()
-            texts = [row[i] for i in counts]
-            other = first.setdefault(labels, (number, texts))
-            if other[1] != texts and all(labels):
-                labelled = quote(", ".join(labels)) if labels else "rows without labels"
-                raise DataError(
-                    f"{self.sheet.name}: rows {other[0]} and {number}: must have different labels "
-                    f"where their counts differ, got {labelled} twice: "
-                    "columns.HEADING=NAME names the column that tells them apart; if none does, "
-                    "call one otherwise"
-                )
+        labels = next(iter(other or twice))
+        a, b = (
+            self.sheet.rows[p][0] for p in (twice[labels][0], other.get(labels, twice[labels][1]))
+        )
+        called = quote(", ".join(labels)) if labels else "rows without labels"
+        choice = self.rules.choices.get("rows", "separate" if 2 * several <= len(every) else "")
+        if not names or not choice:
+            raise DataError(
+                f"{self.sheet.name}: rows {a} and {b}: must have different labels where their "
+                f"counts differ, got {called} twice: columns.HEADING=NAME names the column that "
+                "tells them apart" + "; rows=separate takes each by itself" * bool(names)
+            )
+        text = f"{called} stands in rows {a} and {b}"
+        if len(twice) > 1:
+            text = f"{len(twice)} labels stand in several rows, such as {called} in {a} and {b}"
+        if few:
+            self.rules.lines.append(f"  {text}: each by itself, with its row")
+        else:
+            self.rules.ask("rows", "separate", f"{text}: each row of them is by itself")
+        column = self.columns[max(names, key=lambda i: (len({*self.columns[i]}), i))]
+        for p in itertools.chain(*twice.values()):
+            column[p] += f" (row {self.sheet.rows[p][0]})"
 
     def _titled(
         self, names: dict[int, str], counts: dict[int, dict[str, str]], flags: list[int],
@@ -527,14 +576,17 @@ class SheetColumns:
         heads = [sheet.heads[i] for i in counts]
         file = Path(sheet.name).name + sheet.title[len(sheet.name) :]
         lines.append(f"{file}: {len(sheet.rows)} rows, counts in {listing(heads)}")
-        unused = [f"{sheet.heads[i]} ({r})" for i, r in self.reasons.items() if sheet.heads[i]]
+        unused = [
+            f"{cut(sheet.heads[i]) or f'column {i + 1}'} ({reason})"
+            for i, reason in self.reasons.items() if sheet.heads[i] or reason != "empty"
+        ]  # fmt: skip
         if self.points:
             lines.append("  points part thousands: 1.204 is 1,204")
         if unused:
-            lines.append(f"  not used: {listing(unused)}")
+            lines.append(f"  not used: {listing(unused, 120)}")
         if sheet.left:
-            texts = [f"row {i} {text!r} ({reason})" for i, text, reason in sheet.left]
-            lines.append(f"  left out: {listing(texts, 80)}")
+            texts = [f"row {i} {cut(text, 60)!r} ({reason})" for i, text, reason in sheet.left]
+            lines.append(f"  left out: {listing(texts, 160)}")
         short = {
             i: name if i in choices else _free(CODE.sub("", name).strip() or name)
             for i, name in names.items()
@@ -558,6 +610,16 @@ class SheetColumns:
 def _free(name: str) -> str:
     """Return a name that no column of results has."""
     return f"{name} label" if _RESERVED.fullmatch(name) else name
+
+
+def _positions(heads: Sequence[str]) -> dict[tuple[str, int], int]:
+    """Return the column of each heading: a code may be called as its label is, *SEX* and *Sex*."""
+    before = Counter[str]()
+    results = dict[tuple[str, int], int]()
+    for i, head in enumerate(heads):
+        results[head, before[head]] = i
+        before[head] += 1
+    return results
 
 
 def _constant(texts: Iterable[str]) -> bool:

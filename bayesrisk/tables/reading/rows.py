@@ -1,17 +1,33 @@
-"""Rows of a sheet before its columns have roles: those that count nobody, and blank labels."""
+"""Rows of a sheet before its columns have roles: those that count nobody, blank labels, parts."""
 
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, MutableSequence, Sequence
+from itertools import pairwise
 
+from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.sheet import Sheet
-from bayesrisk.tables.reading.texts import DECIMAL, NEGATIVE, key, says_number
+from bayesrisk.tables.reading.texts import (
+    BLANK,
+    DECIMAL,
+    NEGATIVE,
+    PATH,
+    SOME,
+    WHOLE,
+    interval,
+    key,
+    listing,
+    number_range,
+    says_number,
+    sex,
+    total_word,
+)
 
 _NO_COUNT = re.compile(
     r".*((?<![\d ]) ?%|\b(percent(age)?s?|pct|rates?|ratio|share|proportion|mean|median|"
     r"average (age|income|price|rent|wage|salary|earnings|score|size|length|cost)|"
-    r"purchasing power|index|uptake|coverage|prevalence|percentile|p\d\d?(th)?|per 1[0 ,]*00|"
-    r"per capita)\b).*"
+    r"purchasing power|index|uptake|coverage|prevalence|percentile|per 1[0 ,]*00|"
+    r"per capita|full time equivalents?|ftes?)\b).*|(.* )?p\d\d?(th)?"
 )
 _CHANGE = re.compile(r".*\b(increase|decrease|change|difference|net|balance)\b.*")
 
@@ -21,22 +37,27 @@ def says_no_count(head: str) -> bool:
     return _NO_COUNT.fullmatch(head) is not None
 
 
+def _rates(text: str) -> bool:
+    return says_no_count(key(text)) or _CHANGE.fullmatch(key(text)) is not None
+
+
 def counting_rows(sheet: Sheet) -> Sheet:
     """Return a sheet without rows of percentages, rates and other numbers that count nobody.
 
-    Such a row has a label that says so, of which some row has a number with decimals.
+    Such a row has a label that says so, of which some row has a number with decimals in a column
+    that holds whole numbers elsewhere.
     """
     texts = {*itertools.chain.from_iterable(row for _, row in sheet.rows)}
     changed = {t for t in texts if DECIMAL.fullmatch(t) or NEGATIVE.fullmatch(t)}
-    labels = {
-        text
-        for _, row in sheet.rows
-        if not changed.isdisjoint(row)
-        for text in row
-        if any(map(str.isalpha, text))
-        and not text[0].isdigit()
-        and (_NO_COUNT.fullmatch(key(text)) or _CHANGE.fullmatch(key(text)))
-    }
+    says_so = {t for t in texts if any(map(str.isalpha, t)) and not t[0].isdigit() and _rates(t)}
+    plain_rows = [row for _, row in sheet.rows if says_so.isdisjoint(row)] if changed else []
+    whole = [
+        j for j, column in enumerate(zip(*plain_rows, strict=True))
+        if 2 * sum(t in changed for t in column) <= sum(map(says_number, column))
+        and not _rates(sheet.heads[j])
+    ]  # fmt: skip
+    changed_rows = [row for _, row in sheet.rows if any(row[j] in changed for j in whole)]
+    labels = says_so.intersection(*[itertools.chain.from_iterable(changed_rows)])
     rows = [(i, row) for i, row in sheet.rows if labels.isdisjoint(row)]
     if not labels or not rows:
         return sheet
@@ -46,7 +67,9 @@ def counting_rows(sheet: Sheet) -> Sheet:
 
 def blanks_repeat(columns: Sequence[Sequence[str]]) -> bool:
     """Return whether blanks begin rows, and only the labels above them tell rows apart."""
-    labels = [c for c in columns if c and c[0] and 2 * sum(map(says_number, c)) < len(c)]
+    words = [2 * sum(map(says_number, c)) < len(c) or not any(map(WHOLE.fullmatch, c))
+             for c in columns]  # fmt: skip
+    labels = [c for c, word in zip(columns, words, strict=True) if word and c and c[0]]
     rows = list(zip(*labels, strict=True))
     empty = [[not text for text in row] for row in rows]
     if not any(map(any, empty)) or any(sorted(e, reverse=True) != e or all(e) for e in empty):
@@ -62,3 +85,69 @@ def filled(column: Sequence[str]) -> list[str]:
         above = text or above
         texts.append(above)
     return texts
+
+
+def name_blanks(
+    columns: Sequence[MutableSequence[str]], names: Iterable[int], sheet: Sheet, choice: str
+) -> None:
+    """Call blank labels a total where that stands beside each of them, else a label of their own.
+
+    The sums of labels say later whether it counts all.
+    """
+    rows = [row for _, row in sheet.rows]
+    for column in (columns[i] for i in names):
+        blank = [p for p, text in enumerate(column) if not text]
+        totals = all(any(total_word(text) == 2 for text in rows[p]) for p in blank)
+        for p in blank:
+            column[p] = "Total" if totals or choice == "total" else BLANK
+
+
+def with_parts(sheet: Sheet, rules: ReadingRules) -> Sheet:
+    """Return a sheet whose parts of other labels ("of which: lung") are paths below these."""
+    rows = [row for _, row in sheet.rows]
+    for j in range(len(sheet.heads)):
+        texts, name = [row[j] for row in rows], sheet.heads[j]
+        settled = f"totals.{name}" in rules.choices or rules.section(f"labels.{name}")
+        called = not settled and any(map(SOME.match, texts))
+        if called and (paths := part_paths(texts, rows, rules)):
+            rows = [[*row[:j], paths.get(i, row[j]), *row[j + 1 :]] for i, row in enumerate(rows)]
+    numbers = [number for number, _ in sheet.rows]
+    return sheet._replace(rows=list(zip(numbers, rows, strict=True)))
+
+
+def part_paths(
+    texts: Sequence[str], numbers: Sequence[Sequence[str]], rules: ReadingRules
+) -> dict[int, str]:
+    """Return paths of texts such as "of which: lung", below the last other text before them.
+
+    Empty where these cannot be parts of that: a number beside one is larger, or texts stand in
+    the order of the alphabet.  ``numbers`` has the texts beside each one.
+    """
+    paths, above, before = dict[int, str](), "", list[str]()
+    for position, text in enumerate(texts):
+        if not text or not SOME.match(text):
+            above, before = (text, list(numbers[position])) if text else (above, before)
+        elif above and not (interval(above) and interval(text)):  # ages within others
+            paths[position] = f"{above}{PATH}{text}"
+            ends = [
+                (number_range(a), number_range(b))
+                for a, b in zip(numbers[position], before, strict=True)
+            ]
+            if any(a and b and a[0] > b[1] for a, b in ends):
+                return {}
+    spelled = list(dict.fromkeys(map(str.casefold, texts)))
+    several = len({*spelled} - {texts[position].casefold() for position in paths}) > 1
+    if not paths or (several and spelled == sorted(spelled)):
+        return {}
+    chains = [path.split(PATH)[::-1] for path in dict.fromkeys(paths.values())]
+    pairs = [" of ".join(map(repr, chain)) for chain in chains]
+    text = f"each is a part of what stands before it: {listing(pairs, 60)}"
+    return paths if rules.ask("parts", "above", text) == "above" else {}
+
+
+def exclusive(parts: Sequence[str]) -> bool:
+    """Return whether parts exclude each other by what they mean: sexes, or groups of ages."""
+    ends = sorted(end for part in parts if (end := interval(part)) and end[0] < end[1])
+    disjoint = len(ends) == len(parts) and all(a[1] < b[0] for a, b in pairwise(ends))
+    sexes = {sex(SOME.sub("", part).strip(" :,")) for part in parts}
+    return disjoint or len(sexes - {None}) == len(parts)

@@ -16,8 +16,8 @@ from bayesrisk.tables.likelihoods import (
     RoundingSpec,
     TrueCounts,
 )
-from bayesrisk.tables.reading.sheet import PATH, Sheet
-from bayesrisk.tables.reading.texts import key, number_range
+from bayesrisk.tables.reading.sheet import Sheet
+from bayesrisk.tables.reading.texts import PATH, key, number_range
 
 _CHOICES = {
     "totals": ("complete", "partial", "separate"),
@@ -25,6 +25,7 @@ _CHOICES = {
     "blank": ("above", "total", "label"),
     "thousands": ("point", "comma"),
     "parts": ("above", "separate"),
+    "rows": ("separate",),
 }
 _SECTIONS = ("counts", "marks", "columns", "labels", *_CHOICES, "sheet")
 _LAWS = (

@@ -1,9 +1,9 @@
 """Sheets: headings and rows of a text file, a workbook or a data frame, every cell as text."""
 
+import itertools
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -14,13 +14,28 @@ from bayesrisk._base import validation as check
 from bayesrisk._base.compiling import uncollected
 from bayesrisk._base.disk.text import read_bytes
 from bayesrisk.exceptions import ArgumentError, DataError, quote
-from bayesrisk.tables.reading.grids import Grid, table_starts, text_grid, workbook_grid
+from bayesrisk.tables.reading.grids import Grid, grid_tables, text_grid, workbook_grids
+from bayesrisk.tables.reading.heading_rows import (
+    YEAR,
+    columns_beside,
+    filled_texts,
+    first_heading_row,
+    joined_headings,
+    short,
+)
+from bayesrisk.tables.reading.sections import (
+    LABELS,
+    VARIABLES,
+    section_kind,
+    with_paths,
+    with_variables,
+)
 from bayesrisk.tables.reading.texts import (
     DECIMAL,
+    PATH,
     WHOLE,
     is_date,
     is_mark,
-    noted,
     number_range,
     says_number,
 )
@@ -44,23 +59,22 @@ _UNIT = re.compile(
     re.IGNORECASE,
 )
 _ALONE_NOTE = re.compile(r"\W*((foot)?notes?|(symbol )?legend|key|simbologia)\W*", re.IGNORECASE)
-_YEAR = r"(?:18|19|20)\d\d"
 _RULE = re.compile(r"[-_=*.]{2,}")  # a line before the notes
 _MOST_HEADINGS = 6  # rows
 _FORMS = {
     "{": "JSON", **dict.fromkeys(("[[", "[{", '["'), "JSON of an API"), "<": "a web page or XML",
     "CHARSET=": "a PC-Axis file", "AXIS-VERSION=": "a PC-Axis file", "%PDF": "a PDF",
 }  # fmt: skip
-#: Levels of a tree of labels or headings are apart by this.
-PATH = "!!"
 
 
 class Sheet(NamedTuple):
     """Headings, and rows with their numbers in the file; rows left out, with the reason.
 
-    ``part`` says which sheet of a workbook it is, ``thousands`` whether a title or a note says that
-    all counts are in units of 1,000. ``persons`` has the columns of such counts with decimals that
-    are written out in persons, and the unit of their last digit.
+    ``part`` says which sheet of a workbook it is, ``tab`` its name, ``alternatives`` those that may
+    be read instead, ``fault`` why it cannot, ``unread`` why others cannot. ``caption`` is its
+    title, ``thousands`` whether a title or a note says that all counts are in units of 1,000.
+    ``persons`` has the columns of such counts with decimals that are written out in persons, and
+    the unit of their last digit.
     """
 
     name: str
@@ -70,11 +84,23 @@ class Sheet(NamedTuple):
     part: str = ""
     thousands: bool = False
     persons: Mapping[int, int] = MappingProxyType({})
+    caption: str = ""
+    tab: str = ""
+    alternatives: tuple[tuple[str, Grid], ...] = ()
+    fault: DataError | None = None
+    unread: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
         """The name of the file, and which sheet of a workbook it is."""
         return self.name + f" ({self.part})" * bool(self.part)
+
+    def refused(self, fault: DataError, advice: str = "") -> DataError:
+        """Return an error about this sheet that names which one of the workbook it is."""
+        sentence = fault.sentence
+        if self.tab and sentence.startswith(self.name) and "(sheet " not in sentence:
+            sentence = f"{self.name} (sheet {self.tab!r}){sentence.removeprefix(self.name)}"
+        return DataError(sentence, advice=fault.advice + advice)
 
 
 def frame_sheets(frames: pd.DataFrame | Sequence[pd.DataFrame]) -> list[Sheet]:
@@ -99,14 +125,14 @@ def file_sheet(file: Path, sheet: str | None = None) -> Sheet:
     """Return the sheet of a text file or a workbook; of a workbook that with the most counts."""
     raw = read_bytes(file, _BYTES)
     wanted = re.fullmatch(r"(.*)#(\d{1,4})", sheet or "", re.DOTALL)
-    sheet, number = (wanted[1] or None, int(wanted[2])) if wanted else (sheet, 1)
+    sheet, number = (wanted[1] or None, int(wanted[2])) if wanted else (sheet, 0)
     # A name of bytes that are no UTF-8 could not be written into any result.
     name = str(file).encode(errors="backslashreplace").decode()
     if raw[:4] == b"PK\x03\x04" or raw[:4] == b"\xd0\xcf\x11\xe0":
-        grid, title, sheets = workbook_grid(name, raw, sheet)
-        part = f"sheet {title + f'#{number}' * (number > 1)!r}"
-        part += f" of {sheets}; sheet=NAME reads another" * (sheets > 1)
-        return _numbered(name, grid, number, title)._replace(part=part)
+        grids, size = workbook_grids(name, raw, sheet)
+        empty = Sheet(name, [], [], [], alternatives=grids or (("", []),))
+        one = next(workbook_sheets(empty, number))
+        return one._replace(part=one.part + f" of {size}; sheet=NAME reads another" * (size > 1))
     coding = "utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     try:
         text = raw.decode(coding)
@@ -122,35 +148,109 @@ def file_sheet(file: Path, sheet: str | None = None) -> Sheet:
     return _numbered(name, text_grid(name, text), number)
 
 
-def _numbered(name: str, grid: Grid, number: int, title: str = "") -> Sheet:
-    """Return one of the tables of a grid, by its number; the others are left out."""
-    starts = [*table_starts(grid), len(grid)]
-    if not 0 < number < len(starts):
-        names = " or ".join(f"#{n}" for n in range(1, len(starts)))
+def workbook_sheets(before: Sheet, number: int = 0) -> Iterator[Sheet]:
+    """Yield the sheets of a workbook after one; those without a table hold the fault."""
+    for position, (tab, grid) in enumerate(before.alternatives, 1):
+        part = f"sheet {tab + f'#{number}' * (number > 1)!r}"
+        try:
+            one = _numbered(before.name, grid, number, tab)
+        except DataError as fault:
+            one = Sheet(before.name, [], [], [], fault=fault)
+        yield one._replace(part=part, tab=tab, alternatives=before.alternatives[position:])
+
+
+def _numbered(name: str, grid: Grid, number: int, tab: str = "") -> Sheet:
+    """Return one of the tables of a grid, by its number; the others are left out.
+
+    Without a number it is the first one that can be read, with those that repeat it.
+    """
+    tables = grid_tables(grid)
+    if number > len(tables):
+        names = " or ".join(f"#{n}" for n in range(1, len(tables) + 1))
         raise ArgumentError(f"sheet must be one of its tables, {names}, got #{number}: {name}")
-    table = _table(name, grid[starts[number - 1] : starts[number]], title)
+    table, chosen, faults = None, {number - 1}, list[DataError]()
+    for position, part in enumerate(tables) if not number else [(number - 1, tables[number - 1])]:
+        try:
+            table = _table(name, part)
+        except DataError as fault:
+            faults.append(fault)
+        else:
+            chosen = {position}
+            break
+    if table is None:
+        raise faults[0]
+    if not number:
+        table, chosen = _with_repeats(name, table, tables, position)
     left = [
-        (grid[first][0], _short(grid[first][1]), f"another table: sheet={title}#{n} reads it")
-        for n, first in enumerate(starts[:-1], 1) if n != number
+        (*next((i, short(row)) for i, row in part if any(row)),
+         f"another table: sheet={tab}#{n} reads it")
+        for n, part in enumerate(tables, 1) if n - 1 not in chosen
     ]  # fmt: skip
     return table._replace(left=[*table.left, *left])
 
 
-def _table(name: str, grid: Grid, title: str = "") -> Sheet:
+def _with_repeats(
+    name: str, table: Sheet, tables: Sequence[Grid], first: int
+) -> tuple[Sheet, set[int]]:
+    """Return a table with those that repeat its headings and labels, and which ones these are.
+
+    Each has its title as the label of a further variable; where no label is repeated and none has
+    a title, they are one table whose rows stand side by side.
+    """
+    parts = {first: table}
+    for position in range(first + 1, len(tables)):
+        try:
+            other = _table(name, tables[position])
+        except DataError:
+            continue
+        if other.heads == table.heads and _decimals(other) == _decimals(table):
+            parts[position] = other
+    labels = [list(map(tuple, _labels(part))) for part in parts.values()]
+    titles = [part.caption for part in parts.values()]
+    rows = [row for part in parts.values() for row in part.rows]
+    left = [line for part in parts.values() for line in part.left]
+    thousands = any(part.thousands for part in parts.values())
+    if len(parts) < 2 or "section" in table.heads:
+        return table, {first}
+    if len({*titles}) == len(titles) and all(titles) and all(one == labels[0] for one in labels):
+        rows = [(i, [p.caption, *row]) for p in parts.values() for i, row in p.rows]
+        left = [line for line in left if line[1] not in map(short, zip(titles))]
+        table = table._replace(heads=["section", *table.heads])
+    elif len({*titles}) > 1 or len({*itertools.chain(*labels)}) < len(rows):
+        return table, {first}
+    return table._replace(rows=rows, left=left, thousands=thousands), {*parts}
+
+
+def _labels(table: Sheet) -> list[list[str]]:
+    """Return the labels of the rows of a table: texts of the first column, and words."""
+    columns = [*zip(*(row for _, row in table.rows), strict=True)]
+    words = [
+        j == 0 or 2 * sum(bool(WHOLE.fullmatch(t)) or is_mark(t) for t in column) < len(column)
+        for j, column in enumerate(columns)
+    ]
+    return [[*itertools.compress(row, words)] for _, row in table.rows]
+
+
+def _decimals(table: Sheet) -> set[int]:
+    """Return the columns of a table that have numbers with decimals."""
+    return {j for _, row in table.rows for j, t in enumerate(row) if DECIMAL.fullmatch(t)}
+
+
+def _table(name: str, grid: Grid) -> Sheet:
     """Return the table of a grid.
 
     Titles stand before it: lines of one text, and blocks of rows without a number.  Its headings
     are one row, or several where one fills gaps of that above.  It ends with the last row that has
     a count.
     """
-    place = f" of sheet {title!r}" if title else ""
-    units = [(i, _short(row), "what is counted") for i, row in grid if _is_unit(row)]
+    units = [(i, short(row), "what is counted") for i, row in grid if _is_unit(row)]
     grid = [(i, row) for i, row in grid if not _is_unit(row)]
     rows = [(i, [" ".join(c.split()) for c in row], _depth(row)) for i, row in grid]
     width = _width([row for _, row, _ in rows])
     full = [(i, (row + [""] * width)[:width], len(_trimmed(row)), d) for i, row, d in rows]
     legends = (p for p, (_, row, _, _) in enumerate(full) if _ALONE_NOTE.fullmatch(" ".join(row)))
-    table_rows = [row for _, row, size, _ in full[: next(legends, None)] if 1 < size <= width]
+    legend = next(legends, len(full))
+    table_rows = [row for _, row, size, _ in full[:legend] if 1 < size <= width]
     every = [row for _, row, size, _ in full if 1 < size <= width]
     numeric = _numeric(table_rows, width) or _numeric(every, width)
 
@@ -159,17 +259,17 @@ def _table(name: str, grid: Grid, title: str = "") -> Sheet:
     numbers = any(says_number(row[j]) for _, row, _, _ in full if row != head for j in numeric)
 
     def data(row: Sequence[str]) -> bool:
-        return _filled(row) > 1 and any(
+        return filled_texts(row) > 1 and any(
             says_number(row[j]) or (not numbers and is_mark(row[j])) for j in numeric
         )
 
     def stated(row: Sequence[str]) -> bool:
         texts = [row[j] for j in numeric if row[j]]
-        return data(row) or (_filled(row) > 1 and bool(texts) and all(map(is_mark, texts)))
+        return data(row) or (filled_texts(row) > 1 and bool(texts) and all(map(is_mark, texts)))
 
     block, before, start = list[int](), list[int](), None  # rows side by side, one has a number
     for position, (_, row, size, _) in enumerate(full):
-        if _filled(row) > 1 and size <= width:
+        if filled_texts(row) > 1 and size <= width:
             block.append(position)
             if data(row) and (len(block) > 1 or not any(map(says_number, row))):
                 start = block[0]
@@ -185,31 +285,40 @@ def _table(name: str, grid: Grid, title: str = "") -> Sheet:
     if start and full[start - 1][2] > width:
         raise _too_wide(name, full[start - 1][0], width, grid[start - 1][1])
     if start is not None:
-        start = _raised(name, [(i, row) for i, row, _, _ in full[: start + 1]], numeric)
+        start = first_heading_row(name, [(i, row) for i, row, _, _ in full[: start + 1]], numeric)
     if start is None:
         raise DataError(
-            f"{name}: must hold headings and a column of counts{place}, got none (records of "
+            f"{name}: must hold headings and a column of counts, got none (records of "
             "people are no table: tabulate them, or use audit)"
         )
     labels = [j for j in range(width) if j not in numeric]
     head, first = full[start][1], start + 1
+    columns = [[row[j] for _, row, size, _ in full[start:] if size > 1 and row[j]]
+               for j in range(width)]  # fmt: skip
+    empty = {
+        j for j, c in enumerate(columns) if not c[1:] and not any(map(str.isalnum, "".join(c)))
+    }
     while first < min(start + _MOST_HEADINGS, len(full) - 1):
         row = full[first][1]
         below = {
             j: [r[j] for _, r, _, _ in full[first + 1 :] if r[j] and r != row] for j in numeric
         }
-        if not (joined := _joined(head, row, below)):
+        if not (joined := joined_headings(head, full[first - 1][1], row, below, empty)):
             break
         head, first = joined, first + 1
-    left = units + [
-        (i, _short(row), "above the table") for i, row, _, _ in full[:start] if any(row)
-    ]
-    heads = [row for _, row, _, _ in full[start:first]] + [head]
-    backwards = range(len(full) - 1, first - 1, -1)
+    left = units + [(i, short(row), "above the table") for i, row, _, _ in full[:start] if any(row)]
+    names = [row for _, row, _, _ in full[start:first]]
+    outside = columns_beside(names, [row for _, row, _, _ in full[first:]], empty)
+    left += [(full[start][0], f"column {j + 1}", "beside the table") for j in outside]
+    for row in [head, *(row for _, row, _, _ in full[start:])]:
+        for j in (*outside, *empty):
+            row[j] = ""
+    heads = [*names, head]
+    backwards = range((legend if legend > first else len(full)) - 1, first - 1, -1)
     last = next((i for i in backwards if stated(full[i][1])), first - 1)
     inner = [row for _, row, _, _ in full[first : last + 1]]
-    sections = _sections(inner, heads, labels)
-    lone = [position for position, row in enumerate(inner) if _filled(row) == 1]
+    sections = section_kind(inner, [d for _, _, _, d in full[first : last + 1]], heads, labels)
+    lone = [position for position, row in enumerate(inner) if filled_texts(row) == 1]
     if (
         lone == [0] and inner[0][0] and not says_number(inner[0][0])
     ):  # the name of the labels, in a row of its own
@@ -222,18 +331,18 @@ def _table(name: str, grid: Grid, title: str = "") -> Sheet:
             beyond = beyond or position > last
             continue
         if row in heads:
-            left.append((i, _short(row), "the headings again"))
+            left.append((i, short(row), "the headings again"))
             continue
-        alone = _filled(row) < 2
+        alone = filled_texts(row) < 2
         if alone and next((r for _, r, _, _ in full[position + 1 :] if any(r)), None) in heads:
-            left.append((i, _short(row), "the title again"))
+            left.append((i, short(row), "the title again"))
             continue
         if alone and not any(map(str.isalnum, "".join(row))) and position < last:
             continue  # a line between rows
         closed = closed or (position > last and alone and _RULE.fullmatch(row[0]) is not None)
         aside = position > last and alone and not row[0]  # a source below another column
         if closed or (aside and not any(says_number(t) or is_mark(t) for t in row if t)):
-            left.append((i, _short(row), "a note below the table"))
+            left.append((i, short(row), "a note below the table"))
             continue
         if size > width and not (position > last and _is_note(row)):
             raise _too_wide(name, i, width, grid[position][1])
@@ -244,117 +353,44 @@ def _table(name: str, grid: Grid, title: str = "") -> Sheet:
             beyond = beyond or row[0].endswith(":") or len(row[0]) > longest
         after = position > last and 0 in numeric and number_range(row[0])
         if alone and (after or (is_date(row[0]) and not sections)):
-            left.append((i, _short(row), "a row without counts"))
+            left.append((i, short(row), "a row without counts"))
             continue
         if position > last and (beyond or not complete or _is_note(row)):
             numbered = number_range(row[0]) and not any(" " in text for text in row[1:])
             if not row[0] or numbered or _split_otherwise(row[0], width):
                 raise DataError(
                     f"{name}: row {i}: must be a row of the table or a note in the first column, "
-                    f"got {quote(_short(row))}"
+                    f"got {quote(short(row))}"
                 )
             beyond = True
-            left.append((i, _short(row), "a note below the table"))
+            left.append((i, short(row), "a note below the table"))
             continue
         if alone and sections and row[0]:
             section = row[0]
             continue
         if alone:
             raise DataError(
-                f"{name}: row {i}: must be a row of the table, got {quote(_short(row))}; a table "
-                f"that begins here needs a file of its own{', or sheet=NAME another' * bool(title)}"
+                f"{name}: row {i}: must be a row of the table, got {quote(short(row))}; a table "
+                "that begins here needs a file of its own"
             )
-        body.append((i, [section, *row] if sections else row))
+        heading = section or (row[0] if sections == LABELS else "")
+        body.append((i, [heading, *row] if sections else row))
         depths.append(depth)
     head = ["section", *head] if sections else head
+    if sections == VARIABLES:
+        head, body = with_variables(head, body, depths)
+    else:
+        body = with_paths(body, depths, int(bool(sections)))
     used = [bool(head[j]) or any(row[j] for _, row in body) for j in range(len(head))]
     keep = [j for j, use in enumerate(used) if use]
-    gap = used.index(False) if False in used else len(head)
-    if gap and any(head[:gap]) and not any(head[gap:]):  # notes beside the table
-        outside = [j for j in keep if j > gap]
-        left += [(full[start][0], f"column {j + 1}", "beside the table") for j in outside]
-        keep = keep[: len(keep) - len(outside)]
-    body = [(i, [row[j] for j in keep]) for i, row in _with_paths(body, depths, int(sections))]
+    body = [(i, [row[j] for j in keep]) for i, row in body]
     notes = (*full[:start], *(full[i] for i in range(last + 1, len(full))))
     thousands = any(_THOUSANDS.search(text) for _, row, _, _ in notes for text in row)
-    head = [text[:4] if re.fullmatch(rf"{_YEAR}\.0", text) else text for text in head]
+    head = [text[:4] if re.fullmatch(rf"{YEAR}\.0", text) else text for text in head]
     titles = [_NOTE_MARK.sub("", head[j]).strip() or head[j] for j in keep]
-    return Sheet(name, titles, body, left, thousands=thousands)
-
-
-def _raised(name: str, rows: Sequence[tuple[int, list[str]]], numeric: set[int]) -> int:
-    """Return the first row of headings, where the last of these rows may be one of data.
-
-    Above data stands a heading of the labels or of the counts alone, or one row of a section below
-    the headings.  Numbers above several columns are headings: years, ages.
-    """
-    start = len(rows) - 1
-    number, row = rows[-1]
-    numbers = [row[j] for j in numeric if says_number(row[j])]
-    if not numbers or all(re.fullmatch(r"(18|19|20)\d\d", text) for text in numbers):
-        return start
-    above = rows[start - 1][1] if start else []
-    alone = sum(map(bool, above)) == 1
-    top = start - 1
-    while alone and top > 0 and sum(map(bool, rows[top - 1][1])) > 1:
-        if any(map(says_number, rows[top - 1][1])):
-            break
-        top -= 1
-    if alone and above[0] and top < start - 1:
-        return top
-    if len(numbers) == len(row) > 1:
-        raise _without_headings(name, number, row)
-    if len(numeric) > 1 or not WHOLE.fullmatch(numbers[0]):
-        return start
-    if alone and (above[0] or any(above[j] for j in numeric)):
-        return start - 1
-    raise _without_headings(name, number, row)
-
-
-def _without_headings(name: str, number: int, row: Sequence[str]) -> DataError:
-    return DataError(
-        f"{name}: row {number}: must be a row of headings, got {quote(_short(row))}: add a row "
-        "that says what the labels and the numbers are"
-    )
-
-
-def _sections(
-    rows: Sequence[Sequence[str]], heads: Sequence[Sequence[str]], labels: Sequence[int]
-) -> bool:
-    """Return whether rows of one text are headings of those below, up to the next such row.
-
-    They are if the first row is one, each has rows below it, and either a label stands below two
-    of them, or an empty row before each.
-    """
-    section, section_by_label, repeated, gaps, before = (
-        "",
-        dict[tuple[str, ...], str](),
-        False,
-        True,
-        True,
-    )
-    empty, number = True, 0
-    for row in rows:
-        if not any(row):
-            empty = True
-            continue
-        if row in heads:
-            continue
-        if _filled(row) < 2:
-            if before and section:  # no row below it
-                return False
-            gaps, section, before = gaps and empty, row[0], True
-            number += 1
-            if not section:
-                return False
-        else:
-            if not section:
-                return False
-            texts = tuple(row[j] for j in labels)
-            repeated = repeated or section_by_label.setdefault(texts, section) != section
-            before = False
-        empty = False
-    return number > 1 and not before and (repeated or gaps)
+    titled = [next(filter(None, row)) for _, row, _, _ in full[:start] if filled_texts(row) == 1]
+    caption = next((text for text in titled[::-1] if not _NOTE.fullmatch(text)), "")
+    return Sheet(name, titles, body, left, thousands=thousands, caption=caption)
 
 
 def _split_otherwise(text: str, width: int) -> bool:
@@ -379,11 +415,6 @@ def _depth(row: Sequence[str]) -> int:
     return len(row[0]) - len(row[0].lstrip()) if row else 0
 
 
-def _filled(row: Sequence[str]) -> int:
-    """Return the number of texts of a row that are not empty."""
-    return len(row) - row.count("")
-
-
 def _trimmed(row: Sequence[str]) -> Sequence[str]:
     """Return a row without the empty texts at its end."""
     size = len(row)
@@ -394,7 +425,7 @@ def _trimmed(row: Sequence[str]) -> Sequence[str]:
 
 def _width(rows: Sequence[Sequence[str]]) -> int:
     """Return the number of fields that most rows with several texts have, or full headings."""
-    several = [row for row in rows if _filled(row) > 1]
+    several = [row for row in rows if filled_texts(row) > 1]
     width = Counter(map(len, several)).most_common(1)[0][0] if several else 0
     sizes = [len(_trimmed(row)) for row in several]
     full = several and all(several[0]) and not any(map(says_number, several[0]))
@@ -425,57 +456,6 @@ def _withheld(texts: Sequence[str]) -> bool:
     )
 
 
-def _joined(
-    head: Sequence[str], row: Sequence[str], below: Mapping[int, Sequence[str]]
-) -> list[str]:
-    """Return headings joined with the row below them; empty if that is no row of headings.
-
-    Where counts are below, most texts of a row of headings are others: no numbers, ranges only if
-    those below are numbers, and marks only of letters (M and F) that none of those below is.  It
-    fills gaps of the row above, or has nothing where labels stand below.
-    """
-    row = [text[:4] if re.fullmatch(rf"{_YEAR}\.0", text) else text for text in row]
-    years = [row[j] for j in below]
-    several = len({*years}) == len(years) > 1 and len({head[j] for j in below}) == 1
-    if several and all(re.fullmatch(_YEAR, text) for text in years):  # below what is counted
-        return [row[0] or head[0], *row[1:]]
-    marks = {text for texts in below.values() for text in texts if is_mark(text)}
-    words = 0
-    for j, texts in below.items():
-        text = row[j]
-        mark = is_mark(text) and (text in marks or not (any(map(str.isalpha, text)) or text == "%"))
-        wide = number_range(text) and 2 * sum(bool(WHOLE.fullmatch(t)) for t in texts) < len(texts)
-        if text:
-            number = WHOLE.fullmatch(text) or DECIMAL.fullmatch(text) or noted(text)
-            words += -1 if number or mark or wide else 1
-    if words <= 0:
-        return []
-    code = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+|\.[\w-]+)*")
-    if all(
-        bool(a) == bool(b) and (not a or code.fullmatch(a)) for a, b in zip(head, row, strict=True)
-    ):
-        return list(row)  # a row of codes, and the row of their labels
-    gaps = any(a and not b and c for (a, b), c in zip(pairwise(head), row[1:], strict=True))
-    over_all = words == len(below) or all(b for a, b in zip(head, row, strict=True) if a)
-    # Labels are called here, and words that no count below repeats say what is counted.
-    called = words == len(below) and not any(
-        text or not row[j] for j, text in enumerate(head) if j not in below
-    )
-    called = called and not any(is_mark(row[j]) or row[j] in below[j] for j in below)
-    if not gaps and not called and (row[0] not in ("", head[0]) or not over_all):
-        return []
-    if len({*filter(None, row)}) == 1 < _filled(row):  # it says the same of all
-        return list(head)
-    above = list(head)
-    for j in range(1, len(above)):
-        above[j] = above[j] or above[j - 1]
-    headings = {above[j] for j in range(len(row)) if row[j]}
-    above = ["" if len(headings) == 1 and text in headings else text for text in above]
-    return [
-        f"{a}{PATH}{b}" if a and b and a != b else b or a for a, b in zip(above, row, strict=True)
-    ]
-
-
 def _is_unit(row: Sequence[str]) -> bool:
     """Return whether a row says nothing but what all counts are of."""
     texts = [text.strip() for text in row if text.strip()]
@@ -484,23 +464,3 @@ def _is_unit(row: Sequence[str]) -> bool:
 
 def _is_note(row: Sequence[str]) -> bool:
     return _NOTE.fullmatch(row[0]) is not None
-
-
-def _short(row: Sequence[str]) -> str:
-    text = ", ".join(filter(None, row))
-    return text if len(text) <= 60 else f"{text[:60]}…"
-
-
-def _with_paths(body: Grid, depths: Sequence[int], column: int) -> Grid:
-    """Return rows whose label in a column has before it those that it is indented under."""
-    if len(set(depths)) < 2 or min(depths) != depths[0]:
-        return body
-    path: list[tuple[int, str]] = []
-    rows = []
-    for (i, row), depth in zip(body, depths, strict=True):
-        path = [(d, text) for d, text in path if d < depth]
-        if row[column]:
-            path.append((depth, row[column]))
-        text = PATH.join(text for _, text in path) if row[column] else ""
-        rows.append((i, [*row[:column], text, *row[column + 1 :]]))
-    return rows

@@ -159,6 +159,21 @@ class LabelSums:
 
         return judge
 
+    def sum_of_present(self, total: str) -> tuple[int, int, float]:
+        """Return in how many groups a label is the sum of those beside it, and how many say so.
+
+        And the bits of it; other labels than in all may be in each.
+        """
+        column = self.column[total]
+        full = ~(self.present & ~self.bounded).any(axis=1) & self.present[:, column]
+        rows = np.flatnonzero(full)
+        low, high = ((e * self.present)[rows].sum(axis=1) for e in (self.low, self.largest))
+        low, high = low - self.low[rows, column], high - self.largest[rows, column]
+        telling, good, _, _, bits = self.judged(
+            low, high, np.ones(len(rows), np.bool_), rows, total
+        )
+        return int(good), int(telling), float(bits)
+
     def missed(self, total: str) -> list[tuple[int, int]]:
         """Return by how much a label exceeds all others, and how many counts these are.
 

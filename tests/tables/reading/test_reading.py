@@ -146,7 +146,6 @@ def test_files_share_variables():
 
 REFUSED = {
     "a,b,count\nx,y,1\nx,z,approx 5\nw,y,2\n": r"row 3, column 'count'.*approx 5",
-    "a,b,count\nx,y,1\n,z,5\nw,y,2\n": r"row 3, column 'a'.*label",
     "a,b,count\nx,y,1\nonly,,\nw,y,2\n": r"row 3.*only",
     "a,b\nx,y\nz,w\n": "column of counts",
     "a,A,count\nx,y,1\nx,z,1\nw,y,2\n": "different variables.*'a'",

@@ -67,6 +67,54 @@ def test_an_uneven_tree_in_two_columns_is_one_variable():
     assert again.cells.equals(reading.cells)
 
 
+REGIONS = {"North": {"Lothian": ["Edinburgh", "Falkirk"], "Fife": ["Leven", "Cupar"]},
+           "South": {"Kent": ["Dover", "Deal"], "Surrey": ["Epsom", "Egham"]}}  # fmt: skip
+
+
+def three_levels():
+    """Return a table of districts in councils in regions, by sex, and labels of its tree."""
+    rng, rows = np.random.default_rng(5), list[tuple[str, ...]]()
+    leaves, total = set[str](), np.zeros((0, 2), int)
+    for region, councils in REGIONS.items():
+        sums = total
+        for council, districts in councils.items():
+            counts = rng.integers(9, 60, (len(districts), 2))
+            sums = np.concatenate([sums, counts])
+            for district, pair in zip(districts, counts, strict=True):
+                rows += [(region, council, district, s, n) for s, n in zip("MF", pair, strict=True)]
+                leaves.add(f"{region}: {council}: {district}")
+            pair = counts.sum(axis=0)
+            rows += [(region, council, "All", s, n) for s, n in zip("MF", pair, strict=True)]
+        pair = sums.sum(axis=0)
+        rows += [(region, "All", "All", s, n) for s, n in zip("MF", pair, strict=True)]
+    frame = pd.DataFrame(rows, columns=["region", "council", "district", "sex", "n"])
+    every = frame[frame["district"] != "All"].groupby("sex", as_index=False)["n"].sum()
+    every[["region", "council", "district"]] = "All"
+    return pd.concat([frame, every]), leaves
+
+
+@pytest.mark.parametrize(
+    ("name", "label", "text"),
+    [("region", "North", "Alba"), ("council", "Fife", "Fyfe"), ("district", "Leven", "Levin"),
+     ("sex", "M", "Men")],
+)  # fmt: skip
+def test_another_spelling_of_a_label_leaves_the_tree(name, label, text):
+    frame, leaves = three_levels()
+    reading = TableReading.from_frame(frame.astype(str), **{f"labels.{name}.{label}": text})
+    assert labels_of(reading, "region") == {leaf.replace(label, text) for leaf in leaves}
+    assert "sex" not in reading.separate
+
+
+@pytest.mark.parametrize("name", ["region", "council", "district", "sex"])
+def test_a_tree_of_a_file_leaves_those_that_numbers_show(name, tmp_path):
+    frame, leaves = three_levels()
+    file = tmp_path / "t.hrc"
+    lines = [f"@{c}\n@@{d}\n" for r in REGIONS.values() for c, ds in r.items() for d in ds]
+    file.write_text("Isle\n" + "".join(lines), encoding="utf-8")
+    reading = TableReading.from_frame(frame.astype(str), **{f"labels.{name}": str(file)})
+    assert labels_of(reading, "region") == leaves
+
+
 def test_parts_that_may_overlap_are_in_no_other_label(tmp_path):
     hidden = INDENTED.replace("Edinburgh,8,3,5", "Edinburgh,*,3,*").replace("4,2,2", "4,*,2")
     reading = indented(tmp_path, hidden)
@@ -230,3 +278,34 @@ def test_ends_of_parts_are_those_of_all_worlds(seed):
     for name, part in zip(names[1:3], ends[1:], strict=True):
         mine = found.loc[[(f"Cancer: {name}", s) for s in ("Male", "Female", "all")]]
         assert (mine["low"].tolist(), mine["high"].tolist()) == ends_of_part(ends[0], part)
+
+
+@pytest.mark.parametrize("order", ["groups last", "groups apart"])
+def test_a_total_that_is_two_sums_makes_nothing_false(order):
+    """People are men and women, and young and old ones of each; some orders hide the tree."""
+    rng = np.random.default_rng(7)
+    rows = []
+    for place in ("Ars", "Bey", "Coe", "Dun"):
+        a, b, c, d = map(int, rng.integers(20, 400, 4))
+        counts = {"People": a + b + c + d, "Men": a + b, "Women": c + d}
+        groups = {"Boys": a, "Adult men": b, "Girls": c, "Adult women": d}
+        if order == "groups apart":
+            groups = {"Boys": a, "Girls": c, "Adult men": b, "Adult women": d}
+        counts |= groups
+        rows += [(place, label, n) for label, n in counts.items()]
+    frame = pd.DataFrame(rows, columns=["place", "group", "n"])
+    truth = frame["n"].tolist()
+    hidden = frame["group"].eq("Girls") & frame["place"].eq("Dun")
+    frame["n"] = frame["n"].astype(str).where(~hidden, "*")
+    reading = TableReading.from_frame(frame, counts="exact").accepted()
+    bounds = count_bounds(PublishedTables(*reading.parts))
+    assert not bounds.conflict
+    ends = reading.cells.merge(
+        bounds.counts.rename(columns={"geoid": "place"}), on=["place", "table", "cell"]
+    )
+    one = ends[ends["stated"] == "*"].iloc[0]
+    true = truth[int(np.flatnonzero(hidden)[0])]
+    assert one["low"] <= true
+    assert pd.isna(one["high"]) or true <= one["high"]
+    if order == "groups last":
+        assert (one["low"], one["high"]) == (true, true)

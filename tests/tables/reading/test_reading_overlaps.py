@@ -1,8 +1,11 @@
 """Labels that may overlap beside a total: a sum that holds by chance makes nothing false."""
 
+from itertools import pairwise
+
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, strategies as st
 
 from bayesrisk.reconstruction import count_bounds
 from bayesrisk.tables import PublishedTables
@@ -104,3 +107,29 @@ def test_ages_that_share_a_year_are_not_exclusive_where_their_sum_exceeds_the_to
     bounds = count_bounds(PublishedTables(*reading.accepted().parts))
     assert not bounds.conflict
     assert sorted(bounds.counts["low"]) == [0, 2, 4, 5, 6, 8]  # 0 for the one that is withheld
+
+
+@given(
+    cuts=st.lists(st.integers(1, 90), min_size=1, max_size=5, unique=True),
+    extra=st.lists(st.tuples(st.integers(0, 90), st.integers(0, 90)), max_size=3),
+    ages=st.lists(st.integers(0, 99), min_size=60, max_size=90),
+)
+def test_groups_of_ages_that_follow_each_other_make_up_the_total(cuts, extra, ages):
+    """However other groups overlap, one withheld group is the total less the others."""
+    starts = [0, *sorted(cuts)]
+    groups = [(a, b - 1) for a, b in pairwise(starts)] + [(starts[-1], 999)]
+    others = [(a, b) for a, b in extra if a < b and (a, b) not in groups]
+    count = {(a, b): sum(a <= age <= b for age in ages) for a, b in [*groups, *others]}
+    text = {(a, b): f"{a}+" if b == 999 else f"{a}-{b}" for a, b in count}
+    frame = pd.DataFrame(
+        [("north", text[g], str(n)) for g, n in count.items()]
+        + [("north", "Total", str(len(ages)))]
+        + [("south", text[g], "*" if g == groups[-1] else str(n)) for g, n in count.items()]
+        + [("south", "Total", str(len(ages)))],
+        columns=["area", "age", "n"],
+    ).drop_duplicates(["area", "age"])
+    reading = TableReading.from_frame(frame, counts="exact").accepted()
+    bounds = count_bounds(PublishedTables(*reading.parts)).counts
+    bounds = bounds.rename(columns={"geoid": "place"})
+    hidden = reading.cells.query("stated == '*'").merge(bounds, on=["place", "table", "cell"])
+    assert hidden[["low", "high"]].to_numpy().tolist() == [[count[groups[-1]]] * 2]

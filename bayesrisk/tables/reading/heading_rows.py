@@ -1,0 +1,199 @@
+"""Rows of headings: which rows above a table are, and several of them as one."""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from itertools import pairwise
+
+from bayesrisk.exceptions import DataError, quote
+from bayesrisk.tables.reading.texts import (
+    DECIMAL,
+    PATH,
+    WHOLE,
+    is_mark,
+    noted,
+    number_range,
+    says_number,
+)
+
+#: A year, as a pattern.
+YEAR = r"(?:18|19|20)\d\d"
+_LENGTH = 1000  # of a note
+_FEW_NUMBERS, _YEARS_DIGITS = 3, 4  # of headings that are numbers one after another
+
+
+def short(row: Sequence[str]) -> str:
+    """Return the texts of a row, cut."""
+    text = ", ".join(filter(None, row))
+    return text if len(text) <= _LENGTH else f"{text[:_LENGTH]}…"
+
+
+def filled_texts(row: Sequence[str]) -> int:
+    """Return the number of texts of a row that are not empty."""
+    return len(row) - row.count("")
+
+
+def columns_beside(
+    heads: Sequence[Sequence[str]], rows: Sequence[Sequence[str]], empty: set[int]
+) -> list[int]:
+    """Return the columns beside a table: parted by an empty one, and without its headings.
+
+    They have none at all, or none in the first of several rows of headings and words below.
+    """
+    used, outside = [j for j in range(len(heads[0])) if j not in empty], list[int]()
+    for first, j in pairwise(used):
+        last = next((k for k in range(j, len(heads[0])) if k in empty), len(heads[0]))
+        if j == first + 1 or not any(heads[0][:j]) or any(heads[0][j:last]):
+            continue
+        words = [k for k in range(j, last) if not any(says_number(row[k]) for row in rows)]
+        if not any(row[k] for row in heads for k in range(j, last)) or (words and heads[1:]):
+            outside += range(j, last)
+    return outside
+
+
+def first_heading_row(name: str, rows: Sequence[tuple[int, list[str]]], numeric: set[int]) -> int:
+    """Return the first row of headings, where the last of these rows may be one of data.
+
+    Above data stands a heading of the labels or of the counts alone, or one row of a section below
+    the headings.  Numbers above several columns are headings: years, ages.
+    """
+    start = len(rows) - 1
+    number, row = rows[-1]
+    numbers = [row[j] for j in numeric if says_number(row[j])]
+    if not numbers or all(re.fullmatch(r"(18|19|20)\d\d", text) for text in numbers):
+        return start
+    above = rows[start - 1][1] if start else []
+    alone = sum(map(bool, above)) == 1
+    top = start - 1
+    while alone and top > 0 and sum(map(bool, rows[top - 1][1])) != 1:
+        if not all(re.fullmatch(YEAR, text) for text in rows[top - 1][1] if says_number(text)):
+            break
+        top -= 1
+    while top < start - 1 and not any(rows[top][1]):
+        top += 1
+    if alone and above[0] and top < start - 1:
+        return top
+    if len(numbers) == len(row) > 1:
+        raise _without_headings(name, number, row)
+    if len(numeric) > 1 or not WHOLE.fullmatch(numbers[0]):
+        return start
+    if alone and (above[0] or any(above[j] for j in numeric)):
+        return start - 1
+    raise _without_headings(name, number, row)
+
+
+def _without_headings(name: str, number: int, row: Sequence[str]) -> DataError:
+    return DataError(
+        f"{name}: row {number}: must be a row of headings, got {quote(short(row))}: add a row "
+        "that says what the labels and the numbers are"
+    )
+
+
+def joined_headings(
+    head: Sequence[str], raw: Sequence[str], row: Sequence[str],
+    below: Mapping[int, Sequence[str]], empty: set[int],
+) -> list[str]:  # fmt: skip
+    """Return headings joined with the row below them; empty if that is no row of headings.
+
+    ``raw`` is the row above as it stands.
+
+    Where counts are below, most texts of a row of headings are others: no numbers but years and
+    numbers in turn, ranges only if those below are numbers, and marks only of letters (M and F)
+    that none of those below is.  It fills gaps of the row above, or has nothing where labels stand
+    below, or has other words above most counts.
+    """
+    row = [text[:4] if re.fullmatch(rf"{YEAR}\.0", text) else text for text in row]
+    years = [row[j] for j in below]
+    several = len({*years}) == len(years) > 1 and len({head[j] for j in below}) == 1
+    if several and all(re.fullmatch(YEAR, text) for text in years):  # below what is counted
+        return [row[0] or head[0], *row[1:]]
+    marks = {text for texts in below.values() for text in texts if is_mark(text)}
+    spans = len({head[j] for j in below if row[j]}) < sum(bool(row[j]) for j in below)
+    in_turn = _in_turn([row[j] for j in below if WHOLE.fullmatch(row[j])], below, spans=spans)
+    words = list[str]()
+    number_texts = 0
+    for j, texts in below.items():
+        text = row[j]
+        mark = is_mark(text) and (text in marks or not (any(map(str.isalpha, text)) or text == "%"))
+        wide = number_range(text) and 2 * sum(bool(WHOLE.fullmatch(t)) for t in texts) < len(texts)
+        if text:
+            number = WHOLE.fullmatch(text) or DECIMAL.fullmatch(text) or noted(text)
+            other = (number and not in_turn) or mark or (wide and not in_turn)
+            number_texts += bool(other)
+            words += [] if other else [text]
+    if len(words) <= number_texts:
+        return []
+    code = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+|\.[\w-]+)*")
+    if all(
+        bool(a) == bool(b) and (not a or code.fullmatch(a)) for a, b in zip(head, row, strict=True)
+    ):
+        return list(row)  # a row of codes, and the row of their labels
+    gaps = any(a and not b and c for (a, b), c in zip(pairwise(head), row[1:], strict=True))
+    over_all = len(words) == len(below) or all(b for a, b in zip(head, row, strict=True) if a)
+    # Labels are called here, and words that no count below repeats say what is counted.
+    called = len(words) == len(below) and not any(
+        text or not row[j] for j, text in enumerate(head) if j not in below
+    )
+    called = called and not any(is_mark(row[j]) or row[j] in below[j] for j in below)
+    most = number_texts == 0 or len(words) > max(number_texts, len(below) // 2)
+    differs = (
+        most
+        and len(words) > bool(row[0])
+        and len({*words}) > min(2, len(words) // 2)
+        and not any(row[j] in below[j] for j in below if not (in_turn and WHOLE.fullmatch(row[j])))
+    )
+    if not (gaps or called or differs) and (row[0] not in ("", head[0]) or not over_all):
+        return []
+    if len({*filter(None, row)}) == 1 < filled_texts(row):  # it says the same of all
+        return list(head)
+    columns = [j for j, text in enumerate(row) if text]
+    if (
+        differs
+        and not row[0]
+        and all(raw[j] for j in columns)
+        and any(raw[j] and not row[j] for j in below)
+    ):
+        return [_wrapped(a, b) for a, b in zip(head, row, strict=True)]
+    joined = _paths(head, row, below, empty)
+    heads = [joined[j] for j in below]
+    return joined if len({*heads}) == len(heads) else _paths(head, row, below, set())
+
+
+def _wrapped(text: str, more: str) -> str:
+    """Return a heading with what stands below it as its second line."""
+    return f"{text[:-1]}{more}" if more and text.endswith("-") else f"{text} {more}".strip()
+
+
+def _in_turn(numbers: Sequence[str], below: Mapping[int, Sequence[str]], *, spans: bool) -> bool:
+    """Return whether numbers are headings: codes with leading zeros, or others below one heading.
+
+    Those are years, or numbers one after another.
+    """
+    several = len(numbers) == len({*numbers}) > 1
+    texts = {text for column in below.values() for text in column}
+    if several and any(re.fullmatch(r"0\d+", text) for text in numbers):
+        return len({*map(len, numbers)}) == 1 and not any(re.fullmatch(r"0\d+", t) for t in texts)
+    if several and spans and all(re.fullmatch(YEAR, text) for text in numbers):
+        return 2 * sum(bool(re.fullmatch(YEAR, text)) for text in texts) < len(texts)
+    plain = [int(text) for text in numbers if text.isdecimal() and len(text) < _YEARS_DIGITS]
+    return (
+        spans and len(plain) > _FEW_NUMBERS and plain == [*range(plain[0], plain[0] + len(numbers))]
+    )
+
+
+def _paths(
+    head: Sequence[str], row: Sequence[str], below: Collection[int], empty: set[int]
+) -> list[str]:
+    """Return headings with those below them: a heading reaches to the next, or an empty column."""
+    above, row = list(head), list(row)
+    for j in range(1, len(above)):
+        above[j] = above[j] or (above[j - 1] if j - 1 not in empty else "")
+    headings = {above[j] for j in range(len(row)) if row[j]}
+    above = ["" if len(headings) == 1 and text in headings else text for text in above]
+    named = [j for j in below if "" != above[j] != row[j] != ""]
+    coded = [j for j in named if above[j].isdecimal() != row[j].isdecimal()]
+    if all(len({texts[j] for j in coded}) == len(coded) > _FEW_NUMBERS for texts in (above, row)):
+        for j in coded:  # a number of a column beside its name
+            above[j], row[j] = "", row[j] if above[j].isdecimal() else above[j]
+    return [
+        f"{a}{PATH}{b}" if a and b and a != b else b or a for a, b in zip(above, row, strict=True)
+    ]

@@ -1,0 +1,134 @@
+"""Tables of a grid: below and beside each other, and several that are one."""
+
+import openpyxl
+import pytest
+
+from bayesrisk.exceptions import DataError
+from bayesrisk.tables.reading.reading import read
+from bayesrisk.tables.reading.sheet import file_sheet
+
+WAFER = 'Place,Alex,Bel,Total\n"Place of work",\nCity,{},{},{}\nValley,{},{},{}\nTotal,{},{},{}\n'
+TECHNICIANS = WAFER.format(25, 19, 44, 5, 4, 9, 30, 23, 53)
+LABOURERS = WAFER.format(12, 8, 20, 3, 6, 9, 15, 14, 29)
+BOTH = WAFER.format(37, 27, 64, 8, 10, 18, 45, 37, 82)
+
+
+def sheet_of(folder, text, name=None):
+    file = folder / "t.csv"
+    file.write_text(text, encoding="utf-8")
+    return file_sheet(file, name)
+
+
+def workbook(file, **sheets):
+    book = openpyxl.Workbook()
+    book.remove(book.active)
+    for name, text in sheets.items():
+        page = book.create_sheet(name)
+        for line in text.splitlines():
+            page.append([int(t) if t.isdecimal() else t or None for t in line.split(",")])
+    book.save(file)
+    return file
+
+
+def test_wafers_are_labels_of_a_further_variable(tmp_path):
+    text = f"Bureau\n\nTechnicians\n{TECHNICIANS}\n\nLabourers\n{LABOURERS}\n\nTotal\n{BOTH}"
+    sheet = sheet_of(tmp_path, text)
+    cells = read([sheet], {}).cells.set_index(["section", "place of work", "category 1"])["stated"]
+    assert len(cells) == 3 * 3 * 3
+    assert cells["Labourers", "Valley", "Bel"] == "6"
+    assert cells["Technicians", "all", "all"] == "53"
+    assert cells["all", "City", "Alex"] == "37"
+    assert [row for _, row in sheet_of(tmp_path, text, "#2").rows] == [
+        ["City", "12", "8", "20"], ["Valley", "3", "6", "9"], ["Total", "15", "14", "29"],
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        LABOURERS.replace("Valley", "Hill"),  # of other places
+        LABOURERS.replace("12", "12.5").replace("6", "6.5"),  # of percentages
+        LABOURERS.replace("Alex", "Ann"),
+    ],
+)
+def test_tables_of_other_labels_or_numbers_are_no_wafers(second, tmp_path):
+    sheet = sheet_of(tmp_path, f"Technicians\n{TECHNICIANS}\n\nLabourers\n{second}")
+    assert sheet.heads == ["Place of work", "Alex", "Bel", "Total"]
+    assert len(sheet.rows) == 3
+    assert any("#2" in why for _, _, why in sheet.left)
+
+
+def test_a_note_below_a_table_is_none_of_the_next_one(tmp_path):
+    first = "Table 1: men\n,Year,,Sum\nForce,04/05,05/06,\nAvon,3,4,7\nKent,5,6,11\n"
+    second = "Table 2: women\n,Year,,Sum\nGroup,04/05,05/06,\nYoung,1,4,5\nOld,5,2,7\n"
+    text = f"{first}\n* Change in what is counted since 04/05\n\n{second}"
+    sheet = sheet_of(tmp_path, text)
+    assert [row for _, row in sheet.rows] == [["Avon", "3", "4", "7"], ["Kent", "5", "6", "11"]]
+    other = sheet_of(tmp_path, text, "#2")
+    assert [row for _, row in other.rows] == [["Young", "1", "4", "5"], ["Old", "5", "2", "7"]]
+
+
+@pytest.mark.parametrize("heads", ["Area,0-64,65+", ",2019,2020", "Area,2019,2020"])
+def test_headings_of_a_table_below_another_may_be_numbers(heads, tmp_path):
+    first = "Table 1a: sex\nArea,Males,Females\nA,11,12\nB,15,<5\n"
+    text = f"{first}\nTable 1b\n{heads}\nA,20,3\nB,10,9\n"
+    assert len(sheet_of(tmp_path, text).rows) == 2
+    other = sheet_of(tmp_path, text, "#2")
+    assert other.heads == heads.split(",")
+    assert [row for _, row in other.rows] == [["A", "20", "3"], ["B", "10", "9"]]
+
+
+def test_of_tables_side_by_side_the_first_is_read_and_another_may_be(tmp_path):
+    text = "Area,M,F,,Area,Young,Old\nA,1,2,,A,2,1\nB,5,4,,B,3,6\nC,5,4,,,,\n"
+    sheet = sheet_of(tmp_path, text)
+    assert sheet.heads == ["Area", "M", "F"]
+    assert [row for _, row in sheet.rows] == [["A", "1", "2"], ["B", "5", "4"], ["C", "5", "4"]]
+    assert any("#2" in why for _, _, why in sheet.left)
+    other = sheet_of(tmp_path, text, "#2")
+    assert other.heads == ["Area", "Young", "Old"]
+    assert [row for _, row in other.rows] == [["A", "2", "1"], ["B", "3", "6"]]
+
+
+def test_a_list_that_goes_on_at_its_side_is_one_table(tmp_path):
+    text = "County,Births,Deaths,,County,Births,Deaths\nAsh,1,2,,Elm,7,1\nBirch,5,4,,Fir,3,6\n"
+    sheet = sheet_of(tmp_path, text)
+    assert sheet.heads == ["County", "Births", "Deaths"]
+    assert [row[0] for _, row in sheet.rows] == ["Ash", "Birch", "Elm", "Fir"]
+
+
+def test_titles_side_by_side_are_labels_of_a_further_variable(tmp_path):
+    text = "Men,,,,Women,,\nAge,In,Out,,Age,In,Out\n0-17,1,2,,0-17,7,1\n18+,5,4,,18+,3,6\n"
+    cells = read([sheet_of(tmp_path, text)], {}).cells
+    assert {*zip(cells["section"], cells["age"], strict=True)} == {
+        (sex, age) for sex in ("Men", "Women") for age in ("0-17", "18+")
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Area,M,F,,2019,2020\nA,1,2,,2,1\nB,5,4,,3,6\n",
+        "Area,M,,F,,All\nA,1,,2,,3\nB,5,,4,,9\n",
+        "id,name,,kind,count\n1,A,,x,5\n2,B,,x,7\n3,C,,y,8\n",
+    ],
+)
+def test_an_empty_column_parts_no_table_without_labels_of_its_own(text, tmp_path):
+    sheet = sheet_of(tmp_path, text)
+    assert sheet.heads == [head for head in text.splitlines()[0].split(",") if head]
+    assert len(sheet.rows) == text.count("\n") - 1
+
+
+BAD, GOOD = "Area,n,n\nA,11,12\nB,15,14\nC,15,19\n", "Area,n\nA,20\nB,10\n"
+
+
+def test_where_a_sheet_cannot_be_read_another_is_and_that_is_said(tmp_path):
+    file = workbook(tmp_path / "t.xlsx", Bad=BAD, Good=GOOD, Words="Only,words\nare,here\n")
+    reading = read([file_sheet(file)], {})
+    assert {*reading.cells["stated"]} == {"20", "10"}
+    said = "\n".join(reading.lines)
+    assert "Bad" in said
+    assert "Good" in said
+    with pytest.raises(DataError, match=r"\(sheet 'Bad'\).*sheet=Good can be read"):
+        read([file_sheet(file, "Bad")], {"sheet": "Bad"})
+    with pytest.raises(DataError, match=r"\(sheet 'Words'\).*sheet=Good can be read"):
+        read([file_sheet(file, "Words")], {"sheet": "Words"})
