@@ -97,8 +97,8 @@ def _same_total(sections: Sequence[_Section], counts: Collection[int]) -> bool:
         pairs = [(sums[j], total[j]) for j in sums if total.get(j, 0) > 0]
         if all(abs(a - b) * rounded <= b if rounded else a == b for a, b in pairs):
             bits.append(sum(math.log2(b) for _, b in pairs))
-    shown = [b for b in bits if b >= (_BITS / 2 if stated else _BITS)]
-    return len(shown) > 1 and 2 * len(shown) >= len(every) and sum(shown) >= _BITS
+    weights = [b for b in bits if b >= (_BITS / 2 if stated else _BITS)]
+    return len(weights) > 1 and 2 * len(weights) >= len(every) and sum(weights) >= _BITS
 
 
 def by_variable(
