@@ -3,6 +3,7 @@
 import functools
 import itertools
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from math import ceil, log2, sqrt
 from pathlib import Path
@@ -38,6 +39,7 @@ _ROUNDED = [f"{way}-{base}" for way in ("nearest", "random") for base in (3, 5)]
 _WEAKER = ("stats-nz", "perturbed-1", *_ROUNDED, "perturbed-2", "perturbed-5")
 #: The largest change where a note says that counts are changed, and no sum shows by how much.
 _UNSEEN = 5
+_NEAR = 10  # numbers on each side of one that is more common than these
 #: Counts among which it is no chance that none is small.
 _ENOUGH = 12
 #: Numbers are multiples of a base by chance in one case of 2**8.
@@ -91,7 +93,8 @@ def values(cells: Sequence[Cell], rules: ReadingRules, sheets: Sequence[Sheet]) 
     """Return the meaning of each cell; ``rules`` gets what is asked about laws and marks."""
     notes = {sheet.name: notes_of(sheet) for sheet in sheets}
     laws = _cell_laws(cells, rules, notes)
-    said = _ask_dashes(cells, rules) | _ask_notes(cells, laws, rules, notes)
+    said = _ask_nines(cells, rules) | _ask_dashes(cells, rules)
+    said |= _ask_notes(cells, laws, rules, notes)
     return [_value(cell, law, rules, said) for cell, law in zip(cells, laws, strict=True)]
 
 
@@ -253,6 +256,18 @@ def _ask_zeros(cells: Sequence[Cell], rules: ReadingRules) -> None:
         rules.ask("marks.0", f"0-{least - 1}", text)
 
 
+def _ask_nines(cells: Sequence[Cell], rules: ReadingRules) -> dict[str, str]:
+    """Ask whether 999 or 9999 stands for what is withheld, where it is more common than others."""
+    times = Counter(cell.text for cell in cells if cell.row)
+    answers = dict[str, str]()
+    for text in [t for t in times if re.fullmatch("9{3,}", t)]:
+        near = sum(times[str(int(text) + d)] for d in range(-_NEAR, _NEAR + 1) if d)
+        if times[text] > max(2, 2 * near):
+            reason = f"{text!r} stands in {times[text]:,} counts: it is withheld, and may be any"
+            answers[text] = rules.ask(f"marks.{text}", "withheld", reason)
+    return {text: answer for text, answer in answers.items() if answer == "withheld"}
+
+
 def _ask_notes(
     cells: Sequence[Cell], laws: Sequence[PlainLaw], rules: ReadingRules,
     notes: Mapping[str, Sequence[Note]],
@@ -352,6 +367,7 @@ def _plain(cell: Cell, law: Likelihood, number: int) -> Value:
 def _value(cell: Cell, rule: PlainLaw, rules: ReadingRules, said: Mapping[str, str]) -> Value:
     """Return the meaning of a cell; refuse a text that is no count, no range and no mark."""
     text, law, marked = cell.text, rule.law, f"marks.{cell.text}" in rules.choices
+    marked = marked or (text in said and WHOLE.fullmatch(text) is not None)
     ends = None if marked else number_range(text)
     if ends and f"marks.{text}" in rules.questions:  # a number that stands for others
         ends = number_range(rules.questions[f"marks.{text}"][0]) or ends

@@ -52,7 +52,8 @@ _COUNT = re.compile(
 )
 _FLAG = re.compile(
     r"(.* )?(flags?|symbols?|annotations?)|(obs )?conf(identiality)?|"
-    r"((obs|observation|conf|confidentiality|data|value|cell|suppression) )?status( code)?"
+    r"((obs|observation|conf|confidentiality|data|value|cell|suppression) )?status( code)?|"
+    r"(conf|confidentiality|disclosure|suppression|suppressed|withheld)( (code|indicator|yn))?"
 )
 _NOTES = re.compile(r".*\b(foot)?notes?\b.*")
 _GROUP = re.compile(r"([a-z]+ )?(age|band|age group|age range|year)s?( (group|grp|band|range))?")
@@ -66,6 +67,7 @@ _SPELLED, _DECIMALS = "codes of labels", "numbers with decimals or below 0"
 _LABELS = ("a period", "codes", "codes with leading zeros", _SPELLED)
 _SEVERAL = 4  # columns of counts for each that is called one
 _FEW = 16  # rows for each that has the label of another
+_FEW_CODES, _DIGITS_OF_CODES = 3, 5
 _DIGITS = 16  # of numbers that are added up, fewer
 _BESIDE = 8  # columns on each side that may add up with one
 _CODES = 2  # columns of numbers of places at most, beside more columns of counts
@@ -190,6 +192,8 @@ class SheetColumns:
             any(total_word(t) == 2 for t in row) for _, row in self.sheet.rows if row[i] in marks
         ):
             return "codes"
+        if self._digits_of(i) or self._before_labels(i, words):
+            return "codes"
         if head.endswith("#") and not self._adds_up(i):  # of few columns: "School #"
             plain_heads = [j for j, n in enumerate(self.numbers) if n and self.heads[j][-1:] != "#"]
             if sum(h.endswith("#") for h in self.heads) <= _CODES < len(plain_heads):
@@ -201,6 +205,7 @@ class SheetColumns:
             and plain[0] < 2
             and len(texts) == len(plain)
             and (_NUMBERED.fullmatch(head) or len(plain) > 5)
+            and not self._adds_up(i)
         ):
             return _ROWS
         if is_measure(head, self.heads) and not self._adds_up(i, whole=total_word(head) < 2):
@@ -219,6 +224,39 @@ class SheetColumns:
         ):
             return _SPELLED
         return ""
+
+    @functools.cached_property
+    def long_codes(self) -> list[int]:
+        """Columns of codes with one number of digits, in which others may be read."""
+        return [
+            j for j, texts in enumerate(self.row_counts)
+            if len(texts) >= _FEW_CODES and all(map(str.isdecimal, texts))
+            and len(sizes := {*map(len, texts)}) == 1 and min(sizes) > _DIGITS_OF_CODES
+        ]  # fmt: skip
+
+    def _digits_of(self, i: int) -> bool:
+        """Return whether a column is the same digits of a longer code in all rows."""
+        for j in self.long_codes:
+            pairs = list(dict.fromkeys(zip(self.columns[i], self.columns[j], strict=True)))
+            size = len(pairs[0][0])
+            if i != j and size > 1 and all(len(text) == size for text, _ in pairs):
+                starts = range(len(pairs[0][1]) - size + 1)
+                if any(all(c[k : k + size] == text for text, c in pairs) for k in starts):
+                    return True
+        return False
+
+    def _before_labels(self, i: int, words: Sequence[int]) -> bool:
+        """Return whether numbers before all labels, one for each row, are in no sum of others."""
+        plain = [int(t) for t in self.columns[i] if t.isdecimal() and len(t) < _DIGITS]
+        others = [j for j, numbers in enumerate(self.numbers) if numbers and j not in (i, *words)]
+        return (
+            bool(words)
+            and i < min(words)
+            and len({*plain}) == len(plain) == len(self.columns[i]) > 2
+            and (plain == sorted(plain) or len({*map(len, self.columns[i])}) == 1)
+            and any(map(self._adds_up, others))
+            and not self._adds_up(i)
+        )
 
     # Roles.
 
@@ -329,7 +367,7 @@ class SheetColumns:
         """Return whether numbers of a column have decimals, or are below 0."""
         if UNIT.search(self.sheet.heads[i]):
             return False
-        wrong = [t for t in texts if DECIMAL.fullmatch(t) or NEGATIVE.fullmatch(t)]
+        wrong = [t for t in texts if DECIMAL.fullmatch(t.lstrip("<>≤≥~ ")) or NEGATIVE.fullmatch(t)]
         wrong = [t for t in wrong if not (self.points and POINTS.fullmatch(t))]
         rows, below = self.row_counts[i], sum(map(bool, map(NEGATIVE.fullmatch, texts)))
         if below > 1 or len(wrong) > _FEW:  # one alone may be a code for what is withheld

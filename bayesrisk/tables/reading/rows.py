@@ -24,7 +24,7 @@ from bayesrisk.tables.reading.texts import (
 )
 
 _NO_COUNT = re.compile(
-    r".*((?<![\d ]) ?%|\b(percent(age)?s?|pct|rates?|ratio|share|proportion|mean|median|"
+    r".*((?<![\d ]) ?%|\b(percent\w*|pct|rates?|ratio|share|proportion|mean|median|"
     r"average (age|income|price|rent|wage|salary|earnings|score|size|length|cost)|"
     r"purchasing power|index|uptake|coverage|prevalence|percentile|per 1[0 ,]*00|"
     r"per capita|full[- ]time equivalents?|ftes?)\b).*|(.* )?p\d\d?(th)?"
