@@ -92,7 +92,14 @@ def values(cells: Sequence[Cell], rules: ReadingRules, sheets: Sequence[Sheet]) 
     notes = {sheet.name: notes_of(sheet) for sheet in sheets}
     laws = _cell_laws(cells, rules, notes)
     said = _ask_dashes(cells, rules) | _ask_notes(cells, laws, rules, notes)
-    return [_value(cell, law, rules, said) for cell, law in zip(cells, laws, strict=True)]
+    known: dict[tuple[str, int, bool, int], Value] = {}  # few texts stand in many cells
+    results = []
+    for cell, law in zip(cells, laws, strict=True):
+        words = (cell.text, cell.unit, cell.row > 0, id(law))
+        if (value := known.get(words)) is None:
+            value = known[words] = _value(cell, law, rules, said)
+        results.append(value)
+    return results
 
 
 def _cell_laws(

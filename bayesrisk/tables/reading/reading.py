@@ -356,13 +356,14 @@ def _entries(
 ) -> list[_Entry]:
     separate = [name for name, variable in variables_.items() if variable.separate]
     joint = [name for name in variables_ if name not in separate]
-    entries = []
+    entries, one = list[_Entry](), dict[tuple[Any, ...], tuple[Any, ...]]()  # many are the same
     groups = {name: variables_[name].groups for name in joint}
     for cell, value in zip(cells, meanings, strict=True):
         labels = cell.labels
         place = tuple([key(labels.get(name, "all")) for name in separate])
         keys = [(n, key(labels[n])) for n in joint if n in labels]
         margin = tuple([(n, g) for n, k in keys if (g := groups[n].get(k))])
+        place, margin = one.setdefault(place, place), one.setdefault(margin, margin)
         entries.append(_Entry(cell, place, margin, value))
     return entries
 

@@ -459,7 +459,9 @@ class SheetColumns:
             if i in names and j in names and all(self.columns[j]) and self._spelled(i, j):
                 del names[i]
                 self.reasons[i] = f"the same as {self.sheet.heads[j]!r}, or blank"
-        plain = [row for _, row in self.sheet.rows if not any(total_word(t) == 2 for t in row)]
+        blanks = any("" in self.row_counts[i] for i in names)
+        rows = self.sheet.rows if blanks else []
+        plain = [row for _, row in rows if not any(total_word(t) == 2 for t in row)]
         for i in [i for i in names if i not in choices and any(not row[i] for row in plain)]:
             rest = {*zip(*(self.columns[j] for j in names if j != i), strict=True)}
             if len(rest) == len(self.columns[i]) > 3 and "blank" not in self.rules.all:

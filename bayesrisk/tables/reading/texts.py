@@ -112,6 +112,8 @@ def total_word(label: str, variable: str = "") -> int:
     "All" with the name of its variable is a total: "All schools" among schools; so are ages from 0
     on, which may count people of unknown age.
     """
+    if label.isdecimal():
+        return int(not label.strip("9"))
     plain = " ".join(label.split()).rstrip(":").casefold()
     if label.strip().casefold() == "_t" or _TOTALS.fullmatch(plain) or _ALL.fullmatch(plain):
         return 2
