@@ -260,6 +260,15 @@ def _evidence(
     evidence = _Evidence(children, totals)
     if not totals:
         evidence = _twice(_total(children, top, parts, words, sums, whole=whole), top, sums)
+    every = evidence.totals[0] if evidence.totals else ""
+    if every in sums.column and not (totals or whole) and evidence.groups.good < 2:
+        others = [k for k in top if k != every]  # the first of them may be sums of the rest
+        sizes = sums.run_sizes(every, others, _BITS + math.log2(len(top)))
+        size = sizes[0] if sizes else len(others)
+        inner = _parts_below(others[:size], others[size:], sums) if others[size:] else None
+        if inner is not None:
+            shown = sums.adding_up(others[:size])(every)
+            return _Evidence(children | inner, evidence.totals, shown)
     if totals or (sums.implied and not evidence.groups.telling):
         rest = [k for k in parts if k not in evidence.totals]
         return evidence._replace(groups=sums.adding_up(rest)(totals[0] if totals else ""))
@@ -276,15 +285,27 @@ def _twice(evidence: _Evidence, top: Sequence[str], sums: LabelSums) -> _Evidenc
     rest = [k for k in top if k not in evidence.totals]
     if not parts or not rest:
         return evidence
-    bits = _BITS + 2 * math.log2(len(rest))
-    for label in parts:
-        runs = [rest[i : i + n] for i in range(len(rest))
-                for n in sums.run_sizes(label, rest[i : i + 41], bits)]  # fmt: skip
-        if len(runs) != 1 or {*runs[0]} & {k for p in parts for k in evidence.children.get(p, ())}:
-            every = sums.adding_up([*parts, *rest])(evidence.totals[0])
-            return evidence._replace(groups=every._replace(above=max(every.above, 1)))
-        evidence.children[label] = runs[0]
+    below = _parts_below(parts, rest, sums)
+    if below is None:
+        every = sums.adding_up([*parts, *rest])(evidence.totals[0])
+        return evidence._replace(groups=every._replace(above=max(every.above, 1)))
+    evidence.children.update(below)
     return evidence
+
+
+def _parts_below(
+    labels: Sequence[str], rest: Sequence[str], sums: LabelSums
+) -> dict[str, list[str]] | None:
+    """Return the labels of the rest that add up to each of some labels; None if others are left."""
+    bits = _BITS + 2 * math.log2(len(rest))
+    results, used = dict[str, list[str]](), set[str]()
+    for label in labels:
+        runs = [list(rest[i : i + n]) for i in range(len(rest))
+                for n in sums.run_sizes(label, rest[i : i + 41], bits)]  # fmt: skip
+        if len(runs) == 1 and used.isdisjoint(runs[0]):
+            results[label] = runs[0]
+            used |= {*runs[0]}
+    return results if used == {*rest} else None
 
 
 def _total(
