@@ -67,6 +67,8 @@ def first_heading_row(name: str, rows: Sequence[tuple[int, list[str]]], numeric:
     while alone and top > 0 and sum(map(bool, rows[top - 1][1])) != 1:
         if not all(re.fullmatch(YEAR, text) for text in rows[top - 1][1] if says_number(text)):
             break
+        if sum(map(bool, rows[top][1])) > 1 and not any(rows[top - 1][1]):
+            break  # what stands above an empty row is no heading
         top -= 1
     while top < start - 1 and not any(rows[top][1]):
         top += 1
