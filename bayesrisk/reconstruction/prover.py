@@ -152,7 +152,6 @@ def count_entry(
     factors = tables.workload.tables[level, table].factors
     return {
         "level": level, "place": place, "table": table,
-        "cell": tables.workload.tables[level, table].cells[cell],
         "published": stated, "law": law, "low": low, "high": most,
         "sets": label_sets(tables.workload.schema, {n: w[cell] for n, w in factors.items()}),
     }  # fmt: skip

@@ -10,6 +10,7 @@ from bayesrisk.constraints.ends import FormEnds
 from bayesrisk.constraints.model import IntegerModel
 from bayesrisk.constraints.propagation import narrowed
 from bayesrisk.constraints.solvers import Deadline
+from bayesrisk.exceptions import DataError
 from bayesrisk.inference.microdata.system import MicrodataSystem, presolve
 
 _NODES = 200  # linear programs of one question, so that no answer depends on the machine
@@ -32,8 +33,8 @@ def mean_ends(
     small, forms = presolve(system, sp.csr_array(counted))
     least, most = np.zeros((2, shares.shape[1]))
     model = narrowed(small.model)
-    if model is None:  # the counts contradict each other: nothing is said
-        return least, np.full(least.shape, np.inf)
+    if model is None:
+        raise DataError("release contradicts itself: no records have its counts")
     low, high = _ends(model, forms, (forms @ model.low, forms @ model.high))
     for (v, s), a, b in zip(pairs, low.tolist(), high.tolist(), strict=True):
         least[v] += s * a

@@ -162,7 +162,7 @@ def _is_table(rows: Sequence[Sequence[str]]) -> bool:
     first = next((j for j, column in enumerate(columns) if any(column)), 0)
     numeric = [
         2 * sum(map(says_number, column)) > sum(map(bool, column))
-        and not (j == first and all(is_date(t) or not WHOLE.fullmatch(t) for t in column[1:]))
+        and any(WHOLE.fullmatch(t) and not (j == first and is_date(t)) for t in column[1:])
         for j, column in enumerate(columns)
     ]
     counts = [c for c, number in zip(columns, numeric, strict=True) if number]
@@ -192,10 +192,13 @@ def _starts(grid: Grid) -> list[int]:
             if not (block and adjacent and texts[0]):  # else the name of the labels, below headings
                 title, block = (position if title < 0 or block else title), []
             continue
-        filled = [text for text in texts[1:] if text]
+        label = min(
+            next(j for j, text in enumerate(line) if text) for line in (texts, top or texts)
+        )
+        filled = [text for text in texts[label + 1 :] if text]
         repeats = counted > 1 and texts[1:] == top[1:] and texts[0] != top[0]  # such as years
         separate = counted > 1 and (title >= 0 or gap) and not block and len({*filled}) > 1
-        called = separate and (texts[0] == top[0] or _are_years(filled))
+        called = separate and (texts[label] == top[label] or _are_years(filled))
         numbers = [j for j, text in enumerate(texts) if text and says_number(text)]
         top = top or texts
         if repeats or called or not (numbers or all(map(is_mark, filled))):

@@ -13,6 +13,7 @@ from bayesrisk.tables.reading.texts import (
     noted,
     number_range,
     says_number,
+    total_word,
 )
 
 #: A year, as a pattern.
@@ -63,24 +64,36 @@ def first_heading_row(name: str, rows: Sequence[tuple[int, list[str]]], numeric:
         return start
     above = rows[start - 1][1] if start else []
     alone = sum(map(bool, above)) == 1
+    named = alone and any(text for j, text in enumerate(above) if j not in numeric)
     top = start - 1
     while alone and top > 0 and sum(map(bool, rows[top - 1][1])) != 1:
-        if not all(re.fullmatch(YEAR, text) for text in rows[top - 1][1] if says_number(text)):
+        if not _are_headings([t for t in rows[top - 1][1] if says_number(t)]):
             break
         if sum(map(bool, rows[top][1])) > 1 and not any(rows[top - 1][1]):
             break  # what stands above an empty row is no heading
         top -= 1
     while top < start - 1 and not any(rows[top][1]):
         top += 1
-    if alone and above[0] and top < start - 1:
+    if named and top < start - 1:
         return top
     if len(numbers) == len(row) > 1:
         raise _without_headings(name, number, row)
+    if len(numeric) > 1 and not _are_headings(numbers):
+        raise _without_headings(name, number, row)
     if len(numeric) > 1 or not WHOLE.fullmatch(numbers[0]):
         return start
-    if alone and (above[0] or any(above[j] for j in numeric)):
+    if alone and (named or any(above[j] for j in numeric)):
         return start - 1
     raise _without_headings(name, number, row)
+
+
+def _are_headings(texts: Sequence[str]) -> bool:
+    """Return whether numbers may be headings: years, ages, or others that rise or fall."""
+    numbers = [int(re.sub(r"\D", "", text)) for text in texts if WHOLE.fullmatch(text)]
+    steps = [b - a for a, b in pairwise(numbers)]
+    even = len({*steps}) < 2 or len(numbers) > _FEW_NUMBERS
+    years = all(re.fullmatch(YEAR, text) for text in texts)
+    return years or (even and (all(s > 0 for s in steps) or all(s < 0 for s in steps)))
 
 
 def _without_headings(name: str, number: int, row: Sequence[str]) -> DataError:
@@ -115,7 +128,8 @@ def joined_headings(
     number_texts = 0
     for j, texts in below.items():
         text = row[j]
-        mark = is_mark(text) and (text in marks or not (any(map(str.isalpha, text)) or text == "%"))
+        sign = text in ("%", "#", "$", "€", "£") or any(map(str.isalpha, text))
+        mark = is_mark(text) and (text in marks or not sign)
         wide = number_range(text) and 2 * sum(bool(WHOLE.fullmatch(t)) for t in texts) < len(texts)
         if text:
             number = WHOLE.fullmatch(text) or DECIMAL.fullmatch(text) or noted(text)
@@ -148,16 +162,12 @@ def joined_headings(
     if len({*filter(None, row)}) == 1 < filled_texts(row):  # it says the same of all
         return list(head)
     columns = [j for j, text in enumerate(row) if text]
-    if (
-        differs
-        and not row[0]
-        and all(raw[j] for j in columns)
-        and any(raw[j] and not row[j] for j in below)
-    ):
+    lines = all(raw[j] and not raw[j].isdecimal() and not row[j].isdecimal() for j in columns)
+    if differs and lines and any(raw[j] and not row[j] for j in below):
         return [_wrapped(a, b) for a, b in zip(head, row, strict=True)]
-    joined = _paths(head, row, below, empty)
+    joined = _paths(head, raw, row, below, empty)
     heads = [joined[j] for j in below]
-    return joined if len({*heads}) == len(heads) else _paths(head, row, below, set())
+    return joined if len({*heads}) == len(heads) else _paths(head, raw, row, below, set())
 
 
 def _wrapped(text: str, more: str) -> str:
@@ -183,12 +193,22 @@ def _in_turn(numbers: Sequence[str], below: Mapping[int, Sequence[str]], *, span
 
 
 def _paths(
-    head: Sequence[str], row: Sequence[str], below: Collection[int], empty: set[int]
-) -> list[str]:
-    """Return headings with those below them: a heading reaches to the next, or an empty column."""
-    above, row = list(head), list(row)
+    head: Sequence[str], raw: Sequence[str], row: Sequence[str],
+    below: Collection[int], empty: set[int],
+) -> list[str]:  # fmt: skip
+    """Return headings with those below them: a heading reaches to the next, or an empty column.
+
+    So does one in a row between, below the same heading; but a total is below those it names.
+    """
+    above, row, part = list(head), list(row), ""
     for j in range(1, len(above)):
-        above[j] = above[j] or (above[j - 1] if j - 1 not in empty else "")
+        if j - 1 in empty:
+            continue
+        above[j] = above[j] or above[j - 1]
+        part = raw[j - 1] or part
+        inside = above[j - 1] == f"{above[j]}{PATH}{part}" and not raw[j]
+        if inside and row[j] and (part in row[j] or not total_word(row[j])):
+            above[j] = above[j - 1]
     headings = {above[j] for j in range(len(row)) if row[j]}
     above = ["" if len(headings) == 1 and text in headings else text for text in above]
     named = [j for j in below if "" != above[j] != row[j] != ""]

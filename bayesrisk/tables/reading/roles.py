@@ -219,10 +219,7 @@ class SheetColumns:
             and (_NUMBERED.fullmatch(head) or len(plain) > 5)
         ):
             return _ROWS
-        if is_measure(head, self.heads) and not (
-            self._adds_up(i, whole=True) if "pop" in head else
-            total_word(head) == 2 and self._adds_up(i)
-        ):  # fmt: skip
+        if is_measure(head, self.heads) and not self._adds_up(i, whole=total_word(head) < 2):
             return "a measure of something else"
         even = len({b - a for a, b in itertools.pairwise(plain)}) == 1
         rising = len(plain) > (2 if even else 5) and plain[0] > 999 and plain == sorted({*plain})

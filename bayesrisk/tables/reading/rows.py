@@ -30,7 +30,8 @@ _NO_COUNT = re.compile(
     r"average (age|income|price|rent|wage|salary|earnings|score|size|length|cost)|"
     r"purchasing power|index|uptake|coverage|prevalence|percentile|per 1[0 ,]*00|"
     r"lower ?b|upper ?b|expected (deaths|cases|counts?|numbers?|values?)|excess( deaths)?|"
-    r"per capita|full time equivalents?|ftes?)\b).*|(.* )?p\d\d?(th)?|expected"
+    r"per capita|full[- ]time equivalents?|ftes?)\b).*|(.* )?p\d\d?(th)?|expected|"
+    r"(.* )?rank(ing)?|(\w+ ){0,2}(spending|expenditures?|revenues?|payroll|turnover)"
 )
 _CHANGE = re.compile(r".*\b(increase|decrease|change|difference|net|balance)\b.*")
 

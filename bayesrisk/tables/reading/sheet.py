@@ -23,13 +23,7 @@ from bayesrisk.tables.reading.heading_rows import (
     joined_headings,
     short,
 )
-from bayesrisk.tables.reading.sections import (
-    LABELS,
-    VARIABLES,
-    section_kind,
-    with_paths,
-    with_variables,
-)
+from bayesrisk.tables.reading.sections import by_variable, outlined, section_headings
 from bayesrisk.tables.reading.texts import (
     DECIMAL,
     PATH,
@@ -245,6 +239,7 @@ def _table(name: str, grid: Grid) -> Sheet:
     """
     units = [(i, short(row), "what is counted") for i, row in grid if _is_unit(row)]
     grid = [(i, row) for i, row in grid if not _is_unit(row)]
+    grid = _without_margin(grid)
     rows = [(i, [" ".join(c.split()) for c in row], _depth(row)) for i, row in grid]
     width = _width([row for _, row, _ in rows])
     full = [(i, (row + [""] * width)[:width], len(_trimmed(row)), d) for i, row, d in rows]
@@ -317,14 +312,12 @@ def _table(name: str, grid: Grid) -> Sheet:
     backwards = range((legend if legend > first else len(full)) - 1, first - 1, -1)
     last = next((i for i in backwards if stated(full[i][1])), first - 1)
     inner = [row for _, row, _, _ in full[first : last + 1]]
-    sections = section_kind(inner, [d for _, _, _, d in full[first : last + 1]], heads, labels)
     lone = [position for position, row in enumerate(inner) if filled_texts(row) == 1]
-    if (
-        lone == [0] and inner[0][0] and not says_number(inner[0][0])
-    ):  # the name of the labels, in a row of its own
+    if lone == [0] and inner[0][0] and not says_number(inner[0][0]):  # the name of the labels
         head, first = [inner[0][0], *head[1:]], first + 1
+    sections = section_headings(full[first : last + 1], heads, labels, numeric)
     longest = max((len(row[0]) for _, row, _, _ in full[first : last + 1]), default=0)
-    body, depths, beyond, closed, section = [], [], False, False, ""
+    body, depths, beyond, closed = [], [], False, False
     for position in range(first, len(full)):
         i, row, size, depth = full[position]
         if not any(row):
@@ -340,7 +333,7 @@ def _table(name: str, grid: Grid) -> Sheet:
         if alone and not any(map(str.isalnum, "".join(row))) and position < last:
             continue  # a line between rows
         closed = closed or (position > last and alone and _RULE.fullmatch(row[0]) is not None)
-        aside = position > last and alone and not row[0]  # a source below another column
+        aside = position > last and not row[0]  # a source below another column
         if closed or (aside and not any(says_number(t) or is_mark(t) for t in row if t)):
             left.append((i, short(row), "a note below the table"))
             continue
@@ -366,21 +359,18 @@ def _table(name: str, grid: Grid) -> Sheet:
             left.append((i, short(row), "a note below the table"))
             continue
         if alone and sections and row[0]:
-            section = row[0]
             continue
         if alone:
             raise DataError(
                 f"{name}: row {i}: must be a row of the table, got {quote(short(row))}; a table "
                 "that begins here needs a file of its own"
             )
-        heading = section or (row[0] if sections == LABELS else "")
-        body.append((i, [heading, *row] if sections else row))
+        body.append((i, [sections.get(i, ""), *row] if sections else row))
         depths.append(depth)
-    head = ["section", *head] if sections else head
-    if sections == VARIABLES:
-        head, body = with_variables(head, body, depths)
+    if sections:
+        head, body = by_variable(["section", *head], body, depths, numeric)
     else:
-        body = with_paths(body, depths, int(bool(sections)))
+        head, body = outlined(head, body, depths, numeric)
     used = [bool(head[j]) or any(row[j] for _, row in body) for j in range(len(head))]
     keep = [j for j, use in enumerate(used) if use]
     body = [(i, [row[j] for j in keep]) for i, row in body]
@@ -391,6 +381,20 @@ def _table(name: str, grid: Grid) -> Sheet:
     titled = [next(filter(None, row)) for _, row, _, _ in full[:start] if filled_texts(row) == 1]
     caption = next((text for text in titled[::-1] if not _NOTE.fullmatch(text)), "")
     return Sheet(name, titles, body, left, thousands=thousands, caption=caption)
+
+
+def _without_margin(grid: Grid) -> Grid:
+    """Return rows without columns to the left of all labels; a text there stands where none is."""
+    firsts = [
+        next(j for j, text in enumerate(row) if text.strip())
+        for _, row in grid
+        if sum(map(bool, map(str.strip, row))) > 1 and any(map(says_number, row))
+    ]
+    first = min(firsts, default=0)
+    if not first:
+        return grid
+    labels = [next((t for t in row[first::-1] if t.strip()), "") for _, row in grid]
+    return [(i, [label, *row[first + 1 :]]) for (i, row), label in zip(grid, labels, strict=True)]
 
 
 def _split_otherwise(text: str, width: int) -> bool:

@@ -11,11 +11,12 @@ from bayesrisk.tables.likelihoods import UNBOUNDED
 _NUMBER = r"(\d{1,3}(?:[,'’\u00a0\u2009\u202f ]\d{3})+|\d+)(?:\.0+)?"
 WHOLE = re.compile(_NUMBER)
 _MORE, _LESS = r"(?:more|over|above|older|plus)", r"(?:fewer|less|under|below|younger)"
+_COUNTED = r"(?:(?:n|counts?|numbers?|enrol?lments?|totals?) ?)?"
 _ENDS: dict[str, Callable[..., tuple[int, int]]] = {
     _NUMBER: lambda a: (a, a),
     rf"{_NUMBER} ?(?:-|–|—|to|_) ?{_NUMBER}": lambda a, b: (a, b),
-    rf"(?:n ?)?(?:<|under|below|{_LESS} than) ?{_NUMBER}": lambda a: (0, a - 1),
-    rf"(?:n ?)?(?:<=|≤|up to|at most|no more than) ?{_NUMBER}": lambda a: (0, a),
+    rf"{_COUNTED}(?:<|under|below|{_LESS} than) ?{_NUMBER}": lambda a: (0, a - 1),
+    rf"{_COUNTED}(?:<=|≤|up to|at most|no more than) ?{_NUMBER}": lambda a: (0, a),
     rf"(?:>|over|{_MORE} than) ?{_NUMBER}": lambda a: (a + 1, UNBOUNDED),
     rf"(?:>=|≥|at least) ?{_NUMBER}": lambda a: (a, UNBOUNDED),
     rf"{_NUMBER} ?(?:\+|plus|(?:and|or|&) {_MORE})": lambda a: (a, UNBOUNDED),

@@ -2,6 +2,7 @@
 
 import pytest
 
+from bayesrisk.exceptions import DataError
 from bayesrisk.tables.reading.reading import read
 from bayesrisk.tables.reading.sheet import file_sheet
 
@@ -83,3 +84,82 @@ def test_a_label_with_a_word_of_rates_is_left_out_only_where_counts_have_decimal
     assert {*reading.cells["stated"]} == {"12", "15", "9", "7"}
     text = "Year,Kind,n\n2019,Deaths,12\n2019,Rate,3.5\n2020,Deaths,9\n2020,Rate,2\n"
     assert {*read([sheet_of(tmp_path, text)], {}).cells["stated"]} == {"12", "9"}
+
+
+def heads_and_rows(folder, text):
+    sheet = sheet_of(folder, text)
+    return sheet.heads, [row for _, row in sheet.rows]
+
+
+def test_columns_without_labels_to_the_left_are_no_part_of_a_table(tmp_path):
+    text = "Title\nFilters:\nRooms,,One,Two\n,Zone of homes,,\n,S01,3,4\n,S02,5,6\n"
+    assert heads_and_rows(tmp_path, text) == (
+        ["Zone of homes", "One", "Two"],
+        [["S01", "3", "4"], ["S02", "5", "6"]],
+    )
+
+
+def test_notes_below_a_table_may_stand_in_any_column(tmp_path):
+    note = "1 Counts of 2016 are by place of residence"
+    text = f"Land,Year,1,2,3\nA,2016,5,6,7\nB,2016,8,9,1\n\n,,{note},,{note}\n"
+    assert [row[0] for row in heads_and_rows(tmp_path, text)[1]] == ["A", "B"]
+
+
+PLACES = {"North": "37", "North!!Ash": "25", "North!!Elm": "12", "South": "9", "South!!Oak": "9"}
+
+
+@pytest.mark.parametrize("order", ["above", "below"])
+def test_labels_in_one_of_several_columns_are_a_tree(order, tmp_path):
+    rows = [[*path.split("!!"), n] for path, n in PLACES.items()]
+    if order == "below":
+        rows = [*rows[1:3], rows[0], rows[4], rows[3]]
+    lines = [f"{row[0]},,{row[1]}" if len(row) == 2 else f",{row[1]},{row[2]}" for row in rows]
+    heads, rows = heads_and_rows(tmp_path, "Region,Town,People\n" + "\n".join(lines) + "\n")
+    assert heads == ["Region/Town", "People"]
+    assert dict(rows) == PLACES
+
+
+CHARACTERISTICS = (
+    "Characteristic,Total,Female,Male\nTotal,20,12,8\nAge,,,\n0-17,6,4,2\n18+,14,8,6\n"
+    "Marital status,,,\nMarried,9,{},3\nSingle,7,{},4\nUnknown,4,3,1\n"
+)
+
+
+def test_sections_that_each_make_up_the_total_are_variables(tmp_path):
+    cells = read([sheet_of(tmp_path, CHARACTERISTICS.format("*", "*"))], {"counts": "exact"}).cells
+    counts = cells.set_index(["age", "marital status", "sex"])["stated"]
+    assert counts["all", "all", "all"] == "20"
+    assert counts["0-17", "all", "Female"] == "4"
+    assert counts["all", "Single", "Female"] == "*"
+    assert len(counts) == 18
+
+
+def test_sections_that_miss_the_total_are_none(tmp_path):
+    text = CHARACTERISTICS.format(6, 3).replace("Married,9", "Married,8")
+    cells = read([sheet_of(tmp_path, text.replace("Unknown", "0-17"))], {}).cells
+    assert {*cells["section"]} == {"Total", "Age", "Marital status"}
+
+
+def test_a_heading_between_others_reaches_to_the_next_but_not_over_a_total_of_more(tmp_path):
+    text = (
+        "Place,2015,,,,,,,2016,,\n,Q1,,,Q2,,,2015 Total,Q1,,\n"
+        ",Jan,Feb,Q1 Total,Apr,May,Q2 Total,,Jan,Feb,Q1 Total\n"
+        "A,1,2,3,4,5,9,12,1,1,2\nB,2,2,4,3,3,6,10,3,4,7\n"
+    )
+    assert heads_and_rows(tmp_path, text)[0] == [
+        "Place", "2015!!Q1!!Jan", "2015!!Q1!!Feb", "2015!!Q1!!Q1 Total", "2015!!Q2!!Apr",
+        "2015!!Q2!!May", "2015!!Q2!!Q2 Total", "2015!!2015 Total", "2016!!Q1!!Jan",
+        "2016!!Q1!!Feb", "2016!!Q1!!Q1 Total",
+    ]  # fmt: skip
+
+
+def test_signs_below_headings_say_what_is_counted(tmp_path):
+    text = "Region,Grade 8,Grade 9,\n,Number,#,%\nA,40,30,75\nB,20,5,25\n"
+    assert heads_and_rows(tmp_path, text)[0] == [
+        "Region", "Grade 8!!Number", "Grade 9!!#", "Grade 9!!%",
+    ]  # fmt: skip
+
+
+def test_a_first_row_of_counts_is_no_row_of_headings(tmp_path):
+    with pytest.raises(DataError, match="must be a row of headings"):
+        sheet_of(tmp_path, "Tokens,761,1020,930,1110\nTickets,3,4,5,6\nCash,7,8,8,9\n")
