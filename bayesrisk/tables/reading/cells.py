@@ -13,7 +13,7 @@ from bayesrisk.tables.reading.headings import UNIT, heading_kind
 from bayesrisk.tables.reading.roles import SheetColumns
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.sheet import Sheet
-from bayesrisk.tables.reading.texts import PATH, POINTS, WHOLE, total_word
+from bayesrisk.tables.reading.texts import PATH, POINTS, WHOLE, noted, total_word
 
 _SHORT = 3  # letters of a note that may stand beside a count without brackets
 
@@ -71,8 +71,11 @@ class _SheetCells(SheetColumns):
                 text, flag = texts[column], next((texts[f] for f in flags[column] if texts[f]), "")
                 if flag:
                     note = flag if len(flag) <= _SHORT else f"[{flag}]"
-                    holds = WHOLE.fullmatch(text) and (column, flag) not in withholding
-                    text = f"{text} {note}" if holds else flag
+                    both = f"{text} {note}"
+                    if (column, flag) in withholding:
+                        text = flag
+                    else:
+                        text = both if noted(both) else text if WHOLE.fullmatch(text) else flag
                 if self.points and POINTS.fullmatch(text):
                     text = text.replace(".", "")
                 every_label = labels | more if more else labels

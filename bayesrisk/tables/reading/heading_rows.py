@@ -64,14 +64,17 @@ def first_heading_row(name: str, rows: Sequence[tuple[int, list[str]]], numeric:
         return start
     above = rows[start - 1][1] if start else []
     alone = sum(map(bool, above)) == 1
+    named = alone and any(text for j, text in enumerate(above) if not j or j not in numeric)
     top = start - 1
     while alone and top > 0 and sum(map(bool, rows[top - 1][1])) != 1:
         if not _are_headings([t for t in rows[top - 1][1] if says_number(t)]):
             break
+        if sum(map(bool, rows[top][1])) > 1 and not any(rows[top - 1][1]):
+            break  # what stands above an empty row is no heading
         top -= 1
     while top < start - 1 and not any(rows[top][1]):
         top += 1
-    if alone and above[0] and top < start - 1:
+    if named and top < start - 1:
         return top
     if len(numbers) == len(row) > 1:
         raise _without_headings(name, number, row)
@@ -79,7 +82,7 @@ def first_heading_row(name: str, rows: Sequence[tuple[int, list[str]]], numeric:
         raise _without_headings(name, number, row)
     if len(numeric) > 1 or not WHOLE.fullmatch(numbers[0]):
         return start
-    if alone and (above[0] or any(above[j] for j in numeric)):
+    if alone and (named or any(above[j] for j in numeric)):
         return start - 1
     raise _without_headings(name, number, row)
 
