@@ -55,6 +55,7 @@ _UNIT = re.compile(
 _ALONE_NOTE = re.compile(r"\W*((foot)?notes?|(symbol )?legend|key|simbologia)\W*", re.IGNORECASE)
 _RULE = re.compile(r"[-_=*.]{2,}")  # a line before the notes
 _MOST_HEADINGS = 6  # rows
+_FEW_BLANKS = 10  # headings for each that is missing
 _FORMS = {
     "{": "JSON", **dict.fromkeys(("[[", "[{", '["'), "JSON of an API"), "<": "a web page or XML",
     "CHARSET=": "a PC-Axis file", "AXIS-VERSION=": "a PC-Axis file", "%PDF": "a PDF",
@@ -261,21 +262,28 @@ def _table(name: str, grid: Grid) -> Sheet:
         texts = [row[j] for j in numeric if row[j]]
         return data(row) or (filled_texts(row) > 1 and bool(texts) and all(map(is_mark, texts)))
 
+    def named(above: Sequence[str], row: Sequence[str]) -> bool:
+        """Return whether a row of headings names all counts of a row below empty ones."""
+        filled = [j for j in numeric if says_number(row[j])]
+        texts, values = [above[j] for j in filled], [row[j] for j in filled]
+        words = texts.count("") * _FEW_BLANKS <= len(texts) and not any(map(says_number, texts))
+        words = words and not all(map(is_date, values))
+        return words and all(DECIMAL.fullmatch(t) or WHOLE.fullmatch(t) for t in values)
+
     block, before, start = list[int](), list[int](), None  # rows side by side, one has a number
     for position, (_, row, size, _) in enumerate(full):
         if filled_texts(row) > 1 and size <= width:
             block.append(position)
-            if data(row) and (len(block) > 1 or not any(map(says_number, row))):
-                start = block[0]
+            below = bool(before) and named(full[before[-1]][1], full[block[0]][1])
+            if data(row) and (below or len(block) > 1 or not any(map(says_number, row))):
+                start = before[0] if below else block[0]  # headings, and empty rows below them
+                full, grid = (
+                    [one for i, one in enumerate(rows) if not start < i < block[0] or any(one[1])]
+                    for rows in (full, grid)
+                )
                 break
-        elif block:
+        elif block and not (row[0] and filled_texts(row) and not full[block[-1]][1][0]):
             block, before = [], block
-    if start is not None and before and not any(full[start - 1][1]):
-        filled = [j for j in numeric if full[start][1][j]]
-        above, values = ([full[k][1][j] for j in filled] for k in (before[-1], start))
-        named = all(above) and not any(map(says_number, above)) and not all(map(is_date, values))
-        if named and all(DECIMAL.fullmatch(t) or WHOLE.fullmatch(t) for t in values):
-            start = before[-1]  # headings, and an empty row below them
     if start and full[start - 1][2] > width:
         raise _too_wide(name, full[start - 1][0], width, grid[start - 1][1])
     if start is not None:
@@ -294,12 +302,20 @@ def _table(name: str, grid: Grid) -> Sheet:
     }
     while first < min(start + _MOST_HEADINGS, len(full) - 1):
         row = full[first][1]
+        lone, after = filled_texts(row) == 1 and row[0], full[first + 1][1]
+        if lone and filled_texts(after) > 1 and not data(after):  # the name of the labels
+            head, first = [head[0] or row[0], *head[1:]], first + 1
+            continue
         below = {
             j: [r[j] for _, r, _, _ in full[first + 1 :] if r[j] and r != row] for j in numeric
         }
         if not (joined := joined_headings(head, full[first - 1][1], row, below, empty)):
             break
         head, first = joined, first + 1
+    for j in [
+        j for j in numeric if j and not head[j] and not any(r[j - 1] for _, r, _, _ in full[first:])
+    ]:
+        head[j], head[j - 1] = head[j - 1], ""  # merged with an empty column
     left = units + [(i, short(row), "above the table") for i, row, _, _ in full[:start] if any(row)]
     names = [row for _, row, _, _ in full[start:first]]
     outside = columns_beside(names, [row for _, row, _, _ in full[first:]], empty)
@@ -413,9 +429,13 @@ def _sections(
     sections, first_section = dict[int, str](), dict[tuple[str, ...], str]()
     upper, section, gap, gaps, repeated = "", "", True, True, False
     above = False  # the row above is a heading
+    untotalled = False  # rows that are no totals stand before the first
+    lower = set[str]()  # headings below others
     depths = list[int](), list[int]()  # of headings, and of rows below them
+    texts_below = [row for _, row, _, _ in rows if any(row)]
+    titles = [row for row, after in itertools.pairwise(texts_below) if after in heads]
     for number, row, _, depth in rows:
-        if not any(row) or row in heads:
+        if not any(row) or row in heads or row in titles:
             gap = gap or not any(row)
             continue
         alone = filled_texts(row) < 2
@@ -423,21 +443,25 @@ def _sections(
         if alone and not row[0]:
             return {}
         if alone:
+            if upper and not above and row[0] not in lower:
+                return {}  # perhaps below no other one
             upper = section if above else upper
+            lower |= {row[0]} if upper else set()
             section, gaps = row[0], gaps and (gap or above)
-        elif not section and not total_word(row[0]):
-            return {}
         else:
             texts = tuple(row[j] for j in labels)
-            sections[number] = f"{upper}{PATH}{section}" if upper else section or row[0]
+            total = row[0] if total_word(row[0]) else ""
+            sections[number] = f"{upper}{PATH}{section}" if upper else section or total
+            untotalled = untotalled or not (section or total)
             repeated = repeated or first_section.setdefault(texts, section) != section
         above, gap = alone, False
     number = len({*sections.values()})
     indented = depths[0] and max(depths[0]) < min(depths[1], default=0)
-    if number < 2 or above:
+    if number < 2 or above or not depths[0]:
         return {}
     named = [(sections[i], row) for i, row, _, _ in rows if i in sections]
-    return sections if repeated or gaps or indented or _make_up(named, numeric) else {}
+    made_up = not untotalled and _make_up(named, numeric)
+    return sections if repeated or gaps or indented or made_up else {}
 
 
 def _outlined(
@@ -541,6 +565,10 @@ def _numeric(rows: Sequence[Sequence[str]], width: int) -> set[int]:
         marks = sum(n for t, n in texts.items() if not says_number(t) and is_mark(t))
         if numbers and 2 * (numbers + marks) >= sum(texts.values()) - 1:  # one is the heading
             numeric.add(j)
+    if len(numeric) > 1 and not any(
+        WHOLE.fullmatch(row[0]) or DECIMAL.fullmatch(row[0]) for row in rows
+    ):
+        numeric.discard(0)  # groups of ages
     return numeric or {j for j in range(width) if _withheld([row[j] for row in rows])}
 
 
