@@ -158,8 +158,8 @@ def joined_headings(
         return []
     if len({*filter(None, row)}) == 1 < filled_texts(row):  # it says the same of all
         return list(head)
-    texts = [j for j, text in enumerate(row) if text]
-    lines = all(raw[j] and not raw[j].isdecimal() and not row[j].isdecimal() for j in texts)
+    places = [j for j, text in enumerate(row) if text]
+    lines = all(raw[j] and not raw[j].isdecimal() and not row[j].isdecimal() for j in places)
     if differs and lines and any(raw[j] and not row[j] for j in below):
         return [_wrapped(a, b) for a, b in zip(head, row, strict=True)]
     joined = _paths(head, raw, row, below, empty)

@@ -7,9 +7,10 @@ from decimal import Decimal
 
 import numpy as np
 
+from bayesrisk.tables.reading.heading_rows import PATH
 from bayesrisk.tables.reading.rows import part_paths
 from bayesrisk.tables.reading.rules import ReadingRules
-from bayesrisk.tables.reading.sheet import PATH, Sheet
+from bayesrisk.tables.reading.sheet import Sheet
 from bayesrisk.tables.reading.sums import judgement
 from bayesrisk.tables.reading.texts import (
     DECIMAL,

@@ -185,8 +185,10 @@ def read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:
         return _read(sheets, options)
     except DataError as fault:
         one = next((s for s in sheets if s.tab and s.name in str(fault)), None)
-        refused = fault if one is None else one.refused(fault)
-        for other in () if one is None or "survey" in str(fault) else workbook_sheets(one):
+        if one is None:
+            raise
+        refused = one.refused(fault)
+        for other in workbook_sheets(one) if "survey" not in str(fault) else ():
             instead = other._replace(unread=(*one.unread, str(refused)))
             try:
                 reading = _read([instead if s is one else s for s in sheets], options)

@@ -5,8 +5,9 @@ import re
 from collections.abc import Iterable, MutableSequence, Sequence
 from itertools import pairwise
 
+from bayesrisk.tables.reading.heading_rows import PATH
 from bayesrisk.tables.reading.rules import ReadingRules
-from bayesrisk.tables.reading.sheet import PATH, Sheet
+from bayesrisk.tables.reading.sheet import Sheet
 from bayesrisk.tables.reading.texts import (
     BLANK,
     DECIMAL,

@@ -274,13 +274,11 @@ def _table(name: str, grid: Grid) -> Sheet:
     for position, (_, row, size, _) in enumerate(full):
         if filled_texts(row) > 1 and size <= width:
             block.append(position)
-            below = bool(before) and named(full[before[-1]][1], full[block[0]][1])
-            if data(row) and (below or len(block) > 1 or not any(map(says_number, row))):
-                start = before[0] if below else block[0]  # headings, and empty rows below them
-                full, grid = (
-                    [one for i, one in enumerate(rows) if not start < i < block[0] or any(one[1])]
-                    for rows in (full, grid)
-                )
+            separate = bool(before) and named(full[before[-1]][1], full[block[0]][1])
+            if data(row) and (separate or len(block) > 1 or not any(map(says_number, row))):
+                start = before[0] if separate else block[0]  # headings, and empty rows below them
+                keep = [i for i in range(len(full)) if not start < i < block[0] or any(full[i][1])]
+                full, grid = [full[i] for i in keep], [grid[i] for i in keep]
                 break
         elif block and not (row[0] and filled_texts(row) and not full[block[-1]][1][0]):
             block, before = [], block
@@ -302,8 +300,8 @@ def _table(name: str, grid: Grid) -> Sheet:
     }
     while first < min(start + _MOST_HEADINGS, len(full) - 1):
         row = full[first][1]
-        lone, after = filled_texts(row) == 1 and row[0], full[first + 1][1]
-        if lone and filled_texts(after) > 1 and not data(after):  # the name of the labels
+        next_row = full[first + 1][1]  # of headings, where the name of the labels stands between
+        if row[0] and filled_texts(row) == 1 < filled_texts(next_row) and not data(next_row):
             head, first = [head[0] or row[0], *head[1:]], first + 1
             continue
         below = {
@@ -396,8 +394,8 @@ def _table(name: str, grid: Grid) -> Sheet:
     thousands = any(_THOUSANDS.search(text) for _, row, _, _ in notes for text in row)
     head = [text[:4] if re.fullmatch(rf"{YEAR}\.0", text) else text for text in head]
     titles = [_NOTE_MARK.sub("", head[j]).strip() or head[j] for j in keep]
-    lone = [next(filter(None, row)) for _, row, _, _ in full[:start] if filled_texts(row) == 1]
-    caption = next((text for text in lone[::-1] if not _NOTE.fullmatch(text)), "")
+    above = [next(filter(None, row)) for _, row, _, _ in full[:start] if filled_texts(row) == 1]
+    caption = next((text for text in above[::-1] if not _NOTE.fullmatch(text)), "")
     return Sheet(name, titles, body, left, thousands=thousands, caption=caption)
 
 
@@ -430,10 +428,14 @@ def _sections(
     upper, section, gap, gaps, repeated = "", "", True, True, False
     above = False  # the row above is a heading
     untotalled = False  # rows that are no totals stand before the first
-    lower = set[str]()  # headings below others
     depths = list[int](), list[int]()  # of headings, and of rows below them
-    texts_below = [row for _, row, _, _ in rows if any(row)]
-    titles = [row for row, after in itertools.pairwise(texts_below) if after in heads]
+    filled = [row for _, row, _, _ in rows if any(row)]
+    lone = [(row, after) for row, after in itertools.pairwise(filled) if filled_texts(row) < 2]
+    times = Counter(row[0] for row, _ in lone)
+    titles = [row for row, after in lone if after in heads]
+    several = [row for row, after in lone if times[row[0]] > 1 or filled_texts(after) < 2]
+    if not lone:
+        return {}
     for number, row, _, depth in rows:
         if not any(row) or row in heads or row in titles:
             gap = gap or not any(row)
@@ -443,10 +445,9 @@ def _sections(
         if alone and not row[0]:
             return {}
         if alone:
-            if upper and not above and row[0] not in lower:
+            if upper and not above and row not in several:
                 return {}  # perhaps below no other one
             upper = section if above else upper
-            lower |= {row[0]} if upper else set()
             section, gaps = row[0], gaps and (gap or above)
         else:
             texts = tuple(row[j] for j in labels)
@@ -456,9 +457,9 @@ def _sections(
             repeated = repeated or first_section.setdefault(texts, section) != section
         above, gap = alone, False
     number = len({*sections.values()})
-    indented = depths[0] and max(depths[0]) < min(depths[1], default=0)
     if number < 2 or above or not depths[0]:
         return {}
+    indented = max(depths[0]) < min(depths[1])
     named = [(sections[i], row) for i, row, _, _ in rows if i in sections]
     made_up = not untotalled and _make_up(named, numeric)
     return sections if repeated or gaps or indented or made_up else {}
