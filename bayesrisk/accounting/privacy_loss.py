@@ -506,19 +506,6 @@ class BeliefLaw(Tabular):
         losses = np.log(points) - np.log1p(-points) - self._logit
         return _ends([self.loss._tail(x) for x in losses.ravel().tolist()], losses.shape)
 
-    def tail_of_ratio(self, ratio: ArrayLike) -> Ends:
-        """Return P(posterior / prior > value) for values > 0."""
-        points = check.real_array(ratio, "ratio", lower=0.0, upper=1e300, bounds="(]")
-        check.broadcast(ratio=points, prior=self.prior)
-        value, prior = np.broadcast_arrays(points * self.prior, self.prior)
-        pairs = [
-            Pair(0.0, 0.0)
-            if v >= 1.0
-            else self.loss._tail(math.log(v) - math.log1p(-v) - math.log(p) + math.log1p(-p))
-            for v, p in zip(value.ravel().tolist(), prior.ravel().tolist(), strict=True)
-        ]
-        return _ends(pairs, value.shape)
-
     def quantile(self, probability: ArrayLike) -> Ends:
         """Return the least posterior that is exceeded with at most 1 - probability."""
         levels = check.real_array(probability, "probability", lower=0.0, upper=1.0, bounds="()")

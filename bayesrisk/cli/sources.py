@@ -253,10 +253,15 @@ def infer_schema(
     cuts = _cuts(choices["cuts"] or [], frame)
     try:
         schema = br.Schema.from_frame(
-            typed(frame), name=files[0].path.stem, columns=columns, place=places or None, cuts=cuts
+            typed(frame[[*places, *columns]] if columns else frame),
+            name=files[0].path.stem,
+            columns=columns,
+            place=places or None,
+            cuts=cuts,
         )
     except DataError as error:
         words = error.sentence.removeprefix("frame: ")
+        words = words.replace("as columns", "with --columns")
         advice = f"{error.advice}; if it is a published table: `bayesrisk attack {files[0]} -o OUT`"
         raise DataError(f"{files[0]}: {words}", advice=advice) from error
     if not quiet:

@@ -91,6 +91,7 @@ def _eliminate(
     """Eliminate an unknown after the other; a weighted sum of rows that are left finds the next."""
     n_rows = inverse.shape[0]
     mixed, column = weights % _PRIME, np.empty(n_rows, np.int64)
+    places = np.empty(n_rows, np.int64)
     for g in range(indptr.size - 1):
         # r' M a_g = 0 for random weights r: almost surely no row that is left has unknown g.
         if _dot(mixed, indptr[g], indptr[g + 1], indices, data) == 0:
@@ -111,16 +112,23 @@ def _eliminate(
                 head = head * base % _PRIME
             base = base * base % _PRIME
             exponent >>= 1
+        # The sum of the rows that are left loses the pivot row: r' M <- r' M - r_pivot m_pivot.
+        size, lost = 0, np.int64(0)
         for i in range(n_rows):
-            inverse[chosen, i] = inverse[chosen, i] * head % _PRIME
-        mixed[:] = 0
+            if inverse[chosen, i]:
+                mixed[i] = (mixed[i] - weights[chosen] * inverse[chosen, i]) % _PRIME
+                inverse[chosen, i] = inverse[chosen, i] * head % _PRIME
+                places[size] = i
+                size += 1
         for r in range(n_rows):
             if r != chosen and column[r]:
-                for i in range(n_rows):
+                for i in places[:size]:
                     inverse[r, i] = (inverse[r, i] - column[r] * inverse[chosen, i]) % _PRIME
-            if pivots[r] < 0:
-                for i in range(n_rows):
-                    mixed[i] = (mixed[i] + weights[r] * inverse[r, i]) % _PRIME
+                if pivots[r] < 0:
+                    lost = (lost + weights[r] * column[r]) % _PRIME
+        # And it loses the multiples of the pivot row that the others lose.
+        for i in places[:size]:
+            mixed[i] = (mixed[i] - lost * inverse[chosen, i]) % _PRIME
 
 
 @kernel

@@ -60,8 +60,8 @@ class Refuter:
         elastic = IntegerModel(np.zeros_like(top), top, relaxed, nothing, nothing)
         self._linear = HighsWarm(elastic, np.repeat([0, -1], [n, 2 * m]))
 
-    def tree(self, row_low: IntArray, row_high: IntArray, nodes: int) -> Tree:
-        """Return a refutation; empty at the limit of nodes, or where there is a solution."""
+    def tree(self, row_low: IntArray, row_high: IntArray, nodes: int, deadline: Deadline) -> Tree:
+        """Return a refutation; empty at the limit of nodes or time, or if there is a solution."""
         root: Tree = {}
 
         def look(part: _Branch) -> list[_Branch] | None:
@@ -93,7 +93,7 @@ class Refuter:
 
         whole = Bounds(self._model.low, self._model.high, row_low, row_high)
         waiting: list[_Branch] = [(whole, (), root, "tree")]
-        complete = explore(waiting, look, nodes=nodes, deadline=Deadline())
+        complete = explore(waiting, look, nodes=nodes, deadline=deadline)
         return root["tree"] if complete else {}
 
     def _relaxed(self, bounds: Bounds, path: Path) -> tuple[Tree, FloatArray | None]:

@@ -11,7 +11,7 @@ Values are whole numbers that were checked against every row in integer arithmet
 """
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -33,11 +33,26 @@ class Limits:
 
     An answer counts as proved when its value and its bound are within ``gap``; where values can
     only be even, 1.99 proves the best one.  Nodes leave the same answer on a slow machine.
+    Several calls end together at ``end``, as :func:`time.perf_counter` counts.
     """
 
     seconds: float | None = None
     gap: float = 0.0
     nodes: int | None = None
+    end: float = np.inf
+
+    @property
+    def next(self) -> "Limits":
+        """The limits of a call that begins now."""
+        if np.isinf(self.end):
+            return self
+        left = max(self.end - time.perf_counter(), 0.0)
+        return replace(self, seconds=min(left, np.inf if self.seconds is None else self.seconds))
+
+    @property
+    def deadline(self) -> "Deadline":
+        """When a call that begins now must end."""
+        return Deadline(self.next.seconds, self.nodes)
 
 
 #: Most nodes that a limit may name: what HiGHS can count.
@@ -119,11 +134,16 @@ class SolverBackend(Protocol):
 
 
 class Deadline:
-    """When work ends: some seconds from now, after a number of linear programs, or never."""
+    """When work ends: some seconds from now, after a number of linear programs, or never.
 
-    def __init__(self, seconds: float | None = None, nodes: int | None = None) -> None:
+    ``each`` is the most that one part of the work may take of these seconds.
+    """
+
+    def __init__(
+        self, seconds: float | None = None, nodes: int | None = None, each: float | None = None
+    ) -> None:
         self._end = np.inf if seconds is None else time.perf_counter() + seconds
-        self._nodes = nodes
+        self._nodes, self._each = nodes, each
 
     @property
     def left(self) -> float:
@@ -145,6 +165,11 @@ class Deadline:
         deadline = Deadline(seconds)
         deadline._end, deadline._nodes = min(deadline._end, self._end), self._nodes
         return deadline
+
+    @property
+    def of_parts(self) -> Limits:
+        """Limits of the parts of the work, which end together."""
+        return Limits(self._each, nodes=self._nodes, end=self._end)
 
     @property
     def limits(self) -> Limits:
@@ -201,9 +226,11 @@ def make_solver(name: str | SolverBackend = "highs", **options: object) -> Solve
 
 
 def solver_and_limits(
-    solver: str | SolverBackend, time_limit: float | None, node_limit: int | None = None
+    solver: str | SolverBackend, time_limit: float | Deadline | None, node_limit: int | None = None
 ) -> tuple[SolverBackend, Limits]:
     """Return the solver of a name, and the limits of a question to it, both checked."""
     backend = make_solver(solver)
+    if isinstance(time_limit, Deadline):
+        return backend, replace(time_limit.of_parts, nodes=checked_nodes(node_limit, backend.name))
     seconds = check.time_limit(time_limit)
     return backend, Limits(seconds, nodes=checked_nodes(node_limit, backend.name))

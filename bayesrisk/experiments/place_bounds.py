@@ -11,6 +11,7 @@ import pandas as pd
 
 from bayesrisk import reconstruction
 from bayesrisk.constraints.model import Status
+from bayesrisk.constraints.solvers import Deadline
 from bayesrisk.reconstruction.records.bounds import CountBounds
 from bayesrisk.reconstruction.records.problem import Problem
 from bayesrisk.reconstruction.records.solve import LIMIT_REACHED
@@ -99,7 +100,7 @@ class PlaceBounds:
         share, size = self._clock.share, self._problem.geoids.size
         whole = last - first == size
         problem = self._problem if whole else self._problem.part(np.arange(first, last))
-        limit = None if share is None else share / (last - first)
+        limit = None if share is None else Deadline(share, each=share / (last - first))
         return reconstruction.count_bounds(problem, time_limit=limit)
 
     def _retry(self) -> None:

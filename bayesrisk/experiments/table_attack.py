@@ -18,6 +18,7 @@ from bayesrisk._base.disk.delimited import csv_bytes
 from bayesrisk._base.display import displayed, several as first_of
 from bayesrisk._version import __version__
 from bayesrisk.constraints.model import Status
+from bayesrisk.constraints.solvers import Deadline
 from bayesrisk.exceptions import ArgumentError, BayesRiskError, quote
 from bayesrisk.experiments import pages
 from bayesrisk.experiments.folder_attack import attack_folder
@@ -175,8 +176,9 @@ def attack(
     if time_limit is not None:
         check.scalar(time_limit, "time_limit", lower=0.0)
     target = None if folder is None else check.path(folder, "folder")
-    certificates = _Certificates(most if target else 0, reading.digest)
-    run = _Attack(reading, target, seed, certificates, time_limit)
+    clock = Clock(time_limit)
+    certificates = _Certificates(most if target else 0, reading.digest, clock)
+    run = _Attack(reading, target, seed, certificates, clock)
     if made_up:
         run.tables = replace(run.tables, made_up=True)
     with nullcontext() if target is None else disk.explained(target):
@@ -219,11 +221,11 @@ class _Attack:
 
     def __init__(
         self, reading: TableReading, target: Path | None, seed: int, certificates: _Certificates,
-        time_limit: float | None,
+        clock: Clock,
     ) -> None:  # fmt: skip
         self.reading, self.target, self.seed = reading, target, seed
         self.tables = PublishedTables(*reading.confirmed())
-        self.certificates, self.clock = certificates, Clock(time_limit)
+        self.certificates, self.clock = certificates, clock
         self.frames: dict[str, pd.DataFrame] = {}
         self.first, self.proved = list[str](), list[str]()
         self.rest: list[str] = []
@@ -239,6 +241,12 @@ class _Attack:
         """Seconds for each place, so that all of them take half of what is left."""
         share = self.clock.share
         return None if share is None else share / len(self.tables.geoids[self.level])
+
+    @property
+    def half(self) -> Deadline | None:
+        """When a step must end, which takes half of what is left, and each place its share."""
+        share = self.clock.share
+        return None if share is None else Deadline(share, each=self.place_share)
 
     def steps(self) -> Iterator[None]:
         """Take the steps, the surest and quickest first."""
@@ -387,8 +395,8 @@ class _Attack:
 
     def _records(self) -> None:
         """Find records that fit, and how many of them could be others."""
-        tables, limit = self.tables, self.place_share
-        solution = reconstruction.reconstruct(self.problem, scope=self.level, time_limit=limit)
+        tables = self.tables
+        solution = reconstruction.reconstruct(self.problem, scope=self.level, time_limit=self.half)
         total = self.total = int(solution.count.sum())
         many = total > _MOST_LISTED
         rows = np.ones_like(solution.count) if many else solution.count
@@ -401,7 +409,7 @@ class _Attack:
         fits = np.isin(solution.status, (Status.UNIQUE, Status.FEASIBLE))
         if total:
             other = reconstruction.solution_variability(
-                self.problem, scope=self.level, solution=solution, time_limit=self.place_share,
+                self.problem, scope=self.level, solution=solution, time_limit=self.half,
                 node_limit=1000,
             )  # fmt: skip
             size = np.bincount(solution.block, solution.count, minlength=len(solution.geoids))
@@ -478,7 +486,7 @@ class _Attack:
         try:
             posterior = microdata_posterior(
                 tables, questions, level=self.level, place="", prior=prior, rng=self.seed,
-                draws=_PILOT, doublings=2,
+                draws=_PILOT, doublings=2, time_limit=self.clock.share,
             )  # fmt: skip
             ranked = posterior.ranked_records(_LIKELY).drop(columns=["place", "known"])
         except ArgumentError as error:
@@ -511,9 +519,7 @@ class _Attack:
         if schema.size * len(geoids) > _MOST_CELLS:
             return
         cross = Workload.of(schema, [schema.names], levels=[self.level])
-        bounds = reconstruction.count_bounds(
-            self.problem, queries=cross, time_limit=self.place_share
-        )
+        bounds = reconstruction.count_bounds(self.problem, queries=cross, time_limit=self.half)
         labels = schema.labelled(pd.DataFrame(schema.codes(np.arange(schema.size))))
         labels = pd.concat([labels] * len(geoids), ignore_index=True)
         codes = pd.Series(np.repeat(geoids, schema.size), name=self.level)
@@ -611,9 +617,9 @@ class _Certificates:
 
     folder = "proofs"
 
-    def __init__(self, most: int, digest: str) -> None:
+    def __init__(self, most: int, digest: str, clock: Clock) -> None:
         self.most, self.bounds_left, self.parts = most, most, list[Proofs]()
-        self.digest = digest
+        self.digest, self.clock = digest, clock
         self.column = ["proof"] if most else []
 
     def add(
@@ -624,7 +630,10 @@ class _Certificates:
         chosen = min(size, self.most)
         if not chosen:
             return [""] * size
-        proofs = reconstruction.prove(tables, answer, most=chosen, queries=options.get("queries"))
+        proofs = reconstruction.prove(
+            tables, answer, most=chosen, queries=options.get("queries"),
+            time_limit=self.clock.share,
+        )  # fmt: skip
         first = 1 + sum(len(part.statements) for part in self.parts)
         names = [
             f"proof-{number:04d}.json" for number in range(first, first + len(proofs.statements))

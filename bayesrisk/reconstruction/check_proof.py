@@ -432,7 +432,7 @@ def read_counts(proof: dict[str, Any], frame: Frame) -> tuple[dict[str, Any], li
 
     for i, count in enumerate(proof["counts"], 1):
         path = f"count {i}"
-        keys(count, path, "level,place,table,cell,published,law,low,high,sets")
+        keys(count, path, "level,place,table,published,law,low,high,sets")
         box, y = read_entry(count, frame, path), optional(count["published"], path)
         law, low, high = read_law(count["law"], y, path)
         stated = whole(count["low"], path), optional(count["high"], path)
@@ -440,8 +440,7 @@ def read_counts(proof: dict[str, Any], frame: Frame) -> tuple[dict[str, Any], li
         facts[path] = [box], low, high
         text = f"{path}{place_words(count['level'], box.place, frame)}: {range_words(low, high)} "
         text += f"{kind_words(box)}; published {law if y is None else f'{y}, {law}'}"
-        names = [quoted(word(count[name], path)) for name in ("table", "cell")]
-        put(f"{text}; table {names[0]}, cell {names[1]}")
+        put(f"{text}; table {quoted(word(count['table'], path))}")
     for i, entry in enumerate(proof["assumed"], 1):
         path = f"assumed {i}"
         keys(entry, path, "sets")

@@ -96,7 +96,7 @@ class CellSums:
 
         for i, count in enumerate(filled(document["counts"], list, "counts"), 1):
             path = f"count {i}"
-            keys(count, path, "level,place,table,cell,published,law,low,high,sets")
+            keys(count, path, "level,place,table,published,law,low,high,sets")
             box = proof.read_entry(count, frame, path)
             y = proof.optional(count["published"], path)
             _, low, high = proof.read_law(count["law"], y, path)
@@ -106,19 +106,16 @@ class CellSums:
             self.stated[box.place, text] = max(low, self.stated.get((box.place, text), 0))
             self._add(box.place, row, (low, high))
         self.published = len(self.ends)
-        self.names: list[str] = []
         self.least: list[int] = []  # of each asked count, by what is published of it alone
         signature: list[list[int]] = []
         for i, entry in enumerate(filled(document["asked"], list, "asked"), 1):
             path = f"asked {i}"
-            keys(entry, path, "level,table,cell,sets")
+            keys(entry, path, "level,sets")
             width = frame.levels.get(proof.word(entry["level"], path))
             need(width is not None, f"{path}: unknown level")
             text, row = cell(entry["sets"], path)
             signature.append(row)
-            words = [proof.quoted(proof.word(entry[name], path)) for name in ("table", "cell")]
             for place in sorted({place[:width] for place in frame.places}):
-                self.names.append(f"table {words[0]}, cell {words[1]} at {proof.quoted(place)}")
                 self.least.append(self.stated.get((place, text), 0))
                 self._add(place, row, (0, None))
         classes = list(zip(*signature))

@@ -21,6 +21,7 @@ from bayesrisk._base import disk, validation as check
 from bayesrisk._base.disk.delimited import csv_bytes
 from bayesrisk._base.display import Tabular, displayed
 from bayesrisk.constraints.model import Status
+from bayesrisk.constraints.solvers import Deadline
 from bayesrisk.reconstruction import check_proof
 from bayesrisk.reconstruction.claims.result import Claims, several
 from bayesrisk.reconstruction.claims.search.space import Rules
@@ -148,6 +149,7 @@ def prove(
     *,
     most: int | None = None,
     node_limit: int = 1000,
+    time_limit: float | None = None,
     known_rule: bool = True,
     queries: Workload | None = None,
     **options: object,
@@ -167,6 +169,8 @@ def prove(
         So many statements, the first ones; all by default.
     node_limit : int, default 1000
         Nodes of the refutation of each part of a statement; beyond, it stays without.
+    time_limit : float, optional
+        Seconds after which the statements that are left stay without.
     known_rule, queries : bool and Workload
         As the answer was asked for.
     **options : object
@@ -204,6 +208,7 @@ def prove(
     if queries is not None:
         check.instance(queries, Workload, "queries")
     check.integer(node_limit, "node_limit", lower=1)
+    deadline = Deadline(check.time_limit(time_limit))
     work, finest = tables.workload, tables.workload.levels[-1]
     rules, cells, extra, assumed = Rules(False, "merged", ()), None, list[Table](), False
     if isinstance(result, Claims):
@@ -248,7 +253,9 @@ def prove(
                 ats = chosen[first : first + _TOGETHER]
                 asking = [questions[number] for number in ats]
                 for number, certificate in zip(
-                    ats, _certificates(counts, blocks, asking, node_limit), strict=True
+                    ats,
+                    _certificates(counts, blocks, asking, node_limit, deadline),
+                    strict=True,
                 ):
                     certificates[number] = certificate
     rows = [
@@ -272,16 +279,19 @@ _TOGETHER = 40
 
 
 def _certificates(
-    counts: CertifiedCounts, blocks: Sequence[str], questions: Sequence[ProofQuestion], nodes: int
-) -> Iterator[Json]:
+    counts: CertifiedCounts, blocks: Sequence[str], questions: Sequence[ProofQuestion], nodes: int,
+    deadline: Deadline,
+) -> Iterator[Json]:  # fmt: skip
     """Yield the certificate of each question about some places, empty where none was found.
 
     None is found of what is larger than the checker reads.
     """
     parts = [part for question in questions for part in question.parts]
     try:
-        system = Prover(counts, blocks, parts)
+        system = None if deadline.late else Prover(counts, blocks, parts)
     except check_proof.RefusedError:
+        system = None
+    if system is None:
         yield from [{}] * len(questions)
         return
     first = 0
@@ -296,7 +306,7 @@ def _certificates(
         trees: Json = {}
         try:
             for name, goal in (goals or {"all": (None, None, None)}).items():
-                trees[name] = system.refute(*goal, nodes)
+                trees[name] = system.refute(goal, nodes, deadline)
                 if not trees[name]:
                     break
             certificate = system.certificate(question, trees) if all(trees.values()) else {}

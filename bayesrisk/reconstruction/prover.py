@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from bayesrisk._base.validation import BoolArray, IntArray
 from bayesrisk.constraints.model import ENDLESS, IntegerModel
+from bayesrisk.constraints.solvers import Deadline
 from bayesrisk.reconstruction import check_proof
 from bayesrisk.reconstruction.claims.search.block_system import place_classes
 from bayesrisk.reconstruction.claims.search.space import Rules, claim_space
@@ -151,7 +152,6 @@ def count_entry(
     factors = tables.workload.tables[level, table].factors
     return {
         "level": level, "place": place, "table": table,
-        "cell": tables.workload.tables[level, table].cells[cell],
         "published": stated, "law": law, "low": low, "high": most,
         "sets": label_sets(tables.workload.schema, {n: w[cell] for n, w in factors.items()}),
     }  # fmt: skip
@@ -268,8 +268,11 @@ class Prover:
                 weights *= weight[self.counts.first[name]][codes[:, schema.names.index(name)]]
         return product
 
-    def refute(self, part: int | None, least: int | None, most: int | None, nodes: int) -> Json:
+    def refute(
+        self, goal: tuple[int | None, int | None, int | None], nodes: int, deadline: Deadline
+    ) -> Json:
         """Return a refutation of a number of a part, or of the counts alone; empty if none."""
+        part, least, most = goal
         low, high = self.model.row_low.copy(), self.model.row_high.copy()
         impossible = np.flatnonzero(low > high)
         if impossible.size:
@@ -280,7 +283,7 @@ class Prover:
             index = len(self.keys) + part
             low[index] = -ENDLESS if least is None else least
             high[index] = ENDLESS if most is None else most
-        return self.refuter.tree(low, high, nodes)
+        return self.refuter.tree(low, high, nodes, deadline)
 
     def _sum(self, multiples: Sequence[tuple[int, int]], path: Sequence[tuple[int, str]]) -> Json:
         """Return the sum of multiples of rows, or kinds, and of counts that exclude the others."""

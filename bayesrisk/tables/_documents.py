@@ -24,6 +24,7 @@ from bayesrisk.exceptions import DataError, quote
 _MOST_CODES = 10_000
 _LONGEST = 200
 _CODE = re.compile(r"[+-]?[0-9]{1,18}")
+_DATE = re.compile(r"[0-9]{1,4}([-./])[0-9]{1,2}\1[0-9]{2,4}([T ][0-9:.]+)?")
 _File = TypeVar("_File", bound=Section)
 
 
@@ -221,6 +222,12 @@ def _column_attribute(column: pd.Series, name: str, cuts: Sequence[float] | None
             )
     if not isinstance(column.dtype, pd.CategoricalDtype):
         labels.sort()
+        if len(labels) > _MOST_NUMBERS and all(map(_DATE.fullmatch, labels)):
+            raise DataError(
+                f"frame: column {name!r}: must hold no dates, got {quote(labels[0])} and "
+                f"{len(labels) - 1} more: write years or months, such as 2021 or 2021-04, or name "
+                "the other columns as columns"
+            )
     labels += [label for label in missing if label not in labels]
     if len(labels) > _MOST_CODES:
         raise DataError(

@@ -181,9 +181,6 @@ def test_simulated_releases_have_the_law_of_the_posterior():
         reach = 5 * math.sqrt(level * (1 - level) / draws)
         assert np.quantile(belief, level - reach) <= quantile.upper
         assert quantile.lower <= np.quantile(belief, min(level + reach, 1.0))
-    ratio = found.tail_of_ratio([30.0, 99.0, 101.0])
-    assert ratio.value[0] == pytest.approx(float(found.tail(0.3)), abs=1e-9)
-    assert ratio.upper[2] == 0.0
 
 
 def test_tests_have_the_trade_off_of_a_list_of_all_values():

@@ -316,3 +316,33 @@ def test_bounds_of_many_places_are_written_as_they_come_and_end_with_the_time(
     pd.testing.assert_frame_equal(found.frames["bounds"][names], whole.frames["bounds"][names])
     assert any(text.startswith("1 of 120 places") for text in said)
     assert not any(" places are bounded so far" in text for text in found.sentences)
+
+
+def test_all_steps_share_one_limit_of_time(tmp_path, monkeypatch):
+    """What each may take is never more than what is left of the whole, whatever it is made of."""
+    rng, seconds = np.random.default_rng(3), list[float]()
+    counts = rng.integers(9, 40, (4, 5))
+    frame = pd.DataFrame(counts.astype(str)).rename(columns="Dis {}".format)
+    frame["Total"] = counts.sum(axis=1).astype(str)
+    frame.iloc[:2, :2] = "*"
+    frame.insert(0, "area", ["Ash", "Elm", "Fir", "Total"])
+    reading = br.tables.TableReading.from_frame(frame, counts="exact").accepted()
+
+    def watched(home, name):
+        ask = getattr(home, name)
+
+        def call(*args, time_limit=None, **options):
+            left = time_limit.left if hasattr(time_limit, "left") else time_limit
+            seconds.append(left)
+            return ask(*args, time_limit=time_limit, **options)
+
+        monkeypatch.setattr(home, name, call)
+
+    names = ("count_bounds", "find_claims", "reconstruct", "solution_variability", "prove")
+    for name in names:
+        watched(br.reconstruction, name)
+    watched(table_attack, "microdata_posterior")
+    found = br.attack(reading, tmp_path / "out", time_limit=40.0)
+    assert len(seconds) > len(names)
+    assert max(seconds) <= 20.0
+    assert found.facts["counts"] == 24

@@ -103,16 +103,16 @@ def read_lines(lines):
     for line in lines[1:-1]:
         if found := re.fullmatch(
             rf"count \d+{PLACE}: {ENDS} ({KINDS}); published (?:({N}), )?(.*); "
-            rf"table ({Q}), cell ({Q})",
+            rf"table ({Q})",
             line,
         ):
-            where, low, more, high, kinds, number, law, table, cell = found.groups()
+            where, low, more, high, kinds, number, law, table = found.groups()
             level, place, name = place_of(where)
             low, high = ends_of(low, more, high)
             made["counts"].append({
                 "level": level, "place": place, "name": name, "low": low, "high": high,
                 "sets": sets_of(kinds), "published": None if number is None else int(number),
-                "law": law_of(law), "table": text_of(table), "cell": text_of(cell),
+                "law": law_of(law), "table": text_of(table),
             })  # fmt: skip
         elif found := re.fullmatch(rf"assumed \d+: 0 ({KINDS}); such records cannot be", line):
             made["assumed"].append({"place": "", "sets": sets_of(found[1])})

@@ -39,7 +39,7 @@ def proof(**changes):
         "places": [""], "names": {}, "attributes": {},
         "says": [{"level": "all", "place": "", "sets": {}, "least": 1, "most": None}],
         "counts": [{
-            "level": "all", "place": "", "table": "N", "cell": "all", "published": 1,
+            "level": "all", "place": "", "table": "N", "published": 1,
             "law": {"law": "exact"}, "low": 1, "high": 1, "sets": {},
         }],
         "assumed": [], "refutations": {"fewer 1": {"sum": {"count 1": 1, "not": -1}}},

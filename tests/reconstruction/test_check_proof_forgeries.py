@@ -49,12 +49,12 @@ def number_of(place, sets):
     return total
 
 
-def published(level, place, cell, sets, law=EXACT):
+def published(level, place, sets, law=EXACT):
     """Return a count of the town as it is published."""
     (number,) = may_become(law, number_of(place, sets))
     low, high = (number, number) if law == EXACT else (max(number - 2, 0), number + 2)
     ends = {"published": number, "law": law, "low": low, "high": high}
-    named = {"level": level, "place": place, "table": "sex", "cell": cell}
+    named = {"level": level, "place": place, "table": "sex"}
     return {**named, **ends, "sets": sets}
 
 
@@ -74,9 +74,9 @@ def whole(says, counts, trees, kind="count"):
 
 WOMEN, MEN = {"sex": {"F": 1}}, {"sex": {"M": 1}}
 IN_WARD_1 = [
-    published("ward", "1", "both", {}),
-    published("ward", "1", "M", MEN),
-    published("all", "", "M", MEN, ROUNDED),
+    published("ward", "1", {}),
+    published("ward", "1", MEN),
+    published("all", "", MEN, ROUNDED),
 ]
 
 
@@ -92,9 +92,9 @@ def sound():
 def listed():
     """Return a proof of all records of block 21, by sex."""
     counts = [
-        published("block", "21", "F", WOMEN),
-        published("block", "21", "M", MEN),
-        published("block", "21", "both", {}),
+        published("block", "21", WOMEN),
+        published("block", "21", MEN),
+        published("block", "21", {}),
     ]
     says = [
         part("block", "21", WOMEN, 1, None),
@@ -245,13 +245,13 @@ def other_labels():
         "fewer 1": {"sum": {"count 1": 1, "not": -1}},
         "more 1": {"sum": {"count 1": -1, "not": 1}},
     }
-    counts = [published("all", "", "F", WOMEN) | {"sets": MEN}]
+    counts = [published("all", "", WOMEN) | {"sets": MEN}]
     return whole([part("all", "", MEN, 4, 4)], counts, trees)
 
 
 def twice_as_many():
     """Each woman counts twice, so that three are at most one."""
-    counts = [published("ward", "1", "F", WOMEN) | {"sets": {"sex": {"F": 2}}}]
+    counts = [published("ward", "1", WOMEN) | {"sets": {"sex": {"F": 2}}}]
     trees = {"more 1": {"sum": {"count 1": -1, "not": 2}}}
     return whole([part("ward", "1", WOMEN, None, 1)], counts, trees)
 
@@ -275,7 +275,7 @@ def other_places():
 
 def fewer_places():
     """Blocks of the ward are left out, so that all of the town are in it."""
-    made = saying(None, 2, places=["12", "21"], counts=[published("all", "", "F", WOMEN)])
+    made = saying(None, 2, places=["12", "21"], counts=[published("all", "", WOMEN)])
     made["says"] = [part("ward", "2", WOMEN, 4, None)]
     made["places"] = ["21"]
     made["names"] = {"2": "South"}
@@ -311,7 +311,7 @@ def in_level(level):
 def whole_town_as_ward():
     """A count of all places, called one of a ward."""
     made = five_by(count_1=1)
-    made["counts"][0] = published("all", "", "F", WOMEN) | {"level": "ward"}
+    made["counts"][0] = published("all", "", WOMEN) | {"level": "ward"}
     return worded(made)
 
 
@@ -322,7 +322,15 @@ def cut_goal():
     return made
 
 
+def labelled():
+    """A count of men that is said to be of women, in words that nothing ties to its labels."""
+    made = sound()
+    made["counts"][1]["cell"] = "F"
+    return made
+
+
 FORGERIES = {
+    "a label beside its sets": labelled,
     "ends as texts": lambda: ends_that("8", "12"),
     "ends as texts of other digits": lambda: ends_that("\u0669", "10"),
     "ends with fractions": lambda: ends_that(5.5, 5.25),

@@ -314,3 +314,14 @@ def test_a_place_of_zeros_that_contradicts_a_larger_one_has_a_certificate():
     (certificate,) = prove(tables, count_bounds(tables, scope="tract")).certificates
     assert certificate["kind"] == "impossible"
     assert is_proof(certificate)
+
+
+def test_statements_that_the_time_does_not_reach_stay_without_a_certificate():
+    tables = range_case(3)[3]
+    bounds = count_bounds(tables)
+    every = prove(tables, bounds)
+    late = prove(tables, bounds, time_limit=1e-9)
+    assert len(late.statements) == len(every.statements) > 0
+    assert not any(late.certificates)
+    assert (late.statements["status"] == "undecided").all()
+    assert prove(tables, bounds, time_limit=600.0).certificates == every.certificates

@@ -16,7 +16,6 @@ def ask(method, /, *release, **keywords):
 
 
 accuracy = partial(ask, "accuracy")
-approximation_cost = partial(ask, "approximation_cost")
 average = partial(ask, "average")
 correct_decision = partial(ask, "correct_decision")
 gain = partial(ask, "gain")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _NUMBER = r"[+-]?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,18})?"
 #: A number whose thousands, or whose decimals, are set off by commas: which, nobody can tell.
 _WITH_COMMAS = r"[+-]?[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?"
+_DECIMAL_COMMA = r"[+-]?(?:0|[1-9][0-9]{0,17}),[0-9]{1,18}"
 
 
 class RecordFile:
@@ -80,14 +81,16 @@ def typed(frame: "pd.DataFrame") -> "pd.DataFrame":
         if pd.api.types.is_string_dtype(column.dtype):
             column = column.mask(column == "")
             values = column.dropna()
-            with_commas = values.str.fullmatch(_WITH_COMMAS)
+            thousands, decimals = map(values.str.fullmatch, (_WITH_COMMAS, _DECIMAL_COMMA))
+            with_commas = thousands | decimals
             if with_commas.any() and (with_commas | values.str.fullmatch(_NUMBER)).all():
-                first = values[with_commas].iloc[0]
-                rule = f"column {quote(str(name))}: must hold numbers without commas"
-                plain = first.replace(",", "")
-                raise DataError(
-                    f"{rule}, got {quote(first)}: write {plain}, or decimals with a dot"
-                )
+                rule = f"column {quote(str(name))}: must hold numbers without commas, got"
+                if (only := values[decimals & ~thousands]).size:
+                    first, advice = only.iloc[0], only.iloc[0].replace(",", ".")
+                else:
+                    first = values[thousands].iloc[0]
+                    advice = f"{first.replace(',', '')}, or decimals with a dot"
+                raise DataError(f"{rule} {quote(first)}: write {advice}")
             if len(values) and values.str.fullmatch(_NUMBER).all():
                 column = pd.to_numeric(column)
         columns[name] = column

@@ -19,6 +19,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from bayesrisk._base.compiling import lean_kernel, lean_step
 from bayesrisk._base.validation import FloatArray, IntArray
+from bayesrisk.constraints.solvers import Deadline
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.inference.microdata.contraction import starts
 from bayesrisk.inference.microdata.people_model import (
@@ -589,10 +590,12 @@ def draw(
     enough: Callable[[Draws], bool] = lambda _: True,
     observer: Callable[[], Observer] = no_observer,
     batched: bool = False,
+    deadline: Deadline | None = None,
 ) -> Draws:
     """Return draws of chains that agree, or the last ones.
 
     An observer sees many states in a batch where ``batched``, or each while the chain is in it.
+    At the deadline they are those of the last doubling that ended; without one it is an error.
     """
     directions = np.random.default_rng(0).normal(size=(2, functions.shape[1]))
     for doubling in range(doublings + 1):
@@ -603,11 +606,36 @@ def draw(
         begin = _steps(
             chains, functions, directions, thin << doubling, traces, observe, max(room, 1)
         )
-        run_chains(begin, counts, 0 if doubling else draws, None)
+        try:
+            run_chains(_until(begin, deadline), counts, 0 if doubling else draws, None)
+        except TooLateError:
+            if not doubling:
+                raise
+            break
         sample = Draws(counts, [chain_numbers(v) for v in moving(traces)], thin << doubling)
         if sample.agreed and enough(sample):
             break
     return sample
+
+
+class TooLateError(ArgumentError):
+    """There are no draws within a limit of time."""
+
+
+def _until(begin: Callable[[int], Step], deadline: Deadline | None) -> Callable[[int], Step]:
+    """Return the maker of steps that end in an error when the time is over."""
+
+    def limited(number: int) -> Step:
+        step = begin(number)
+
+        def checked(discard: int, out: IntArray) -> None:
+            if deadline is not None and deadline.late:
+                raise TooLateError("chains must have some draws within the limit of time")
+            step(discard, out)
+
+        return checked
+
+    return limited
 
 
 def _steps(

@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from bayesrisk._base import validation as check
 from bayesrisk._base.randomness import Seed
 from bayesrisk._base.validation import FloatArray, IntArray
+from bayesrisk.constraints.solvers import Deadline
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, quote
 from bayesrisk.inference.microdata.chains import (
     Chain,
@@ -176,6 +177,7 @@ class _Settings(NamedTuple):
     chains: int
     thin: int
     doublings: int
+    deadline: Deadline
 
 
 def microdata_posterior(
@@ -192,6 +194,7 @@ def microdata_posterior(
     chains: int = 4,
     thin: int = 1,
     doublings: int = 3,
+    time_limit: float | None = None,
 ) -> MicrodataPosterior:
     r"""Return the posterior of the records of a place given a release.
 
@@ -231,6 +234,9 @@ def microdata_posterior(
         a question is undecided.  What they drew before is discarded then, and as many draws are
         kept, twice as far apart: that costs time and no memory.  Further draws for single questions
         (see Notes) are made without it as well.
+    time_limit : float, optional
+        Seconds for chains.  Those that do not end by then answer with the draws before their last
+        doubling; where there are none, it is an error.
 
     Returns
     -------
@@ -286,6 +292,7 @@ def microdata_posterior(
     >>> round(float(posterior.answers["posterior"][0]), 12)
     0.8
     """
+    deadline = Deadline(check.time_limit(time_limit))
     questions = check.instances(questions, RecordQuestion, "questions")
     if isinstance(release, PublishedTables):
         release = Release(MechanismSpec("published", {}, release.laws, TrueCounts()), release)
@@ -337,7 +344,7 @@ def microdata_posterior(
         raise ArgumentError(
             "engine 'people' must have noisy counts, and none that are exact but numbers of people"
         )
-    settings = _Settings(rng, draws, chains, thin, doublings)
+    settings = _Settings(rng, draws, chains, thin, doublings, deadline)
     use = _people_chains if engine == "people" or (engine == "auto" and people) else _lattice_chains
     return use(system, questions, functions, settings)
 
@@ -505,6 +512,7 @@ def _draw_answers(
         enough=enough,
         observer=observer,
         batched=batched,
+        deadline=settings.deadline,
     )
     draws = replace(sample, leap=leap)
     return draws, frames[-1] if draws.agreed else estimate_answers(questions, functions, draws)

@@ -81,16 +81,6 @@ class RecordPrior:
         return cls(schema, size=_size(size))
 
     @classmethod
-    def uniform_histograms(cls, schema: Schema, *, size: ArrayLike | None = None) -> Self:
-        """Return the prior under which every histogram of n records is equally probable.
-
-        Every cell of the schema has concentration 1; ``size`` is P(n), if it is known.
-        """
-        return cls(
-            schema, concentration=float(schema.size), size=_size(size), name="uniform on histograms"
-        )
-
-    @classmethod
     def composition(
         cls,
         schema: Schema,

@@ -280,7 +280,7 @@ def run_chains(
 
 def _run_chain(step: Step, out: IntArray, warmup: int, stop: threading.Event) -> None:
     """Run one chain piece by piece, each as long as the last one's speed suggests."""
-    position, end, size = -warmup, len(out), 16
+    position, end, size = -warmup, len(out), 1
     while position < end and not stop.is_set():
         last = min(position + size, end)
         began = time.perf_counter()

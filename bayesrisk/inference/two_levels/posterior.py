@@ -18,7 +18,7 @@ from bayesrisk._base.display import Tabular, displayed, number, span
 from bayesrisk._base.doors import door
 from bayesrisk._base.validation import FloatArray, IntArray, Number
 from bayesrisk.answers import Belief
-from bayesrisk.distributions import CountLaw, Noise, sum_approximation
+from bayesrisk.distributions import CountLaw
 from bayesrisk.distributions.kernels import REACH
 from bayesrisk.distributions.sums import NO_RIPPLE, sum_ripple
 from bayesrisk.exceptions import ArgumentError, ShapeError
@@ -107,34 +107,6 @@ class TwoLevelSettings:
         """The settings that may be arrays, by name."""
         names = ("n_siblings", "known_count", "rho_block", "rho_group", "sensitivity", "prior")
         return {name: np.asarray(getattr(self, name)) for name in names}
-
-    def approximation_cost(
-        self, block: ArrayLike, group: ArrayLike, siblings: ArrayLike
-    ) -> ApproximationCost:
-        r"""Return the cost of replacing the siblings' noise by one discrete Gaussian.
-
-        The two laws differ by a factor of period m in the distance d and by nothing else:
-        :math:`g_m(d) = e^{-\rho d^2 / m} e^{r(d)}`, :math:`r(d + m) = r(d)`. Adding one to each of
-        m terms takes d to d + m and the sum of their squares q to q + 2 d + m.
-        """
-        model.warn_if_published(self.checked)
-        approximate, exact = (
-            settings_posterior(replace(self, sibling_noise=noise), block, group, siblings)
-            for noise in model.SIBLING_NOISE
-        )
-        distances = [
-            0.5 * approximate.group_pmf_of(i).sub(exact.group_pmf_of(i), fill_value=0.0).abs().sum()
-            for i in range(exact.target_probability.size)
-        ]
-        distance, bound = _noise_distance(self)
-        return ApproximationCost(
-            approximate=approximate,
-            exact=exact,
-            target_difference=approximate.target_probability - exact.target_probability,
-            group_total_variation=np.reshape(distances, exact.target_probability.shape),
-            noise_total_variation=distance,
-            noise_error_bound=bound,
-        )
 
 
 def _window(settings: model.Settings, n: float, total: float, reach: float) -> tuple[int, int]:
@@ -310,46 +282,3 @@ def settings_posterior(
     }
     full: dict[str, Any] = {name: np.broadcast_to(a, shape) for name, a in arrays.items()}
     return HierarchicalPosterior(settings=question, **full)
-
-
-@displayed
-@dataclass(frozen=True)
-class ApproximationCost(Tabular):
-    """Change of the posteriors by the approximate law of the siblings' noise, by release.
-
-    ``target_difference`` is approximate minus exact probability of the target, and
-    ``group_total_variation`` the distance between the two posteriors of the group count.
-    ``noise_total_variation`` is that between the two laws of the noise, with a bound on its error;
-    NaN where it is not one law or its table would be too long.
-    """
-
-    approximate: HierarchicalPosterior
-    exact: HierarchicalPosterior
-    target_difference: FloatArray
-    group_total_variation: FloatArray
-    noise_total_variation: float
-    noise_error_bound: float
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row for each release."""
-        frame = self.approximate.to_frame()[["block", "group", "siblings", "prior"]]
-        return frame.assign(
-            approximate=self.approximate.target_probability.ravel(),
-            exact=self.exact.target_probability.ravel(),
-            target_difference=self.target_difference.ravel(),
-            group_total_variation=self.group_total_variation.ravel(),
-        )
-
-
-def _noise_distance(question: TwoLevelSettings) -> tuple[float, float]:
-    """Return the distance between the laws of the noise, where there is one law."""
-    budget, m = (
-        np.unique(array) for array in (question.checked.block, question.checked.n_siblings)
-    )
-    if budget.size > 1 or m.size > 1 or budget[0] == 0.0:
-        return float("nan"), float("nan")
-    try:
-        answer = sum_approximation(Noise(rho=budget[0]).law(), int(m[0]))
-    except ArgumentError:  # a table of more than 2**24 entries
-        return float("nan"), float("nan")
-    return answer.total_variation, answer.error_bound

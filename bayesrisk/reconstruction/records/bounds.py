@@ -121,9 +121,8 @@ def _row_ends(
     for k in range(program.parts.size):
         a, b = p.first_row[k], p.first_row[k + 1]
         star = point[p.first_var[k] : p.first_var[k + 1]]
-        deadline = Deadline(limits.seconds, limits.nodes)
         low[a:b], high[a:b], sure[0, a:b], sure[1, a:b] = row_ends(
-            program.parts.part([k]), star, solver, deadline
+            program.parts.part([k]), star, solver, limits.deadline
         )
     return low, high, sure[0], sure[1]
 
@@ -291,7 +290,7 @@ def count_bounds(
     queries: Workload | None = None,
     known_rule: bool = True,
     solver: str | SolverBackend = "highs",
-    time_limit: float | None = None,
+    time_limit: float | Deadline | None = None,
     node_limit: int | None = None,
 ) -> CountBounds:
     """Return the smallest and the largest true count that each published cell allows.

@@ -13,7 +13,7 @@ from bayesrisk._base import validation as check
 from bayesrisk._base.display import Tabular, displayed
 from bayesrisk._base.validation import IntArray, TextArray
 from bayesrisk._version import __version__
-from bayesrisk.constraints.solvers import SolverBackend, make_solver, solver_and_limits
+from bayesrisk.constraints.solvers import Deadline, SolverBackend, make_solver, solver_and_limits
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.interfaces import AttackResult
 from bayesrisk.reconstruction.persons import age_bin
@@ -151,7 +151,7 @@ def reconstruct(
     *,
     scope: str,
     solver: str | SolverBackend = "highs",
-    time_limit: float | None = None,
+    time_limit: float | Deadline | None = None,
     nearest: bool = False,
     taken_as_true: bool = False,
     known_rule: bool = True,
@@ -177,7 +177,8 @@ def reconstruct(
     solver : str or SolverBackend, default "highs"
         See :func:`make_solver`.
     time_limit : float, optional
-        Seconds that the solver may take for a component; none by default.
+        Seconds that the solver may take for a component; none by default.  A ``Deadline`` is of
+        all components together.
     nearest : bool, default False
         Whether blocks without a solution get the records of the least total absolute deviation
         from the published counts of the block; rows of larger places are given up for them.

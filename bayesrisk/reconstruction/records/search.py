@@ -21,7 +21,7 @@ from bayesrisk.constraints.propagation import (
     propagate_components,
     search_work,
 )
-from bayesrisk.constraints.solvers import Deadline, Limits, SolverBackend
+from bayesrisk.constraints.solvers import Limits, SolverBackend
 from bayesrisk.reconstruction.records import kernels
 from bayesrisk.reconstruction.records.problem import BlockBounds, CountRanges, Problem, RowSource
 from bayesrisk.reconstruction.records.system import CellSystem
@@ -198,7 +198,7 @@ def solve_components(
         _search(program, star, findings)
     for k in np.flatnonzero(findings == propagation.SOME):
         other = distance_model(program, star, int(k)).another()
-        answer = solver.solve(other, np.zeros(other.low.size, np.int64), limits=limits)
+        answer = solver.solve(other, np.zeros(other.low.size, np.int64), limits=limits.next)
         if answer.values is not None:
             findings[k] = propagation.SEVERAL
         elif answer.status == Status.INFEASIBLE:
@@ -214,9 +214,8 @@ def _dive(program: Program, star: IntArray, findings: IntArray, limits: Limits) 
     wide = np.add.reduceat(np.append(p.row_low < p.row_high, False), p.first_row[:-1]) > 0
     for k in np.flatnonzero(wide & (np.diff(p.first_var) > LARGE)).tolist():
         model = program.parts.part([k])
-        deadline = Deadline(limits.seconds, limits.nodes)
         # Few of its cells are not 0 in a solution: any of them do to begin with.
-        linear = Sifted(model, np.arange(0, model.low.size, _EVERY), deadline=deadline)
+        linear = Sifted(model, np.arange(0, model.low.size, _EVERY), deadline=limits.deadline)
         status, one = linear.find(np.zeros(model.low.size, np.int64), nodes=_DIVES)
         if one is None:
             findings[k] = propagation.NONE if status == "none" else propagation.UNKNOWN
@@ -270,7 +269,7 @@ def _solve_group(
 ) -> None:
     """Look for solutions of several components in one model; one by one if that fails."""
     model = program.parts.part(group)
-    answer = solver.solve(model, np.zeros(model.low.size, np.int64), limits=limits)
+    answer = solver.solve(model, np.zeros(model.low.size, np.int64), limits=limits.next)
     if answer.values is not None:
         star[program.parts.variables(group)] = answer.values
         findings[group] = propagation.PENDING

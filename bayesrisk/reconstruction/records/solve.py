@@ -81,7 +81,7 @@ def solve_blocks(
         solution = _climbed(problem, solver, limits, loose)
     deviation = np.zeros(problem.geoids.size, np.int64)
     if nearest:
-        _add_nearest(problem, solution, deviation, solver, limits.seconds)
+        _add_nearest(problem, solution, deviation, solver, limits.next.seconds)
     return solution, deviation
 
 

@@ -15,7 +15,13 @@ from bayesrisk._base.validation import BoolArray, FloatArray, IntArray, TextArra
 from bayesrisk._version import __version__
 from bayesrisk.constraints import propagation
 from bayesrisk.constraints.model import Status
-from bayesrisk.constraints.solvers import BOUND_ERROR, Limits, SolverBackend, solver_and_limits
+from bayesrisk.constraints.solvers import (
+    BOUND_ERROR,
+    Deadline,
+    Limits,
+    SolverBackend,
+    solver_and_limits,
+)
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.records import kernels
 from bayesrisk.reconstruction.records.problem import (
@@ -125,7 +131,7 @@ def solution_variability(
     scope: str,
     solution: Reconstruction | None = None,
     solver: str | SolverBackend = "highs",
-    time_limit: float | None = None,
+    time_limit: float | Deadline | None = None,
     node_limit: int | None = None,
     taken_as_true: bool = False,
     known_rule: bool = True,
@@ -349,7 +355,7 @@ def _solve_distance(
     """Return bounds of the largest distance within a component, records more, and the time."""
     distance = distance_model(program, star, component)
     start = time.perf_counter()
-    limits = replace(limits, gap=1.99 if even else 0.99)
+    limits = replace(limits.next, gap=1.99 if even else 0.99)
     answer = solver.solve(distance.model, distance.objective, limits=limits)
     lower, more = 0, 0
     if answer.value is not None and answer.values is not None:

@@ -17,6 +17,7 @@ from bayesrisk.tables.cells import CellSpace
 
 _WORTH = 0.2  # of the draws, for weights to be used
 _FAR = 4.0  # standard deviations of how often a record is alone
+_ROUNDING = 1e-12  # of a probability whose ends are the same
 _BATCHES = 20  # of all chains together at least, for the Monte Carlo error
 
 
@@ -57,6 +58,23 @@ class TargetBelief:
         whole = parts.sum()
         value = parts / whole if whole > 0 else np.full(parts.shape, np.nan)
         return cls(value, np.zeros(parts.shape))
+
+    @classmethod
+    def middle_of_ends(cls, least: FloatArray, most: FloatArray) -> TargetBelief:
+        """Return probabilities proportional to parts of which the ends are known.
+
+        They are those of the middle of all parts; as error, which no standard error of such a
+        value exceeds, stands the distance to the farther end.
+        """
+        middle = cls.exact((least + most) / 2.0)
+        if not most.any():
+            return middle
+        # Ends of p_v = x_v / (x_v + sum of x_w): the others are as many, or as few, as can be.
+        fewest, rest = (np.maximum(ends.sum() - ends, 0.0) for ends in (least, most))
+        low = np.divide(least, least + rest, out=(most > 0.0) * 1.0, where=rest > 0.0)
+        high = np.divide(most, most + fewest, out=np.zeros_like(most), where=most > 0.0)
+        error = np.maximum(high - middle.probability, middle.probability - low)
+        return cls(middle.probability, np.where(error > _ROUNDING, error, 0.0))
 
 
 def prior_belief(prior: RecordPrior, question: TargetQuestion) -> TargetBelief:

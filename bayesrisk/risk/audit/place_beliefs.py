@@ -12,6 +12,7 @@ import numpy as np
 from bayesrisk._base.validation import FloatArray, IntArray
 from bayesrisk.exceptions import DataError
 from bayesrisk.inference import RecordPrior
+from bayesrisk.inference.microdata.fixed import mean_ends
 from bayesrisk.inference.microdata.posterior import RecordLaw, record_law
 from bayesrisk.inference.microdata.system import MicrodataSystem, make_system
 from bayesrisk.release import Release
@@ -147,30 +148,57 @@ class PlaceLaws:
             shares = question.shares(rest.system.classes, rest.prior.shares_of_cells)
             self._priors[key] = prior_belief(rest.prior, question), shares
         start, shares = self._priors[key]
-        nothing = TargetBelief.exact(np.zeros(question.values))
-        if not rest.law.decided:
-            return TargetBeliefs(target.row, start, nothing, nothing, rest.law.engine, UNDECIDED)
-        posterior = posterior_belief(rest.law, self._position, shares)
-        without = start
-        status = CALCULATED if rest.law.draws is None else SAMPLED
-        if not target.all_others and rest.prior.concentration is not None:
+        learns = not target.all_others and rest.prior.concentration is not None
+        without, other = start, None
+        if rest.law.decided and learns:
             other, without = self._without(target, rest, shares)
-            if other.draws is not None:
-                status = SAMPLED
-            if not other.decided:  # no number of unfinished chains is a belief
-                return TargetBeliefs(
-                    target.row, start, nothing, nothing, rest.law.engine, UNDECIDED
-                )
+        if not (rest.law.decided and (other is None or other.decided)):
+            # No number of unfinished chains is a belief: what counts alone say may be one.
+            return self._beliefs_by_counts(target, rest, shares, start)
+        posterior, elsewhere = posterior_belief(rest.law, self._position, shares), start
+        if self._place.release.moved and not target.all_others:
+            elsewhere = belief_without_record(
+                rest.law, self._position, shares, rest.prior, question
+            )
+        chains = [law for law in (rest.law, other) if law is not None and law.draws is not None]
+        return self._mixed(
+            target, rest, (start, without, posterior, elsewhere), SAMPLED if chains else CALCULATED
+        )
+
+    def _beliefs_by_counts(
+        self, target: AuditTarget, rest: _Rest, shares: FloatArray, start: TargetBelief
+    ) -> TargetBeliefs:
+        """Return beliefs where exact counts leave one posterior, and undecided ones elsewhere."""
+        base = (rest.prior.concentration or 0.0) * target.question.sums(rest.prior.shares_of_cells)
+        ends = mean_ends(rest.system, self._position, shares)
+        posterior, without, elsewhere = TargetBelief.middle_of_ends(*ends), start, start
+        if posterior.error.any():
+            nothing = TargetBelief.exact(np.zeros(start.probability.size))
+            engine = rest.law.engine
+            return TargetBeliefs(target.row, start, nothing, nothing, engine, UNDECIDED)
+        if not target.all_others and rest.prior.concentration is not None:
+            record = self._unknown(target) % rest.system.classes.size
+            system = self._counterfactual(target, rest, record)
+            least, most = mean_ends(system, self._position, shares)
+            without = TargetBelief.middle_of_ends(base + least, base + most)
+            elsewhere = TargetBelief.middle_of_ends(base + ends[0], base + ends[1])
+        status = SAMPLED if without.error.any() or elsewhere.error.any() else CALCULATED
+        return self._mixed(target, rest, (start, without, posterior, elsewhere), status)
+
+    def _mixed(
+        self,
+        target: AuditTarget,
+        rest: _Rest,
+        beliefs: tuple[TargetBelief, TargetBelief, TargetBelief, TargetBelief],
+        status: str,
+    ) -> TargetBeliefs:
+        """Return beliefs before, without the record, after, and of who is counted elsewhere."""
+        start, without, posterior, elsewhere = beliefs
         if np.isnan(posterior.probability).any():  # the tables have no record of its kind
             posterior, without, status = start, start, UNSTATED
         if (moved := self._place.release.moved) and status != UNSTATED:
             # Who is counted elsewhere is one more of those who live here, (A theta + x) / (A + n);
             # whoever knows all the others has nothing to learn from the tables about that one.
-            elsewhere = start
-            if not target.all_others:
-                elsewhere = belief_without_record(
-                    rest.law, self._position, shares, rest.prior, question
-                )
             posterior = TargetBelief(
                 moved * elsewhere.probability + (1.0 - moved) * posterior.probability,
                 moved * elsewhere.error + (1.0 - moved) * posterior.error,  # of the same draws

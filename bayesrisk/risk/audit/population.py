@@ -77,7 +77,7 @@ class AuditQuestion:
     concentration : float, optional
         Dirichlet concentration (:class:`RecordPrior`): pseudo-records shared by the people of a
         place.  By default fitted to the places of the population, as from an earlier census, and of
-        a single place one for each cell of the schema (:meth:`RecordPrior.uniform_histograms`).
+        a single place one for each cell of the schema.
     methods : tuple of str, default ("posterior",)
         How adversaries conclude: ``posterior``, by the law of the records, or ``reconstruction``,
         ``majority``, ``claims`` and others of :func:`available_methods`, which take published

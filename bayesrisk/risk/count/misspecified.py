@@ -39,7 +39,7 @@ class MisspecifiedRisk(Tabular):
         under the true law.
     left_out : float
         Bound on the probability of releases that are not listed, hence on the error of every
-        average but the regret, which they change by that times their difference of log odds.
+        average.
     """
 
     prior: float
@@ -88,28 +88,6 @@ class MisspecifiedRisk(Tabular):
         """Average distance of the belief from what is true of the same release."""
         return float(self.probability @ np.abs(self.believed - self.correct))
 
-    @property
-    def regret(self) -> float:
-        """Nats of logarithmic score lost to the adversary who knows the law, on average; >= 0.
-
-        Infinite where certainty is believed and wrong.
-        """
-        # Both outcomes by their log odds: a posterior rounded to 1 would say log 0 of the other.
-        true, believed = (
-            np.stack([odds, -odds]) for odds in (self.correct_log_odds, self.believed_log_odds)
-        )
-        share = special.expit(true)
-        with np.errstate(invalid="ignore", under="ignore"):
-            terms = share * (special.log_expit(true) - special.log_expit(believed))
-            terms = np.where(share > 0.0, terms, 0.0).sum(axis=0)
-            # Beliefs nearly right: the two terms would cancel.
-            less = np.minimum(share[0], share[1])
-            step = np.where(share[0] < 0.5, 1.0, -1.0) * (believed[0] - true[0])
-            near = np.log1p(less * np.expm1(np.clip(step, -1.0, 1.0))) - less * step
-        terms = np.where(np.abs(step) < 1.0, near, terms)
-        terms = np.where(np.isinf(believed[0]) & (believed[0] != true[0]), np.inf, terms)
-        return max(float(self.probability @ terms), 0.0)
-
     def calibration(self) -> pd.DataFrame:
         """Return, for each belief, how often it is held and how often it is right.
 
@@ -153,8 +131,7 @@ def misspecified_risk(
 
     and the true posterior is the same with f: the share of releases y in which the target is
     there.  Source: Kazan and Reiter (arXiv:2204.04253), equations (3.1) to (3.4), where f and g are
-    the same.  The regret is the conditional Kullback-Leibler divergence (Cover and Thomas, Elements
-    of Information Theory, section 2.5).
+    the same.
 
     With too little noise in mind the adversary is too sure, with too much too timid.  The known
     count cancels.
@@ -173,8 +150,8 @@ def misspecified_risk(
     Returns
     -------
     MisspecifiedRisk
-        Releases with what is believed and what is true; expected risk, mean belief, error, regret
-        and calibration.  Exact but for ``left_out`` and rounding; at most 2**22 releases are
+        Releases with what is believed and what is true; expected risk, mean belief, error and
+        calibration.  Exact but for ``left_out`` and rounding; at most 2**22 releases are
         listed, all of which the believed law must hold possible.
 
     Examples

@@ -575,7 +575,7 @@ class Rates(Tabular, ABC):
         In simulations with 10 to 1,000 blocks of very different sizes 95 % intervals of precision
         held the true rate in 94 to 99 % of cases; in 86 % at worst for rates near 0 or 1 that
         depend strongly on the block.  For a sample of blocks of which the largest are few use
-        :meth:`Reidentification.frame_rates`.
+        :func:`~bayesrisk.risk.stratified_rates`.
         """
         sums = self.panel_sums(panel, zero_variability=zero_variability)
         counts, moments = sums.counts, sums.moments

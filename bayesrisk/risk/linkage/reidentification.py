@@ -20,11 +20,10 @@ from bayesrisk._base.display import displayed, number
 from bayesrisk._base.randomness import Seed, generator, seeded
 from bayesrisk._base.validation import FloatArray, IntArray
 from bayesrisk._version import __version__
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, quote
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.reconstruction import linkage
 from bayesrisk.reconstruction.matching import match_records
 from bayesrisk.reconstruction.persons import Persons, person_frame, race_ethnicity
-from bayesrisk.risk.intervals import stratified_rates
 from bayesrisk.risk.linkage import agreement
 
 _KNOWN = ("block", "sex", "age", "person")
@@ -81,42 +80,6 @@ class Reidentification(agreement.Rates):
         rows = self._rows(panel, zero_variability)
         counts = self._counts(rows)
         return agreement.PanelSums(counts, self._moments(rows, counts))
-
-    def frame_rates(
-        self, frame_sizes: pd.Series, *, panel: str = "all", zero_variability: bool = False
-    ) -> pd.DataFrame:
-        """Return the precision in all blocks of a frame of which those linked are a sample.
-
-        ``frame_sizes`` has the published population of every block of the frame that has any, by
-        block; those of the attackers' files too.  Rows of :func:`stratified_rates` for each
-        ``attacker`` and ``source``: ``trials`` are putative and ``hits`` confirmed
-        re-identifications, ``rate`` is the precision of the targets that :meth:`to_frame`
-        describes.
-        """
-        check.instance(frame_sizes, pd.Series, "frame_sizes")
-        sizes = pd.Series(frame_sizes.to_numpy(), index=frame_sizes.index.astype(str))
-        if not sizes.index.is_unique:
-            twice = sizes.index[sizes.index.duplicated()][0]
-            raise ArgumentError(f"frame_sizes must have every block once, got {quote(twice)} again")
-        rows, parts = self._rows(panel, zero_variability), []
-        for attacker in self.attackers:
-            blocks = self.tally.loc[self.tally["attacker"] == attacker, "block"].unique()
-            lost = ~np.isin(blocks, sizes.index)
-            if lost.any():
-                raise ArgumentError(
-                    f"frame_sizes must have every block of the files, got none of {blocks[lost][0]}"
-                )
-            for source in self.sources:
-                links = rows[(rows["attacker"] == attacker) & (rows["source"] == source)]
-                sums = links.groupby("block")[["confirmed", "putative"]].sum().reindex(blocks)
-                hits, trials = sums.fillna(0.0).to_numpy(float).T
-                block_sizes, sure = sizes.loc[blocks], self.confidence
-                rates = stratified_rates(
-                    hits, trials, block_sizes, frame_sizes=sizes, confidence=sure
-                )
-                parts.append(rates.assign(attacker=attacker, source=source))
-        table = pd.concat(parts, ignore_index=True)
-        return table[["attacker", "source", *table.columns[:-2]]]
 
     def _rows(self, panel: str, zero_variability: bool) -> pd.DataFrame:
         check.choice(panel, "panel", agreement.PANELS)

@@ -126,10 +126,10 @@ def _document(
             for cell in range(len(table.cells))
         ],
         "asked": [
-            {"level": level, "table": name, "cell": table.cells[cell],
-             "sets": label_sets(schema, {n: w[cell] for n, w in table.factors.items()})}
-            for (level, name), table in workload.tables.items()
-            for cell in range(len(table.cells))
+            {"level": level, "sets": label_sets(schema, {n: w[i] for n, w in factors.items()})}
+            for (level, _), table in workload.tables.items()
+            for factors in [table.factors]
+            for i in range(len(table.cells))
         ],
         "limits": {},
         "within": limits.within,

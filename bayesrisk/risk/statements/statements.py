@@ -208,7 +208,7 @@ class Statements(Tabular):
         - ``status``: what the posterior is: ``proved``, ``estimated`` (a rate of confirmation),
           ``unverified`` (there is none), ``believed`` (of who takes records at their word),
           ``unstated`` (the prior, because nothing was stated); of an audit ``calculated``,
-          ``sampled`` (by chains) or ``undecided`` (chains do not agree: there is none);
+          ``sampled`` (by chains) or ``undecided`` (chains do not agree);
         - further columns are the attack's own.
     """
 

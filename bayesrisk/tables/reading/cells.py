@@ -9,12 +9,11 @@ from typing import NamedTuple
 
 from bayesrisk.exceptions import DataError, quote
 from bayesrisk.tables.reading.grids import FEWER, MOST
-from bayesrisk.tables.reading.heading_rows import PATH
 from bayesrisk.tables.reading.headings import UNIT, heading_kind
 from bayesrisk.tables.reading.roles import SheetColumns
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.sheet import Sheet
-from bayesrisk.tables.reading.texts import POINTS, WHOLE, total_word
+from bayesrisk.tables.reading.texts import PATH, POINTS, WHOLE, total_word
 
 _SHORT = 3  # letters of a note that may stand beside a count without brackets
 

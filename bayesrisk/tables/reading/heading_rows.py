@@ -7,6 +7,7 @@ from itertools import pairwise
 from bayesrisk.exceptions import DataError, quote
 from bayesrisk.tables.reading.texts import (
     DECIMAL,
+    PATH,
     WHOLE,
     is_mark,
     noted,
@@ -15,17 +16,16 @@ from bayesrisk.tables.reading.texts import (
     total_word,
 )
 
-#: Levels of a tree of labels or headings are apart by this.
-PATH = "!!"
 #: A year, as a pattern.
 YEAR = r"(?:18|19|20)\d\d"
+_LENGTH = 1000  # of a note
 _FEW_NUMBERS, _YEARS_DIGITS = 3, 4  # of headings that are numbers one after another
 
 
 def short(row: Sequence[str]) -> str:
     """Return the texts of a row, cut."""
     text = ", ".join(filter(None, row))
-    return text if len(text) <= 60 else f"{text[:60]}…"
+    return text if len(text) <= _LENGTH else f"{text[:_LENGTH]}…"
 
 
 def filled_texts(row: Sequence[str]) -> int:
@@ -65,10 +65,12 @@ def first_heading_row(name: str, rows: Sequence[tuple[int, list[str]]], numeric:
     above = rows[start - 1][1] if start else []
     alone = sum(map(bool, above)) == 1
     top = start - 1
-    while alone and top > 0 and sum(map(bool, rows[top - 1][1])) > 1:
+    while alone and top > 0 and sum(map(bool, rows[top - 1][1])) != 1:
         if not _are_headings([t for t in rows[top - 1][1] if says_number(t)]):
             break
         top -= 1
+    while top < start - 1 and not any(rows[top][1]):
+        top += 1
     if alone and above[0] and top < start - 1:
         return top
     if len(numbers) == len(row) > 1:
@@ -158,8 +160,8 @@ def joined_headings(
         return []
     if len({*filter(None, row)}) == 1 < filled_texts(row):  # it says the same of all
         return list(head)
-    places = [j for j, text in enumerate(row) if text]
-    lines = all(raw[j] and not raw[j].isdecimal() and not row[j].isdecimal() for j in places)
+    columns = [j for j, text in enumerate(row) if text]
+    lines = all(raw[j] and not raw[j].isdecimal() and not row[j].isdecimal() for j in columns)
     if differs and lines and any(raw[j] and not row[j] for j in below):
         return [_wrapped(a, b) for a, b in zip(head, row, strict=True)]
     joined = _paths(head, raw, row, below, empty)

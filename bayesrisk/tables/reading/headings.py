@@ -2,19 +2,17 @@
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
-import numpy as np
-
-from bayesrisk.tables.reading.heading_rows import PATH
+from bayesrisk.tables.reading.margins import margins
 from bayesrisk.tables.reading.rows import part_paths
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.sheet import Sheet
-from bayesrisk.tables.reading.sums import judgement
 from bayesrisk.tables.reading.texts import (
     DECIMAL,
     NEGATIVE,
+    PATH,
     POINTS,
     WHOLE,
     interval,
@@ -106,8 +104,18 @@ def wide(
         ]
         for i, part in kinds.items()
     }
-    if all(len(part) < 2 for part in parts.values()) and not _side_by_side(sheet, parts, kinds):
+    flat = all(len(part) < 2 for part in parts.values())
+    if flat:
         parts = {i: part or ["Total"] for i, part in parts.items()}
+    side_by_side = dict[int, str]()
+    if flat:
+        labels = {i: part[0] for i, part in parts.items()}
+        named = {i: ks[0] if ks else "" for i, ks in kinds.items()}
+        side_by_side = margins(sheet, labels, named, UNNAMED)
+    if side_by_side:
+        kinds = {i: [side_by_side.get(i, UNNAMED)] for i in parts}
+        plain = {i: [i not in side_by_side] for i in parts}
+    elif flat:
         options = {heading_kind(p[0], 1) for p in parts.values() if not total_word(p[0])}
         kind = options.pop() if len(options) == 1 else UNNAMED
         kinds, plain = {i: [kind] for i in parts}, {i: [False] for i in parts}
@@ -196,34 +204,6 @@ def _tree(parts: Mapping[int, list[str]]) -> dict[int, list[str]]:
     whole = all(p[:-1] in columns for p in paths if len(p) > 1)
     deep = max(map(len, paths)) > 1 or (() in columns and len(columns) > 2)
     return short if whole and deep and len(columns) == len(paths) else {}
-
-
-def _side_by_side(
-    sheet: Sheet, parts: Mapping[int, list[str]], kinds: Mapping[int, list[str]]
-) -> bool:
-    """Return whether flat headings are of several variables that each add up to the same."""
-    groups: dict[str, list[int]] = {}
-    for i, ks in kinds.items():
-        groups.setdefault(ks[0] if ks and not total_word(parts[i][0]) else "", []).append(i)
-    totals = groups.pop("", [])
-    if len(groups) < 2 or len(totals) != 1 or min(map(len, groups.values())) < 2:
-        return False
-    for group in groups.values():
-        rows = list(_ends(sheet, [*group, totals[0]]))
-        ends = np.array(rows, dtype=np.int64).reshape(-1, len(group) + 1, 2)
-        parts_, total = ends[:, :-1].sum(axis=1), ends[:, -1]
-        fit, tells = judgement(*parts_.T, *total.T)
-        if not fit.all() or not tells.any():
-            return False
-    return True
-
-
-def _ends(sheet: Sheet, columns: Sequence[int]) -> Iterator[list[tuple[int, int]]]:
-    """Yield the ends of the counts of rows in which all are known."""
-    for _, row in sheet.rows:
-        ends = [end for i in columns if (end := number_range(row[i])) is not None]
-        if len(ends) == len(columns):
-            yield ends
 
 
 def heading_kind(label: str, depth: int, name: str = "category") -> str:

@@ -71,7 +71,7 @@ class TableVariable:
         if self.intervals:  # what ends of groups cut apart, and nobody may be counted in between
             points = sorted({p for low, high in bounds for p in (low, high + 1)})
             pieces = [(a, b - 1) for a, b in pairwise(points)]
-            titles = {end: base[k] for k, end in reversed(ends.items())}
+            titles = {end: base[k] for k, end in reversed([*ends.items()])}
             self.labels = [titles.get(piece, span(*piece)) for piece in pieces]
             inside = {
                 k: {i for i, (a, b) in enumerate(pieces) if end and end[0] <= a and b <= end[1]}
@@ -165,11 +165,11 @@ def variables(
         nodes = {*children, *itertools.chain(*children.values())}
         settings = {k: v for k, v in choices[name][0].items() if k not in nodes or key(v) != k}
         choices[name] = settings, choices[name][1] | children
-    for inner, paths in nesting.paths.items():  # a tree of labels that are paths now
-        name = nesting.root(inner)
+    for nested_name, paths in nesting.paths.items():  # a tree of labels that are paths now
+        name = nesting.root(nested_name)
         settings, tree = choices[name]
         called = {paths.get(k, k): [paths.get(p, p) for p in parts]
-                  for k, parts in _label_rules(inner, rules)[1].items()}  # fmt: skip
+                  for k, parts in _label_rules(nested_name, rules)[1].items()}  # fmt: skip
         choices[name] = settings, called | tree
     coded = CodedLabels([cell.labels for cell in cells], ends)
     evidence, implied = _all_evidence(labels, choices, coded, {})
@@ -259,11 +259,53 @@ def _evidence(
         parts = _consecutive({k: end for k, end in ends.items() if end})
     evidence = _Evidence(children, totals)
     if not totals:
-        evidence = _total(children, top, parts, words, sums, whole=whole)
+        evidence = _twice(_total(children, top, parts, words, sums, whole=whole), top, sums)
+    every = evidence.totals[0] if evidence.totals else ""
+    if every in sums.column and not (totals or whole) and evidence.groups.good < 2:
+        others = [k for k in top if k != every]  # the first of them may be sums of the rest
+        sizes = sums.run_sizes(every, others, _BITS + math.log2(len(top)))
+        size = sizes[0] if sizes else len(others)
+        inner = _parts_below(others[:size], others[size:], sums) if others[size:] else None
+        if inner is not None:
+            shown = sums.adding_up(others[:size])(every)
+            return _Evidence(children | inner, evidence.totals, shown)
     if totals or (sums.implied and not evidence.groups.telling):
         rest = [k for k in parts if k not in evidence.totals]
         return evidence._replace(groups=sums.adding_up(rest)(totals[0] if totals else ""))
     return evidence
+
+
+def _twice(evidence: _Evidence, top: Sequence[str], sums: LabelSums) -> _Evidence:
+    """Return evidence in which a total is the sum of its parts in one way alone.
+
+    *People* is *men* and *women*, and young and old men and women: then the parts of *men* are
+    looked for among these.  Where they do not add up, labels may overlap.
+    """
+    parts = next((evidence.children.pop(k) for k in evidence.totals if k in evidence.children), [])
+    rest = [k for k in top if k not in evidence.totals]
+    if not parts or not rest:
+        return evidence
+    below = _parts_below(parts, rest, sums)
+    if below is None:
+        every = sums.adding_up([*parts, *rest])(evidence.totals[0])
+        return evidence._replace(groups=every._replace(above=max(every.above, 1)))
+    evidence.children.update(below)
+    return evidence
+
+
+def _parts_below(
+    labels: Sequence[str], rest: Sequence[str], sums: LabelSums
+) -> dict[str, list[str]] | None:
+    """Return the labels of the rest that add up to each of some labels; None if others are left."""
+    bits = _BITS + 2 * math.log2(len(rest))
+    results, used = dict[str, list[str]](), set[str]()
+    for label in labels:
+        runs = [list(rest[i : i + n]) for i in range(len(rest))
+                for n in sums.run_sizes(label, rest[i : i + 41], bits)]  # fmt: skip
+        if len(runs) == 1 and used.isdisjoint(runs[0]):
+            results[label] = runs[0]
+            used |= {*runs[0]}
+    return results if used == {*rest} else None
 
 
 def _total(
@@ -297,7 +339,7 @@ def _consecutive(ends: Mapping[str, Ends]) -> list[str]:
 
     0-17 and 18+ of 0-4, 0-17, 18+ and 65+.
     """
-    labels = {end: k for k, end in reversed(ends.items())}
+    labels = {end: k for k, end in reversed([*ends.items()])}
     points = sorted({p for low, high in labels for p in (low, high + 1)})
     # From each age on: the years that no group has, less the number of groups, and the first step.
     best = {p: (0, 0, p) for p in points[-1:]}

@@ -1,8 +1,9 @@
 """Laws of published counts, by name or guessed, and what the text of each count says under them."""
 
 import functools
+import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import ceil, log2, sqrt
 from pathlib import Path
 from typing import NamedTuple
@@ -15,9 +16,10 @@ from bayesrisk.tables.likelihoods import (
     TrueCounts,
 )
 from bayesrisk.tables.reading.cells import Cell
+from bayesrisk.tables.reading.notes import Note, marked, notes_of, rounding
 from bayesrisk.tables.reading.rules import ReadingRules, law as named_law
 from bayesrisk.tables.reading.sheet import Sheet
-from bayesrisk.tables.reading.sums import CodedLabels, LabelSums
+from bayesrisk.tables.reading.sums import CodedLabels, Ends, Groups, LabelSums
 from bayesrisk.tables.reading.texts import (
     DECIMAL,
     NEGATIVE,
@@ -47,6 +49,8 @@ _SMALL = 10
 #: Texts that say that there is none, in many offices, and rows that show it.
 _DASHES, _ROWS = ("-", "–", "—", "−"), 4
 _TRUE = "exact", "true"
+#: Small counts that are withheld for each that is shown, at least.
+_FEWER = 8
 _CHANGED = re.compile(
     r"(randomly|slightly) (adjusted|altered)|perturb|cell.?key|"
     r"(adjusted|altered) .{0,40}(confidential|disclos|privacy|protect|identif)|"
@@ -85,31 +89,33 @@ def _support(law: Likelihood, number: int) -> tuple[int, int]:
 
 def values(cells: Sequence[Cell], rules: ReadingRules, sheets: Sequence[Sheet]) -> list[Value]:
     """Return the meaning of each cell; ``rules`` gets what is asked about laws and marks."""
-    laws = _cell_laws(cells, rules, sheets)
-    _ask_dashes(cells, rules)
-    return [_value(cell, law, rules) for cell, law in zip(cells, laws, strict=True)]
+    notes = {sheet.name: notes_of(sheet) for sheet in sheets}
+    laws = _cell_laws(cells, rules, notes)
+    said = _ask_dashes(cells, rules) | _ask_notes(cells, laws, rules, notes)
+    return [_value(cell, law, rules, said) for cell, law in zip(cells, laws, strict=True)]
 
 
 def _cell_laws(
-    cells: Sequence[Cell], rules: ReadingRules, sheets: Sequence[Sheet]
+    cells: Sequence[Cell], rules: ReadingRules, notes: Mapping[str, Sequence[Note]]
 ) -> list[PlainLaw]:
     """Return the law of each cell; ``rules`` gets what is asked about laws."""
-    changed = {s.name for s in sheets if any(_CHANGED.search(text) for _, text, _ in s.left)}
-    laws = _laws(cells, rules, changed)
+    laws = _laws(cells, rules, notes)
     rule = any(name.endswith(".counts") for name in [*rules.choices, *rules.columns])
     if all(law.law == TrueCounts() and not law.withheld for law in laws.values()):
         _ask_zeros(cells, rules)
     return [_cell_law(c, laws[c.file], rules) if rule else laws[c.file] for c in cells]
 
 
-def _laws(cells: Sequence[Cell], rules: ReadingRules, changed: set[str]) -> dict[str, PlainLaw]:
-    """Return the law of the plain counts of each file; in some, notes say that they are changed."""
+def _laws(
+    cells: Sequence[Cell], rules: ReadingRules, notes: Mapping[str, Sequence[Note]]
+) -> dict[str, PlainLaw]:
+    """Return the law of the plain counts of each file."""
     laws: dict[str, PlainLaw] = {}
     files_by_question: dict[str, list[str]] = {}
     by_file: dict[str, list[Cell]] = {}
     for cell in cells:
         by_file.setdefault(cell.file, []).append(cell)
-    guesses = {file: _guess(part, rules, note=file in changed) for file, part in by_file.items()}
+    guesses = {file: _guess(part, rules, notes[file]) for file, part in by_file.items()}
     every = [g for g in guesses.values() if g[0].startswith("perturbed")]
     widest = max(every, key=lambda g: int(g[0].rpartition("-")[2]), default=None)
     for file, (guess, reason) in guesses.items():
@@ -129,8 +135,9 @@ def _laws(cells: Sequence[Cell], rules: ReadingRules, changed: set[str]) -> dict
     return laws
 
 
-def _guess(cells: Sequence[Cell], rules: ReadingRules, *, note: bool) -> tuple[str, str]:
+def _guess(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) -> tuple[str, str]:
     """Return the name of the law that fits the plain counts of a file, and why."""
+    note = any(_CHANGED.search(one.text) for one in notes)
     numbers = [
         ends[0] for cell in cells
         if WHOLE.fullmatch(cell.text) and cell.row and (ends := number_range(cell.text))
@@ -147,6 +154,12 @@ def _guess(cells: Sequence[Cell], rules: ReadingRules, *, note: bool) -> tuple[s
                 rules.columns[f"{key(column)}.counts"] = answer
         return f"nearest-{step}", f"they are in units of {step:,}"
     positive = [n for n in numbers if n > 0]
+    if positive and (said := rounding(notes)):
+        way, base, sentence = said
+        most = base - 1 if way == "random" else base // 2  # by which one count may be off
+        fits = all(abs(d) <= most * size for d, size in _missed(cells))
+        if fits and base > 1 and not any(n % base for n in numbers):
+            return f"{way}-{base}", sentence.quoted
     base = next((b for b in (1000, 100, 10, 5, 3) if not any(n % b for n in numbers)), 0)
     if len(positive) < 2 or len(positive) * log2(base or 1) < _BITS:
         base = 0  # by chance
@@ -240,8 +253,59 @@ def _ask_zeros(cells: Sequence[Cell], rules: ReadingRules) -> None:
         rules.ask("marks.0", f"0-{least - 1}", text)
 
 
-def _ask_dashes(cells: Sequence[Cell], rules: ReadingRules) -> None:
+def _ask_notes(
+    cells: Sequence[Cell], laws: Sequence[PlainLaw], rules: ReadingRules,
+    notes: Mapping[str, Sequence[Note]],
+) -> dict[str, str]:  # fmt: skip
+    """Ask whether marks are what notes say, where the numbers do not speak against it."""
+    every = list(itertools.chain(*notes.values()))
+    texts = {c.text for c in cells if not number_range(c.text)} if every else set[str]()
+    marks = [t for t in texts if f"marks.{t}" not in rules.all and not noted(t)]
+    marks = sorted(t for t in marks if is_mark(t) or not any(map(str.isdigit, t)))
+    answers = dict[str, str]()
+    for mark in marks:
+        found = marked(mark, every, alone=len(marks) == 1)
+        if found and (found[0] == "withheld" or _fits(mark, found[0], cells, laws)):
+            text = (
+                f"{mark!r} is {found[0] if found[0] != 'withheld' else 'withheld, and may be any'}"
+            )
+            answers[mark] = rules.ask(f"marks.{mark}", found[0], f"{text}: {found[1].quoted}")
+    return answers
+
+
+def _fits(mark: str, text: str, cells: Sequence[Cell], laws: Sequence[PlainLaw]) -> bool:
+    """Return whether a mark may be a range: few such counts are shown, and all sums allow it."""
+    low, high = number_range(text) or (0, 0)
+    small = [c for c in cells if c.row and (e := _number(c.text)) and max(low, 1) <= e[0] <= high]
+    if _FEWER * len(small) > sum(cell.text == mark for cell in cells):
+        return False
+    every = [(0, UNBOUNDED)] * len(cells)
+    for position, (cell, law) in enumerate(zip(cells, laws, strict=True)):
+        if ends := _number(cell.text):
+            every[position] = _support(law.law, ends[0] * cell.unit)
+    given = [(low, high) if c.text == mark else e for c, e in zip(cells, every, strict=True)]
+    labels = [cell.labels for cell in cells]
+    pairs = zip(_sums(labels, every), _sums(labels, given), strict=True)
+    return not any(a.telling == a.good and b.telling > b.good for a, b in pairs)
+
+
+def _sums(labels: Sequence[Mapping[str, str]], ends: Sequence[Ends]) -> Iterator[Groups]:
+    """Yield for each variable with a total in which groups others add up to it."""
+    coded = CodedLabels(labels, ends)
+    for column, (name, texts) in enumerate(coded.labels.items()):
+        words = {key(x): total_word(x) for x in texts}
+        every = max(words, key=lambda k: words[k], default="")
+        total = every if words.get(every) else ""
+        if total or not coded.codes[:, column].all():
+            sums = LabelSums(name, coded, {})
+            parts = [k for k in sums.column if k and k != total]
+            if total in sums.column and len(parts) > 1:
+                yield sums.adding_up(parts)(total)
+
+
+def _ask_dashes(cells: Sequence[Cell], rules: ReadingRules) -> dict[str, str]:
     """Ask whether a dash is 0, where in all rows that have one the rest add up to their total."""
+    answers = dict[str, str]()
     rows: dict[tuple[str, int], list[str]] = {}
     for cell in cells:
         rows.setdefault((cell.file, cell.row), []).append(cell.text)
@@ -253,7 +317,8 @@ def _ask_dashes(cells: Sequence[Cell], rules: ReadingRules) -> None:
                 if len(n) + texts.count(dash) == len(texts) and any(n)]  # fmt: skip
         if len(full) >= _ROWS and all(len(n) > 1 and 2 * max(n) == sum(n) for n in full):
             text = f"{dash!r} is 0: without it the others add up to a total in {len(full)} rows"
-            rules.ask(f"marks.{dash}", "0", text)
+            answers[dash] = rules.ask(f"marks.{dash}", "0", text)
+    return answers
 
 
 def _number(text: str) -> tuple[int, int] | None:
@@ -284,7 +349,7 @@ def _plain(cell: Cell, law: Likelihood, number: int) -> Value:
     return Value(law, number)
 
 
-def _value(cell: Cell, rule: PlainLaw, rules: ReadingRules) -> Value:
+def _value(cell: Cell, rule: PlainLaw, rules: ReadingRules, said: Mapping[str, str]) -> Value:
     """Return the meaning of a cell; refuse a text that is no count, no range and no mark."""
     text, law, marked = cell.text, rule.law, f"marks.{cell.text}" in rules.choices
     ends = None if marked else number_range(text)
@@ -306,8 +371,8 @@ def _value(cell: Cell, rule: PlainLaw, rules: ReadingRules) -> Value:
             guess, meaning = "withheld", "no count: it may stand for any"
         if note:
             guess, meaning = "note", "a note beside a count that holds"
-        answer = rules.questions.get(f"marks.{mark}", ("",))[0]
-        if answer != "0":  # as sums show
+        answer = "" if note else said.get(mark, "")  # as sums show, or words
+        if not answer:
             answer = rules.ask(f"marks.{mark}", guess, f"{mark!r} is {meaning}")
         if answer == "withheld":
             return Value(law, 0, hidden=True)

@@ -101,7 +101,7 @@ def _with_blanks(cells: list[Cell], ends: Sequence[Ends], rules: ReadingRules) -
         return cells
     coded, totals = CodedLabels([cell.labels for cell in cells], ends), list[str]()
     for name in names:
-        good, telling, bits = LabelSums(name, coded, {}).of_those_present(BLANK)
+        good, telling, bits = LabelSums(name, coded, {}).sum_of_present(BLANK)
         if good == telling > 1 and bits >= _SHOWN:
             totals.append(name)
             rules.lines.append(f"  a blank in {name} counts all (the sums hold in {good} groups)")

@@ -188,7 +188,7 @@ def read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:
         if one is None:
             raise
         refused = one.refused(fault)
-        for other in workbook_sheets(one) if "survey" not in str(fault) else ():
+        for other in () if "survey" in str(fault) else workbook_sheets(one):
             instead = other._replace(unread=(*one.unread, str(refused)))
             try:
                 reading = _read([instead if s is one else s for s in sheets], options)

@@ -28,12 +28,15 @@ from bayesrisk.tables.reading.texts import (
     POINTS,
     SHARE,
     WHOLE,
+    cut,
     interval,
+    is_date,
     is_mark,
     key,
     listing,
     noted,
     number_range,
+    sex,
     total_word,
 )
 
@@ -206,9 +209,10 @@ class SheetColumns:
         rising = len(plain) > (2 if even else 5) and plain[0] > 999 and plain == sorted({*plain})
         repeated = len({*texts}) < len(texts)
         counted = _COUNT.fullmatch(head) or total_word(head) == 2
+        label = is_date(head) or bool(sex(head)) or interval(head) is not None  # of counts
         if (
             (repeated or rising or every)
-            and not counted
+            and not (counted or label)
             and any(
                 self.paired(i, j) and not all(map(str.isdecimal, self.columns[j])) for j in words
             )
@@ -285,6 +289,7 @@ class SheetColumns:
             )
         self._refuse_same(counts)
         self._drop(names, choices)
+        self._leave_out(names, [*counts, *flags])
         name_blanks(self.columns, names, self.sheet, self.rules.choices.get("blank", ""))
         self._keep_apart(names, counts)
         return self._titled(names, counts, flags, choices)
@@ -464,6 +469,26 @@ class SheetColumns:
             del names[i]
             self.reasons[i] = "another number in each row"
 
+    def _leave_out(self, names: Mapping[int, str], stated: Sequence[int]) -> None:
+        """Leave out rows with neither all labels nor a count: second headings, lines between."""
+        rows = self.sheet.rows
+        lines = [
+            any(not row[i] for i in names)
+            and not any(row[i] and (is_mark(row[i]) or self.like_count(row[i])) for i in stated)
+            for _, row in rows
+        ]
+        if "blank" in self.rules.choices or not any(lines) or all(lines):
+            return
+        left = [
+            (i, ", ".join(filter(None, row))[:40], "a row without counts")
+            for (i, row), line in zip(rows, lines, strict=True) if line
+        ]  # fmt: skip
+        keep = [not line for line in lines]
+        rows = list(itertools.compress(rows, keep))
+        self.sheet = self.sheet._replace(rows=rows, left=[*self.sheet.left, *left])
+        self.columns = [list(itertools.compress(column, keep)) for column in self.columns]
+        self.row_counts = [Counter(column) for column in self.columns]
+
     def _spelled(self, i: int, j: int) -> bool:
         """Return whether a column with blanks has, in other rows, one text for each of another."""
         pairs = {*zip(self.columns[i], self.columns[j], strict=True)}
@@ -528,7 +553,9 @@ class SheetColumns:
                 f"counts differ, got {called} twice: columns.HEADING=NAME names the column that "
                 "tells them apart" + "; rows=separate takes each by itself" * bool(names)
             )
-        text = f"{len(twice)} labels stand in several rows, such as {called} in rows {a} and {b}"
+        text = f"{called} stands in rows {a} and {b}"
+        if len(twice) > 1:
+            text = f"{len(twice)} labels stand in several rows, such as {called} in {a} and {b}"
         if few:
             self.rules.lines.append(f"  {text}: each by itself, with its row")
         else:
@@ -547,16 +574,16 @@ class SheetColumns:
         file = Path(sheet.name).name + sheet.title[len(sheet.name) :]
         lines.append(f"{file}: {len(sheet.rows)} rows, counts in {listing(heads)}")
         unused = [
-            f"{sheet.heads[i] or f'column {i + 1}'} ({reason})"
+            f"{cut(sheet.heads[i]) or f'column {i + 1}'} ({reason})"
             for i, reason in self.reasons.items() if sheet.heads[i] or reason != "empty"
         ]  # fmt: skip
         if self.points:
             lines.append("  points part thousands: 1.204 is 1,204")
         if unused:
-            lines.append(f"  not used: {listing(unused)}")
+            lines.append(f"  not used: {listing(unused, 120)}")
         if sheet.left:
-            texts = [f"row {i} {text!r} ({reason})" for i, text, reason in sheet.left]
-            lines.append(f"  left out: {listing(texts, 80)}")
+            texts = [f"row {i} {cut(text, 60)!r} ({reason})" for i, text, reason in sheet.left]
+            lines.append(f"  left out: {listing(texts, 160)}")
         short = {
             i: name if i in choices else _free(CODE.sub("", name).strip() or name)
             for i, name in names.items()

@@ -1,17 +1,17 @@
-"""Rows of a sheet before its columns have roles: no counts, blank labels, parts of other labels."""
+"""Rows of a sheet before its columns have roles: those that count nobody, blank labels, parts."""
 
 import itertools
 import re
 from collections.abc import Iterable, MutableSequence, Sequence
 from itertools import pairwise
 
-from bayesrisk.tables.reading.heading_rows import PATH
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.sheet import Sheet
 from bayesrisk.tables.reading.texts import (
     BLANK,
     DECIMAL,
     NEGATIVE,
+    PATH,
     SOME,
     WHOLE,
     interval,
@@ -26,8 +26,8 @@ from bayesrisk.tables.reading.texts import (
 _NO_COUNT = re.compile(
     r".*((?<![\d ]) ?%|\b(percent(age)?s?|pct|rates?|ratio|share|proportion|mean|median|"
     r"average (age|income|price|rent|wage|salary|earnings|score|size|length|cost)|"
-    r"full[- ]time equivalents?|fte|purchasing power|index|uptake|coverage|prevalence|percentile|"
-    r"per 1[0 ,]*00|per capita)\b).*|(.* )?p\d\d?(th)?"
+    r"purchasing power|index|uptake|coverage|prevalence|percentile|per 1[0 ,]*00|"
+    r"per capita|full[- ]time equivalents?|ftes?)\b).*|(.* )?p\d\d?(th)?"
 )
 _CHANGE = re.compile(r".*\b(increase|decrease|change|difference|net|balance)\b.*")
 
@@ -97,9 +97,9 @@ def name_blanks(
     rows = [row for _, row in sheet.rows]
     for column in (columns[i] for i in names):
         blank = [p for p, text in enumerate(column) if not text]
-        beside = all(any(total_word(text) == 2 for text in rows[p]) for p in blank)
+        totals = all(any(total_word(text) == 2 for text in rows[p]) for p in blank)
         for p in blank:
-            column[p] = "Total" if beside or choice == "total" else BLANK
+            column[p] = "Total" if totals or choice == "total" else BLANK
 
 
 def with_parts(sheet: Sheet, rules: ReadingRules) -> Sheet:

@@ -3,7 +3,7 @@
 import itertools
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -16,7 +16,6 @@ from bayesrisk._base.disk.text import read_bytes
 from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.tables.reading.grids import Grid, grid_tables, text_grid, workbook_grids
 from bayesrisk.tables.reading.heading_rows import (
-    PATH,
     YEAR,
     columns_beside,
     filled_texts,
@@ -24,14 +23,15 @@ from bayesrisk.tables.reading.heading_rows import (
     joined_headings,
     short,
 )
+from bayesrisk.tables.reading.sections import by_variable, outlined, section_headings
 from bayesrisk.tables.reading.texts import (
     DECIMAL,
+    PATH,
     WHOLE,
     is_date,
     is_mark,
     number_range,
     says_number,
-    total_word,
 )
 
 _BYTES = 2**26
@@ -65,11 +65,11 @@ _FORMS = {
 class Sheet(NamedTuple):
     """Headings, and rows with their numbers in the file; rows left out, with the reason.
 
-    ``part`` says which sheet of a workbook it is, ``tab`` its name, ``alternatives`` those to be
-    read instead, ``fault`` why it cannot, ``unread`` why others cannot. ``caption`` is its title,
-    ``thousands`` whether a title or a note says that all counts are in units of 1,000. ``persons``
-    has the columns of such counts with decimals that are written out in persons, and the unit of
-    their last digit.
+    ``part`` says which sheet of a workbook it is, ``tab`` its name, ``alternatives`` those that may
+    be read instead, ``fault`` why it cannot, ``unread`` why others cannot. ``caption`` is its
+    title, ``thousands`` whether a title or a note says that all counts are in units of 1,000.
+    ``persons`` has the columns of such counts with decimals that are written out in persons, and
+    the unit of their last digit.
     """
 
     name: str
@@ -245,7 +245,8 @@ def _table(name: str, grid: Grid) -> Sheet:
     width = _width([row for _, row, _ in rows])
     full = [(i, (row + [""] * width)[:width], len(_trimmed(row)), d) for i, row, d in rows]
     legends = (p for p, (_, row, _, _) in enumerate(full) if _ALONE_NOTE.fullmatch(" ".join(row)))
-    table_rows = [row for _, row, size, _ in full[: next(legends, None)] if 1 < size <= width]
+    legend = next(legends, len(full))
+    table_rows = [row for _, row, size, _ in full[:legend] if 1 < size <= width]
     every = [row for _, row, size, _ in full if 1 < size <= width]
     numeric = _numeric(table_rows, width) or _numeric(every, width)
 
@@ -279,6 +280,7 @@ def _table(name: str, grid: Grid) -> Sheet:
                 start = before[0] if separate else block[0]  # headings, and empty rows below them
                 keep = [i for i in range(len(full)) if not start < i < block[0] or any(full[i][1])]
                 full, grid = [full[i] for i in keep], [grid[i] for i in keep]
+                legend = sum(i < legend for i in keep)
                 break
         elif block and not (row[0] and filled_texts(row) and not full[block[-1]][1][0]):
             block, before = [], block
@@ -322,13 +324,13 @@ def _table(name: str, grid: Grid) -> Sheet:
         for j in (*outside, *empty):
             row[j] = ""
     heads = [*names, head]
-    backwards = range(len(full) - 1, first - 1, -1)
+    backwards = range((legend if legend > first else len(full)) - 1, first - 1, -1)
     last = next((i for i in backwards if stated(full[i][1])), first - 1)
     inner = [row for _, row, _, _ in full[first : last + 1]]
     lone = [position for position, row in enumerate(inner) if filled_texts(row) == 1]
     if lone == [0] and inner[0][0] and not says_number(inner[0][0]):  # the name of the labels
         head, first = [inner[0][0], *head[1:]], first + 1
-    sections = _sections(full[first : last + 1], heads, labels, numeric)
+    sections = section_headings(full[first : last + 1], heads, labels, numeric)
     longest = max((len(row[0]) for _, row, _, _ in full[first : last + 1]), default=0)
     body, depths, beyond, closed = [], [], False, False
     for position in range(first, len(full)):
@@ -380,22 +382,19 @@ def _table(name: str, grid: Grid) -> Sheet:
             )
         body.append((i, [sections.get(i, ""), *row] if sections else row))
         depths.append(depth)
-    head = ["section", *head] if sections else head
     if sections:
-        head, body = _by_variable(head, body, numeric)
+        head, body = by_variable(["section", *head], body, depths, numeric)
     else:
-        head, body, depths = _outlined(head, body, depths, numeric)
+        head, body = outlined(head, body, depths, numeric)
     used = [bool(head[j]) or any(row[j] for _, row in body) for j in range(len(head))]
     keep = [j for j, use in enumerate(used) if use]
-    body = [
-        (i, [row[j] for j in keep]) for i, row in _with_paths(body, depths, int(bool(sections)))
-    ]
+    body = [(i, [row[j] for j in keep]) for i, row in body]
     notes = (*full[:start], *(full[i] for i in range(last + 1, len(full))))
     thousands = any(_THOUSANDS.search(text) for _, row, _, _ in notes for text in row)
     head = [text[:4] if re.fullmatch(rf"{YEAR}\.0", text) else text for text in head]
     titles = [_NOTE_MARK.sub("", head[j]).strip() or head[j] for j in keep]
-    above = [next(filter(None, row)) for _, row, _, _ in full[:start] if filled_texts(row) == 1]
-    caption = next((text for text in above[::-1] if not _NOTE.fullmatch(text)), "")
+    titled = [next(filter(None, row)) for _, row, _, _ in full[:start] if filled_texts(row) == 1]
+    caption = next((text for text in titled[::-1] if not _NOTE.fullmatch(text)), "")
     return Sheet(name, titles, body, left, thousands=thousands, caption=caption)
 
 
@@ -411,109 +410,6 @@ def _without_margin(grid: Grid) -> Grid:
         return grid
     labels = [next((t for t in row[first::-1] if t.strip()), "") for _, row in grid]
     return [(i, [label, *row[first + 1 :]]) for (i, row), label in zip(grid, labels, strict=True)]
-
-
-def _sections(
-    rows: Sequence[tuple[int, list[str], int, int]],
-    heads: Sequence[Sequence[str]],
-    labels: Sequence[int], numeric: Collection[int],
-) -> dict[int, str]:  # fmt: skip
-    """Return the headings, rows of one text, of the rows below them by their number; or none.
-
-    Each has rows below it, or another heading above such.  They are no labels without counts if a
-    label stands below two of them, an empty row is before each, the rows below are indented, or
-    those of each add up to the total before the first.
-    """
-    sections, first_section = dict[int, str](), dict[tuple[str, ...], str]()
-    upper, section, gap, gaps, repeated = "", "", True, True, False
-    above = False  # the row above is a heading
-    untotalled = False  # rows that are no totals stand before the first
-    depths = list[int](), list[int]()  # of headings, and of rows below them
-    filled = [row for _, row, _, _ in rows if any(row)]
-    lone = [(row, after) for row, after in itertools.pairwise(filled) if filled_texts(row) < 2]
-    times = Counter(row[0] for row, _ in lone)
-    titles = [row for row, after in lone if after in heads]
-    several = [row for row, after in lone if times[row[0]] > 1 or filled_texts(after) < 2]
-    if not lone:
-        return {}
-    for number, row, _, depth in rows:
-        if not any(row) or row in heads or row in titles:
-            gap = gap or not any(row)
-            continue
-        alone = filled_texts(row) < 2
-        depths[not alone].append(depth)
-        if alone and not row[0]:
-            return {}
-        if alone:
-            if upper and not above and row not in several:
-                return {}  # perhaps below no other one
-            upper = section if above else upper
-            section, gaps = row[0], gaps and (gap or above)
-        else:
-            texts = tuple(row[j] for j in labels)
-            total = row[0] if total_word(row[0]) else ""
-            sections[number] = f"{upper}{PATH}{section}" if upper else section or total
-            untotalled = untotalled or not (section or total)
-            repeated = repeated or first_section.setdefault(texts, section) != section
-        above, gap = alone, False
-    number = len({*sections.values()})
-    if number < 2 or above or not depths[0]:
-        return {}
-    indented = max(depths[0]) < min(depths[1])
-    named = [(sections[i], row) for i, row, _, _ in rows if i in sections]
-    made_up = not untotalled and _make_up(named, numeric)
-    return sections if repeated or gaps or indented or made_up else {}
-
-
-def _outlined(
-    head: list[str], body: Grid, depths: list[int], numeric: Collection[int]
-) -> tuple[list[str], Grid, list[int]]:
-    """Return a table each of whose rows has a label in one of several columns: these are its depth.
-
-    What a label is part of stands before it or, as a total, below it.
-    """
-    size = min(numeric, default=0)
-    filled = [[j for j in range(size) if row[j]] for _, row in body]
-    if any(len(places) != 1 for places in filled) or len({*itertools.chain(*filled)}) < 2:
-        return head, body, depths
-    columns = [place for (place,) in filled]
-    name = "/".join(dict.fromkeys(filter(None, head[:size])))
-    rows = [(i, [row[j], *[""] * (size - 1), *row[size:]])
-            for (i, row), j in zip(body, columns, strict=True)]  # fmt: skip
-    head = [name, *[""] * (size - 1), *head[size:]]
-    if columns[0] > min(columns) == columns[-1]:
-        return head, _with_paths(rows[::-1], columns[::-1], 0)[::-1], [0] * len(rows)
-    return head, rows, columns
-
-
-def _by_variable(head: list[str], body: Grid, numeric: Collection[int]) -> tuple[list[str], Grid]:
-    """Return a table whose sections each make up the total before them: each is a variable."""
-    rows = [row for _, row in body]
-    names = list(dict.fromkeys(row[0] for row in rows))
-    if names[0] != rows[0][1] or not _make_up([(row[0], row[1:]) for row in rows], numeric):
-        return head, body
-    total = [
-        (i, [*(row[1] if row[0] == name else names[0] for name in names[1:]), *row[2:]])
-        for i, row in body
-    ]
-    return [*names[1:], *head[2:]], total
-
-
-def _make_up(rows: Sequence[tuple[str, Sequence[str]]], numeric: Collection[int]) -> bool:
-    """Return whether the rows of each section add up to the first row, which is of none.
-
-    They do in some column, and in all columns whose counts are shown.
-    """
-    total, sections = rows[0][1], dict.fromkeys(name for name, _ in rows[1:])
-    columns = [j for j in numeric if WHOLE.fullmatch(total[j])]
-    results = dict[str, set[bool]]()
-    for name, j in itertools.product(sections, columns):
-        texts = [total[j], *(row[j] for section, row in rows[1:] if section == name)]
-        if all(map(WHOLE.fullmatch, texts)):
-            whole, *parts = (int(re.sub(r"\D", "", text)) for text in texts)
-            results.setdefault(name, set()).add(sum(parts) == whole)
-    proved = len(sections) > 1 and rows[0][0] not in sections and len(results) == len(sections)
-    return proved and all(map(all, results.values()))
 
 
 def _split_otherwise(text: str, width: int) -> bool:
@@ -591,18 +487,3 @@ def _is_unit(row: Sequence[str]) -> bool:
 
 def _is_note(row: Sequence[str]) -> bool:
     return _NOTE.fullmatch(row[0]) is not None
-
-
-def _with_paths(body: Grid, depths: Sequence[int], column: int) -> Grid:
-    """Return rows whose label in a column has before it those that it is indented under."""
-    if len(set(depths)) < 2 or min(depths) != depths[0]:
-        return body
-    path: list[tuple[int, str]] = []
-    rows = []
-    for (i, row), depth in zip(body, depths, strict=True):
-        path = [(d, text) for d, text in path if d < depth]
-        if row[column]:
-            path.append((depth, row[column]))
-        text = PATH.join(text for _, text in path) if row[column] else ""
-        rows.append((i, [*row[:column], text, *row[column + 1 :]]))
-    return rows

@@ -159,7 +159,7 @@ class LabelSums:
 
         return judge
 
-    def of_those_present(self, total: str) -> tuple[int, int, float]:
+    def sum_of_present(self, total: str) -> tuple[int, int, float]:
         """Return in how many groups a label is the sum of those beside it, and how many say so.
 
         And the bits of it; other labels than in all may be in each.

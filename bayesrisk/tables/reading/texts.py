@@ -52,6 +52,8 @@ SOME = re.compile(
 
 #: The label of rows without one.
 BLANK = "(blank)"
+#: Levels of a tree of labels or headings are apart by this.
+PATH = "!!"
 # Words for a total, in the languages of the statistical offices of Europe and the Commonwealth.
 _WHOM = (
     r"(?:ages?|age ?groups?|age ?bands?|sex(?:es)?|genders?|persons?|people|population|pupils?|"
@@ -195,9 +197,14 @@ def span(low: int, high: int) -> str:
     return f"{low}+" if high >= UNBOUNDED - 1 else str(low) if low == high else f"{low}-{high}"
 
 
+def cut(text: str, width: int = 40) -> str:
+    """Return a text, or its beginning."""
+    return text if len(text) <= width else f"{text[:width]}…"
+
+
 def listing(texts: Iterable[str], width: int = 40) -> str:
     """Return up to eight texts as a list, and how many more there are."""
-    parts = [text if len(text) <= width else f"{text[:width]}…" for text in texts]
+    parts = [cut(text, width) for text in texts]
     return ", ".join(parts[:8]) + (f" and {len(parts) - 8} more" if len(parts) > 8 else "")
 
 

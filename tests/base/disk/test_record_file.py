@@ -32,7 +32,18 @@ def test_numbers_with_commas_are_refused_with_what_to_write(tmp_path, other):
     assert "'1,200': write 1200" in str(raised.value)
 
 
-@pytest.mark.parametrize("other", ['"1,2"', "none", '"12,34"', '"1,200 or more"'])
+@pytest.mark.parametrize("other", ['"1,250"', "2", "-7.5", ""])
+def test_decimal_commas_are_refused_with_what_to_write(tmp_path, other):
+    """They became categories, one for each number."""
+    file = tmp_path / "people.csv"
+    file.write_text(f'sex,height\nm,"1,85"\nf,{other}\nm,"1,7"\n', encoding="utf-8")
+    with pytest.raises(DataError) as raised:
+        typed(record_frame(RecordFile(file)))
+    assert "'height'" in str(raised.value)
+    assert str(raised.value).endswith("'1,85': write 1.85")
+
+
+@pytest.mark.parametrize("other", ["none", '"1,200 or more"', '"1,2,3"', '"01,5"'])
 def test_text_that_has_commas_stays_text(tmp_path, other):
     file = tmp_path / "people.csv"
     file.write_text(f'sex,pay\nm,"1,200"\nf,{other}\n', encoding="utf-8")

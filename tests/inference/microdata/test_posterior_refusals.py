@@ -119,3 +119,15 @@ def test_a_place_that_is_for_no_engine_is_refused_by_each_in_the_same_words(monk
     for engine in ("auto", "exact", "lattice"):
         with pytest.raises(ArgumentError, match=r"place .* at most 2 kinds .* got 3, and is too"):
             microdata_posterior(release, ASKED, **common, engine=engine)
+
+
+def test_chains_end_with_the_time_and_say_nothing_without_draws(monkeypatch):
+    monkeypatch.setattr(posterior, "_MAX_PAIRS", 0)
+    release, prior = one_block(
+        RoundingSpec(3, "nearest"), [3, 3], np.array([[1, 1, 0], [0, 1, 1]]), 6
+    )
+    common = {**PLACE, "prior": prior, "rng": 1, "draws": 50}
+    with pytest.raises(ArgumentError, match="limit of time"):
+        microdata_posterior(release, ASKED, **common, time_limit=1e-9)
+    limited = microdata_posterior(release, ASKED, **common, time_limit=600.0)
+    assert limited.answers.equals(microdata_posterior(release, ASKED, **common).answers)

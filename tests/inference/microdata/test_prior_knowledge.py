@@ -158,7 +158,7 @@ def test_knowledge_that_cannot_be_is_refused(known, error, match):
 
 def test_people_known_in_part_need_known_shares():
     release, _ = one_block(TrueCounts(), [2, 0, 1], np.eye(3, dtype=np.int64), 6)
-    alike = RecordPrior.uniform_histograms(release.tables.workload.schema)
+    alike = RecordPrior(release.tables.workload.schema, concentration=3.0)
     with pytest.raises(ArgumentError, match="whole class of every known person"):
         microdata_posterior(
             release, [], level="block", place="1", prior=alike, known=[KnownRecords({})]

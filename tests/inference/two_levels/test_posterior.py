@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-import two_level_questions as questions
 from hypothesis import given, strategies as st
 from oracles import two_levels as oracle
 from refusals import NOT_COUNTS, NOT_PRIORS, NOT_REAL, refuses
@@ -216,24 +215,6 @@ def test_point_prior_at_the_known_count_settles_it():
         hierarchical_posterior(
             9, 9, 0, **GRANVILLE, group_prior=FiniteLaw(0, [1.0]), conditionals="as-published"
         )
-
-
-def test_cost_of_the_approximation():
-    cost = questions.approximation_cost([2, 0], 1, [[-1], [3]], **GRANVILLE)
-    assert np.abs(cost.target_difference).max() < 1e-14
-    assert cost.noise_total_variation < 1e-13
-    noisy = GRANVILLE | {"rho_block": 2.0, "n_siblings": 4}
-    cost = questions.approximation_cost([1, 0], [3, 1], [2, -1], **noisy)
-    frame = cost.to_frame()
-    assert (frame["approximate"] - frame["exact"]).abs().max() > 1e-3
-    pmf = [result.group_pmf_of(0) for result in (cost.approximate, cost.exact)]
-    expected = 0.5 * pmf[0].sub(pmf[1], fill_value=0.0).abs().sum()
-    assert cost.group_total_variation[0] == pytest.approx(expected)
-    law, close = oracle.sum_pmf(2.0, 4, 8), DiscreteGaussian(1.0)
-    distance = 0.5 * sum(abs(p - close.pmf(d)) for d, p in law.items())
-    assert cost.noise_total_variation == pytest.approx(distance, abs=1e-12)
-    mixed = questions.approximation_cost(1, 3, 2, **(noisy | {"rho_block": [0.5, 2.0]}))
-    assert math.isnan(mixed.noise_total_variation)
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def test_one_place_alone_is_uniform_on_histograms():
     """Nothing can be fitted to it: one place is the most probable if its people are unlike."""
     assert population(("100",) * 3).concentration == SCHEMA.size
     prior = population(("100",) * 3).prior(0)
-    uniform = RecordPrior.uniform_histograms(SCHEMA)
+    uniform = RecordPrior(SCHEMA, concentration=float(SCHEMA.size))
     assert prior.concentration == uniform.concentration
     np.testing.assert_allclose(prior.shares_of_cells, uniform.shares_of_cells)
     assert population(("100",) * 3, concentration=2.5).concentration == 2.5

@@ -46,7 +46,7 @@ def reading(histogram, laws, rng, taken=None):
             rounding = make_mechanism("rounding", base=law.base, method=law.method)
             noise = rounding.round(true, rng) - true
         counts["block", name] = (true + noise)[None, :]
-    told = laws if taken is None else taken
+    told = laws | (taken or {})
     spec = MechanismSpec("by hand", {}, {("block", name): law for name, law in told.items()})
     tables = PublishedTables(Workload(SCHEMA, tables), {"block": ["100"]}, counts)
     return Reading("likelihood", Release(spec, tables))
@@ -107,6 +107,44 @@ def test_beliefs_of_unfinished_chains_are_no_numbers(monkeypatch, unfinished):
     for belief in (told.without, told.posterior):
         assert np.isnan(belief.probability).all() == bool(unfinished)
     assert np.isfinite(told.prior.probability).all()
+
+
+def fits(histogram):
+    """Return all histograms of two sexes and three races with the same margins."""
+    most = range(int(histogram.sum()) + 1)
+    found = []
+    for first in itertools.product(most, repeat=3):
+        rest = histogram[:3] + histogram[3:] - first
+        if sum(first) == histogram[:3].sum() and (rest >= 0).all():
+            found.append([*first, *rest])
+    return np.array(found)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_who_is_settled_by_counts_alone_needs_no_chains(monkeypatch, known):
+    """Every histogram that fits the tables gives the same posterior: no finished law is needed."""
+    rng, find, settled = np.random.default_rng(5), place_beliefs.record_law, []
+    cases = [drawn(rng) for _ in range(12)]
+    whole = [believed(one, EXACT, rng, known=known) for one in cases]
+    monkeypatch.setattr(
+        place_beliefs, "record_law", lambda *a, **k: replace(find(*a, **k), decided=False)
+    )
+    for histogram, exact in zip(cases, whole, strict=True):
+        for one, told in zip(exact, believed(histogram, EXACT, rng, known=known), strict=True):
+            like = INDEX[0] == INDEX[0][told.row] if known else np.ones(6, bool)
+            people = np.array([x[like].reshape(-1, 3).sum(axis=0) for x in fits(histogram)])
+            shares = people / people.sum(axis=1, keepdims=True)
+            if np.ptp(shares, axis=0).max() > 0.0:
+                assert told.status == "undecided"
+                continue
+            settled.append(told.status)
+            np.testing.assert_allclose(told.posterior.probability, shares[0], atol=1e-12)
+            assert not told.posterior.error.any()
+            off = np.abs(told.without.probability - one.without.probability)
+            assert (off <= told.without.error + 1e-12).all()
+            assert (told.status == "calculated") == (not told.without.error.any())
+    assert len(settled) > 10
+    assert "calculated" in settled
 
 
 def drawn(rng, most=9):

@@ -11,7 +11,7 @@ from persons import persons
 from scipy.stats import binomtest
 
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.risk.intervals import binomial_interval, stratified_rates
+from bayesrisk.risk.intervals import binomial_interval
 from bayesrisk.risk.linkage.agreement import (
     SIZE_CLASSES,
     compare_with_truth,
@@ -176,27 +176,6 @@ def test_intervals_take_blocks_as_units():
             np.testing.assert_allclose(found, expected, rtol=1e-8)
         naive = binomtest(int(hits.sum()), int(trials.sum())).proportion_ci(0.9)
         assert expected[1] - expected[0] > 1.5 * (naive.high - naive.low)
-
-
-def test_rates_of_a_frame_are_those_of_its_blocks_by_size():
-    people, records, wrong = blocks_of_all_sizes(1)
-    found = reidentify({"r": records}, {"a": people}, truth=people, baseline_from="r", rng=1)
-    sizes = people.groupby("block").size()
-    more = pd.Series(np.repeat(sizes.to_numpy(), 2), [f"9{k:014d}" for k in range(2 * len(sizes))])
-    frame = pd.concat([more, sizes])
-    rates = found.frame_rates(frame).query("source == 'r'")
-    hits = per_block(people, 1 - wrong.astype(int))
-    expected = stratified_rates(hits, sizes, sizes, frame_sizes=frame)
-    assert rates["attacker"].unique().tolist() == ["a"]
-    pd.testing.assert_frame_equal(rates[expected.columns].reset_index(drop=True), expected)
-    modal = found.frame_rates(frame, panel="modal").query("source == 'r' and people == 'All'")
-    plain = found.to_frame(panel="modal", by_size=False).query("source == 'r'")
-    assert modal["hits"].item() == plain["confirmed"].item()
-    assert modal["blocks"].item() == len(sizes)  # blocks without such targets are sampled too
-    with pytest.raises(ArgumentError, match=rf"frame_sizes .* none of {sizes.index[-1]}"):
-        found.frame_rates(frame[:-1])
-    with pytest.raises(ArgumentError, match=r"frame_sizes .* once"):
-        found.frame_rates(pd.concat([frame, sizes]))
 
 
 def test_the_left_out_baseline_removes_every_target():

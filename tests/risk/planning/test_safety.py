@@ -115,6 +115,9 @@ def damages(document, rng):
     one["start"][0][2] = -1
     yield one
     one = copy.deepcopy(document)
+    one["asked"][0]["cell"] = "words that nothing ties to its labels"
+    yield one
+    one = copy.deepcopy(document)
     one["kinds"].append(one["kinds"][0])
     yield one
     one = copy.deepcopy(document)

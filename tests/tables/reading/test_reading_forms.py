@@ -6,7 +6,9 @@ import pytest
 from random_layouts import Layout
 from true_statements import Statements
 
+from bayesrisk import PublishedTables, TableReading
 from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk.reconstruction import count_bounds
 from bayesrisk.tables.reading.reading import read
 from bayesrisk.tables.reading.sheet import file_sheet
 
@@ -206,3 +208,40 @@ def test_estimates_that_are_too_unreliable_to_be_published_are_refused(tmp_path)
         read([file_sheet(tmp_path / "t.csv")], {})
     said = read([file_sheet(tmp_path / "t.csv")], {"columns": {"n": "count"}})
     assert {*said.cells["stated"]} == {"300E", "F", "71"}
+
+
+@pytest.mark.parametrize("indent", ["", "  "])
+@pytest.mark.parametrize("total", [True, False])
+@pytest.mark.parametrize("gap", ["", ",,\n"])
+def test_sections_whose_labels_make_up_one_total_are_variables(tmp_path, indent, total, gap):
+    """*Sex* above *Male* and *Female*, *Age* above three groups: one withheld count follows."""
+    rows = ["Sex,,", "Male,600,650", "Female,631,*", "Age,,", "0-17,217,220", "18-64,904,980",
+            "65+,110,100", "Work,,", "At work,800,900", "At home,100,150"]  # fmt: skip
+    lines = [row if row.endswith(",,") else indent + row for row in rows]
+    text = "Table 2\n\nCharacteristic,2019,2020\n" + "Total,1231,1300\n" * total
+    text += "".join(gap * row.endswith(",,") + row + "\n" for row in lines)
+    file = tmp_path / "t.csv"
+    file.write_text(text)
+    said = TableReading.read(file, counts="exact").accepted()
+    labels = {n: {*said.cells[n]} - {"all", "Total"} for n in ("sex", "age", "work")}
+    assert labels == {
+        "sex": {"Male", "Female"},
+        "age": {"0-17", "18-64", "65+"},
+        "work": {"At work", "At home"},
+    }
+    if total:
+        bounds = count_bounds(PublishedTables(*said.parts)).counts
+        hidden = said.cells.query("stated == '*'").merge(
+            bounds.rename(columns={"geoid": "place"}), on=["place", "table", "cell"]
+        )
+        assert hidden[["low", "high"]].to_numpy().tolist() == [[650, 650]]
+
+
+def test_sections_whose_labels_make_up_other_totals_are_labels(tmp_path):
+    text = "Ward,n,m\nTotal,90,80\nNorth,,\n  Ash,30,20\n  Elm,20,25\n"
+    text += "South,,\n  Fir,10,5\n  Oak,30,30\n"
+    file = tmp_path / "t.csv"
+    file.write_text(text)
+    said = TableReading.read(file, counts="exact").accepted()
+    assert {"north", "south"}.isdisjoint(said.cells.columns)
+    assert "North" in {*said.cells["section"]} or any("North" in x for x in said.cells["section"])

@@ -1425,3 +1425,18 @@ def test_what_all_headings_begin_with_names_their_variable(heads, name, tmp_path
     text = f"area,{','.join(heads)}\nAsh,14,25,36\nElm,47,58,69\n"
     said = read_layouts([sheet_of(tmp_path, text)], {})
     assert variables_of(said)[name] == {head.partition(": ")[2] for head in heads}
+
+
+def test_counts_below_a_year_are_no_spelling_of_a_label_by_chance(tmp_path):
+    text = "sex,age,2019,2020\nM,Total,600,650\nF,Total,600,660\nTotal,0-17,200,220\n"
+    said = read_layouts([sheet_of(tmp_path, text + "Total,18+,1000,1090\n")], {})
+    assert variables_of(said)["year"] == {"2019", "2020"}
+
+
+def test_rows_with_neither_all_labels_nor_counts_are_left_out(tmp_path):
+    text = "Age Group,,M,\n,,M,Male\n0-4,North,M,8\n0-4,South,M,*\n0-4,Both,M,11\n"
+    text += ",,F,\n0-4,North,F,7\n0-4,South,F,\n0-4,Both,F,9\n"
+    rows = "".join(f"2018,{row}\n" for row in text.splitlines())
+    said = read_layouts([sheet_of(tmp_path, f"year,age,region,sex,n\n{rows}")], {}).accepted()
+    assert said.cells["stated"].tolist() == ["8", "*", "11", "7", "", "9"]
+    assert variables_of(said)["age"] == {"0-4"}

@@ -1,0 +1,152 @@
+"""Notes of published tables: how counts were made and what marks stand for, in words."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from bayesrisk.tables.reading.sheet import Sheet
+from bayesrisk.tables.reading.texts import cut, key, span
+
+_WORDS = {
+    word: number
+    for number, words in {
+        1: "one", 2: "two", 3: "three", 4: "four", 5: "five", 6: "six", 7: "seven",
+        8: "eight", 9: "nine", 10: "ten", 11: "eleven", 12: "twelve", 15: "fifteen",
+        16: "sixteen", 20: "twenty", 25: "twenty-five", 30: "thirty", 50: "fifty",
+        100: "hundred", 1000: "thousand",
+    }.items()
+    for word in words.split()
+}  # fmt: skip
+_N = rf"(?:a )?(\d{{1,4}}|{'|'.join(_WORDS)})\b(?! ?%)"
+_LIMITS: dict[str, Callable[..., tuple[int, int]]] = {
+    rf"{_N}, (?:\d, )*\d,? (?:or|and) {_N}": lambda a, b: (a, b),
+    rf"(?:between |from )?{_N} ?(?:-|–|—|to|and|through|or) ?{_N}(?! ?(?:or|and) (?:more|over))":
+        lambda a, b: (a, b),
+    rf"(?:fewer|less|lower|smaller) than(?: or equal to {_N})": lambda a: (0, a),
+    rf"(?:<=|≤|up to|at most|no more than) ?{_N}": lambda a: (0, a),
+    rf"{_N} (?:or|and) (?:fewer|less|under|below)": lambda a: (0, a),
+    rf"(?:(?:fewer|less|lower|smaller) than|below|under|<) ?{_N}": lambda a: (0, a - 1),
+}  # fmt: skip
+_MOST = 200  # of a count that is withheld since it is small
+_NUMBERS = [(re.compile(pattern), ends) for pattern, ends in _LIMITS.items()]
+#: Words for counts that are withheld to protect people, and for those that there are not.
+_HIDDEN = re.compile(
+    r"suppress|withh[eo]ld|not (be )?(shown|published|displayed|released|disclosed|reported)|"
+    r"mask|redact|hidden|confidential|asterisk|disclos|privacy|small (cells?|numbers?|counts?)"
+)
+_MISSING = re.compile(r"not (available|applicable|stated|known|recorded)|missing|no data|n/?a\b")
+_SHOWN = re.compile(
+    r"\b(shown|displayed|denoted|indicated|marked|represented|replaced|flagged|appear|printed|"
+    r"identified|given)\b"
+)
+_NONE = re.compile(r"(is |a |true |exact(ly)? )*(nil|zero|none|0|no (cases|deaths|people|persons))")
+#: Others than small counts are withheld, too, so that they cannot be worked out.
+_SECOND = re.compile(
+    r"secondary|complementary|consequential|(other|additional|further|next|second|larger)\b.{0,60}"
+    r"(suppress|withh|mask|redact)|(calculat|deriv|deduc|subtract|work(ed|ing)? (it )?out)"
+)
+_OTHER = re.compile(
+    r"\b(rates?|percent(age)?s?|proportions?|ratios?|means?|medians?|averages?|estimates?|cents?|"
+    r"dollars?|standard errors?|years? of age|aged|income)\b|[£$€]"
+)
+_ROUNDED = re.compile(
+    rf"(?:rounded|rounding)\b[^.;]{{0,60}}?(?:nearest|multiples? of|base(?: of)?) (?:multiple of )?"
+    rf"{_N}"
+)
+_MOST_TEXTS = 64  # of a column of notes
+
+
+class Note(NamedTuple):
+    """A sentence around a table, and the row where it stands."""
+
+    row: int
+    text: str
+
+    @property
+    def quoted(self) -> str:
+        """The sentence as evidence."""
+        return f"row {self.row} says {cut(self.text, 90)!r}"
+
+
+def notes_of(sheet: Sheet) -> list[Note]:
+    """Return the sentences above and below a table, and those of its columns of notes."""
+    texts = [(row, text) for row, text, _ in sheet.left]
+    for j, head in enumerate(sheet.heads):
+        if "note" in key(head):
+            first: dict[str, int] = {}
+            for row, cells in sheet.rows:
+                first.setdefault(cells[j], row)
+            texts += [(row, text) for text, row in [*first.items()][:_MOST_TEXTS]]
+    return [Note(row, part) for row, text in texts for part in _sentences(text)]
+
+
+def _sentences(text: str) -> Iterator[str]:
+    yield from filter(None, map(str.strip, re.split(r"(?<=[a-z0-9)*][.;])\s+", text)))
+
+
+def _limits(text: str) -> tuple[int, int] | None:
+    """Return the least and the most of the small counts that a sentence is about."""
+    for pattern, ends in _NUMBERS:
+        for match in pattern.finditer(text):
+            numbers = [_WORDS.get(n) or int(n) for n in match.groups() if n]
+            low, high = ends(*numbers)
+            if low < high <= _MOST or (low == high and 0 < high <= _MOST):
+                return low, high
+    return None
+
+
+def rounding(notes: Sequence[Note]) -> tuple[str, int, Note] | None:
+    """Return the way and the base of rounding that a sentence says, and the sentence."""
+    for note in notes:
+        plain = note.text.casefold()
+        if (match := _ROUNDED.search(plain)) and not _OTHER.search(plain):
+            way = "random" if "random" in plain else "nearest"
+            return way, _WORDS.get(match[1]) or int(match[1]), note
+    return None
+
+
+def marked(mark: str, notes: Sequence[Note], *, alone: bool) -> tuple[str, Note] | None:
+    """Return the meaning of a mark that sentences say, as its setting, and the sentence.
+
+    ``alone`` if no other mark may stand for the small counts that a sentence is about.
+    """
+    found = next((pair for note in notes if (pair := _explained(mark, note))), None)
+    if found and found[0] not in ("", "withheld"):
+        return found
+    if found and not found[0]:  # there is no count
+        return "withheld", found[1]
+    small = [
+        (limits, note) for note in notes
+        if _HIDDEN.search(plain := note.text.casefold()) and not _OTHER.search(plain)
+        and (limits := _limits(plain))
+    ]  # fmt: skip
+    second = any(_SECOND.search(note.text.casefold()) for note in notes)
+    if len({limits for limits, _ in small}) == 1 and not second and (found or alone):
+        return span(*small[0][0]), small[0][1]
+    return found
+
+
+def _explained(mark: str, note: Note) -> tuple[str, Note] | None:
+    """Return the setting of a mark that a sentence explains; empty if it stands for no count."""
+    plain, core = note.text.casefold(), mark.strip("[]() ").casefold()
+    if not core:
+        return None
+    quotes = r"[\s'\"‘’“”\[\]()]*"
+    first = re.match(
+        rf"{quotes}(?:symbol |the |an? )?{quotes}{re.escape(core)}(?![\w*]){quotes}"
+        r"(?:=|:|-|–|—|,|represents?|indicates?|denotes?|means?|refers? to|stands? for|is|are)?"
+        r"\s*(.+)",
+        plain,
+    )
+    name = "asterisk" if core == "*" else re.escape(core)
+    shown = _SHOWN.search(plain) and re.search(rf"(?<![\w*]){name}(?![\w*])", plain)
+    meaning = first[1] if first else plain if shown else ""
+    if not meaning or _OTHER.search(meaning):
+        return None
+    if limits := None if _SECOND.search(meaning) else _limits(meaning):
+        return span(*limits), note
+    if _NONE.fullmatch(meaning.strip(" .")):
+        return "0", note
+    if _HIDDEN.search(meaning):
+        return "withheld", note
+    return ("", note) if _MISSING.search(meaning) else None

@@ -1,0 +1,179 @@
+"""Sections and outlines: rows of one text above the rows that it is about, and indented labels.
+
+The heading of a section is a label of its rows, such as a town above its wards, or the variable of
+their labels, such as *Sex* above *Male* and *Female*.
+"""
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from bayesrisk.tables.reading.grids import Grid
+from bayesrisk.tables.reading.texts import PATH, number_range, total_word
+
+_BITS = 8  # sums of sections are equal by chance in one case of 2**8
+_ROUNDED = 50  # a sum of rounded counts misses its total by at most one part of so many
+
+
+class _Section(NamedTuple):
+    """The heading of a section, and the rows below it with their depths."""
+
+    heading: str
+    rows: list[tuple[Sequence[str], int]]
+
+    def sums(self, columns: Collection[int]) -> dict[int, int]:
+        """Return the sum of the labels that are within no other, by column, where all are known."""
+        least = min(depth for _, depth in self.rows)
+        results = {}
+        for j in columns:
+            ends = [number_range(row[j]) for row, depth in self.rows if depth == least]
+            if all(end is not None and end[0] == end[1] for end in ends):
+                results[j] = sum(end[0] for end in ends if end)
+        return results
+
+
+def section_headings(
+    rows: Sequence[tuple[int, list[str], int, int]], heads: Sequence[Sequence[str]],
+    labels: Sequence[int], counts: Collection[int],
+) -> dict[int, str]:  # fmt: skip
+    """Return the headings, rows of one text, of the rows below them by their number; or none.
+
+    Each has rows below it, or another heading above such.  Rows before the first are the total, or
+    of no section.  They are no labels without counts if a label stands below two of them, an empty
+    row is before each, the rows below are indented, or those of each add up to the same total.
+    """
+    sections, first_section = dict[int, str](), dict[tuple[str, ...], str]()
+    upper, section, gap, gaps, repeated = "", "", True, True, False
+    above = False  # the row above is a heading
+    depths = list[int](), list[int]()  # of headings, and of rows below them
+    filled = [row for _, row, _, _ in rows if any(row)]
+    lone = [(row, after) for row, after in itertools.pairwise(filled) if _is_lone(row)]
+    times = Counter(row[0] for row, _ in lone)
+    several = {row[0] for row, after in lone if times[row[0]] > 1 or _is_lone(after)}
+    titles = [row for row, after in lone if after in heads]
+    for number, row, _, depth in rows if len(titles) < len(lone) else ():
+        if not any(row) or row in heads or row in titles:
+            gap = gap or not any(row)
+            continue
+        alone = _is_lone(row)
+        if alone or section:
+            depths[not alone].append(depth)
+        if alone:
+            if not row[0] or (upper and not above and row[0] not in several):
+                return {}  # perhaps below no other one
+            upper = section if above else upper
+            section, gaps = row[0], gaps and (gap or above)
+        else:
+            texts = tuple(row[j] for j in (labels or [0]))  # ages are numbers, and labels
+            total = row[0] if total_word(row[0]) or not sections else ""
+            sections[number] = f"{upper}{PATH}{section}" if upper else section or total
+            repeated = repeated or first_section.setdefault(texts, section) != section
+        above, gap = alone, False
+    leading = [(sections[i], row) for i, row, _, _ in rows if sections.get(i) in ("", row[0])]
+    several_sections = len({*sections.values()} - {name for name, _ in leading}) > 1
+    if above or not depths[0] or not (several_sections or len(leading) > 1):
+        return {}
+    if repeated or gaps or max(depths[0]) < min(depths[1]):
+        first = next((name for name, _ in leading), "")
+        return {i: "" if not total_word(t) and t == first else t for i, t in sections.items()}
+    named = _sections([(sections[i], row, depth) for i, row, _, depth in rows if i in sections])
+    return sections if len(leading) < 2 and _same_total(named, {*counts} - {0}) else {}
+
+
+def _is_lone(row: Sequence[str]) -> bool:
+    return len(row) - row.count("") < 2
+
+
+def _sections(rows: Sequence[tuple[str, Sequence[str], int]]) -> list[_Section]:
+    """Return the sections of rows with their headings and depths."""
+    results: dict[str, _Section] = {}
+    for heading, row, depth in rows:
+        results.setdefault(heading, _Section(heading, [])).rows.append((row, depth))
+    return list(results.values())
+
+
+def _same_total(sections: Sequence[_Section], counts: Collection[int]) -> bool:
+    """Return whether labels of at least half of the sections, two or more, make up one total.
+
+    The total is the first section, a row that is called as that; it may be rounded.
+    """
+    first = sections[0]
+    stated = len(first.rows) == 1 and first.rows[0][0][0] == first.heading
+    every = [section.sums(counts) for section in sections[stated:] if len(section.rows) > 1]
+    total = first.sums(counts) if stated else next(filter(None, every), {})
+    rounded = _ROUNDED if stated else 0
+    bits = list[float]()
+    for sums in every:
+        pairs = [(sums[j], total[j]) for j in sums if total.get(j, 0) > 0]
+        if all(abs(a - b) * rounded <= b if rounded else a == b for a, b in pairs):
+            bits.append(sum(math.log2(b) for _, b in pairs))
+    weights = [b for b in bits if b >= (_BITS / 2 if stated else _BITS)]
+    return len(weights) > 1 and 2 * len(weights) >= len(every) and sum(weights) >= _BITS
+
+
+def by_variable(
+    head: Sequence[str], body: Grid, depths: Sequence[int], counts: Collection[int]
+) -> tuple[list[str], Grid]:
+    """Return a table with a column for each section, if each is a variable, which others count all.
+
+    Rows begin with the heading of their section and their label; ``counts`` are the columns after
+    the first.  Sections are variables if their labels make up one total.
+    """
+    named = [(row[0], row[1:], depth) for (_, row), depth in zip(body, depths, strict=True)]
+    sections = _sections(named)
+    labels = [{row[0] for row, _ in section.rows} for section in sections]
+    several = any(row[j] for _, row, _ in named for j in range(1, min({*counts} - {0}, default=1)))
+    if (
+        several
+        or sum(map(len, labels)) > len(set().union(*labels))
+        or not _same_total(sections, {*counts} - {0})
+    ):
+        return list(head), with_paths(body, depths, 1)
+    whole = [s.heading for s in sections[:1] if labels[0] == {s.heading}]
+    names = [section.heading for section in sections[len(whole) :]]
+    results: Grid = []
+    for name in (*whole, *names):
+        inside = [k for k, (_, row) in enumerate(body) if row[0] == name]
+        for i, row in with_paths([body[k] for k in inside], [depths[k] for k in inside], 1):
+            results.append((i, [*(row[1] if name == n else "Total" for n in names), *row[2:]]))
+    return [*names, *head[2:]], results
+
+
+def outlined(
+    head: Sequence[str], body: Grid, depths: Sequence[int], counts: Collection[int]
+) -> tuple[list[str], Grid]:
+    """Return a table whose labels have before them those that they are part of.
+
+    Labels are indented, or stand in one of several columns: these are their depth.  What a label
+    is part of stands before it or, as a total, below it.
+    """
+    size = min(counts, default=0)
+    filled = [[j for j in range(size) if row[j]] for _, row in body]
+    if any(len(places) != 1 for places in filled) or len({*itertools.chain(*filled)}) < 2:
+        return list(head), with_paths(body, depths, 0)
+    columns = [place for (place,) in filled]
+    name = "/".join(dict.fromkeys(filter(None, head[:size])))
+    rows = [(i, [row[j], *[""] * (size - 1), *row[size:]])
+            for (i, row), j in zip(body, columns, strict=True)]  # fmt: skip
+    if columns[0] > min(columns) == columns[-1]:
+        rows = with_paths(rows[::-1], columns[::-1], 0)[::-1]
+    else:
+        rows = with_paths(rows, columns, 0)
+    return [name, *[""] * (size - 1), *head[size:]], rows
+
+
+def with_paths(body: Grid, depths: Sequence[int], column: int) -> Grid:
+    """Return rows whose label in a column has before it those that it is indented under."""
+    if len(set(depths)) < 2 or min(depths) != depths[0]:
+        return body
+    path: list[tuple[int, str]] = []
+    rows = []
+    for (i, row), depth in zip(body, depths, strict=True):
+        path = [(d, text) for d, text in path if d < depth]
+        if row[column]:
+            path.append((depth, row[column]))
+        text = PATH.join(text for _, text in path) if row[column] else ""
+        rows.append((i, [*row[:column], text, *row[column + 1 :]]))
+    return rows

@@ -1,0 +1,128 @@
+"""Notes around a table say the law of its counts and marks, unless the numbers speak against it."""
+
+import pandas as pd
+import pytest
+
+from bayesrisk.tables.reading.reading import TableReading
+
+BELOW_FIVE = [
+    "Counts below 5 are suppressed.",
+    "Values fewer than 5 have been withheld",
+    "Note: cells with less than five people are not shown",
+    "Numbers of 4 or fewer are suppressed to protect confidentiality.",
+    "* = fewer than 5",
+    "* represents a count of less than 5",
+    "'*' indicates numbers under 5",
+    "Figures smaller than 5 are replaced by an asterisk.",
+    "Small numbers (<5) are suppressed",
+    "Suppression: counts <= 4 are masked.",
+]
+ONE_TO_FOUR = [
+    "Counts between 1 and 4 are suppressed",
+    "* = 1 to 4",
+    "*, 1-4",
+    "Counts of 1, 2, 3 or 4 are withheld",
+    "* denotes between one and four patients",
+    "Data with counts from 1 to 4 are suppressed for privacy",
+]
+ANY = [
+    "* = suppressed",
+    "*: confidential",
+    "* .. not available",
+    "Rates based on counts below 5 are suppressed",
+    "Percentages may not add up. Source: records below 5 km",
+    "Counts below 5 are suppressed; others are suppressed so that these cannot be derived",
+    "Secondary suppression was applied. Counts below 5 are suppressed.",
+    "Counts below 5 are in 12 of 30 places",
+]
+TABLE = "area,Men,Women,Total\nAsh,*,12,15\nElm,*,*,*\nOak,0,6,6\n"
+
+
+def guess(tmp_path, note, table=TABLE, name="marks.*"):
+    file = tmp_path / "t.csv"
+    file.write_text(f'{table}\n"{note}"\n', encoding="utf-8")
+    return TableReading.read(file).questions.get(name)
+
+
+@pytest.mark.parametrize(
+    ("note", "law"),
+    [(n, "0-4") for n in BELOW_FIVE]
+    + [(n, "1-4") for n in ONE_TO_FOUR]
+    + [(n, "withheld") for n in ANY],
+)
+def test_a_note_says_what_is_withheld(note, law, tmp_path):
+    found, text = guess(tmp_path, note)
+    assert found == law
+    assert ("row 6" in text) == (law != "withheld" or note.startswith("*"))
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        TABLE.replace("*,12,15", "*,12,17"),  # the one that is withheld is 5
+        TABLE.replace("0,6,6", "3,6,9"),  # one of 3 is shown
+        TABLE.replace("0,6,6", "*,6,6\nFir,1,2,3"),
+    ],
+)
+def test_numbers_speak_against_a_note(table, tmp_path):
+    assert guess(tmp_path, "Counts below 5 are suppressed", table)[0] == "withheld"
+
+
+def test_a_note_that_is_not_of_all_marks_says_nothing_of_others(tmp_path):
+    table = TABLE.replace("*,*,*", "*,c,*")
+    note = "* = below 5"
+    assert guess(tmp_path, note, table)[0] == "0-4"
+    assert guess(tmp_path, note, table, "marks.c")[0] == "withheld"
+    assert guess(tmp_path, "Counts below 5 are suppressed", table)[0] == "withheld"
+
+
+LEGEND = """area;Men;Women;Children
+Ash;x;12;-
+Elm;19;..;14
+Oak;17;z;16
+
+Legend
+x;fewer than 10
+-;nil
+..;not available
+z;not applicable
+"""
+
+
+def test_a_legend_explains_marks(tmp_path):
+    file = tmp_path / "t.csv"
+    file.write_text(LEGEND, encoding="utf-8")
+    questions = TableReading.read(file).questions
+    marks = {mark: questions[f"marks.{mark}"][0] for mark in ("x", "-", "..", "z")}
+    assert marks == {"x": "0-9", "-": "0", "..": "withheld", "z": "withheld"}
+    assert "row 7" in questions["marks.x"][1]
+
+
+ROUNDED = "area,Men,Women,Total\nAsh,5,10,20\nElm,25,30,50\n"
+
+
+@pytest.mark.parametrize(
+    ("note", "table", "law"),
+    [
+        ("Counts are rounded to the nearest 5.", ROUNDED, "nearest-5"),
+        ("Figures have been rounded to the nearest multiple of five", ROUNDED, "nearest-5"),
+        ("All counts are randomly rounded to base 5", ROUNDED, "random-5"),
+        ("Random rounding to multiples of 5 is applied", ROUNDED, "random-5"),
+        ("Counts are randomly rounded to base 3", "sex,n\nM,3\nF,9\nTotal,12\n", "random-3"),
+        ("Rounded to the nearest ten.", "sex,n\nM,20\nF,30\nTotal,50\n", "nearest-10"),
+        # A sum is off by more than numbers of the nearest 5 are.
+        ("Rounded to the nearest 5.", ROUNDED.replace("30,50", "30,70"), "random-5"),
+        ("Rounded to the nearest 5.", ROUNDED.replace("30,50", "31,56"), "exact"),
+        ("Rates are rounded to the nearest 5.", "sex,n\nM,15\nF,25\nTotal,40\n", "exact"),
+    ],
+)
+def test_a_note_says_how_counts_are_rounded(note, table, law, tmp_path):
+    assert guess(tmp_path, note, table, "counts")[0] == law
+
+
+def test_a_column_of_notes_says_what_is_withheld():
+    rows = [("Ash", "", "Counts between 1-9 are suppressed"), ("Elm", "17", ""), ("Oak", "0", "")]
+    frame = pd.DataFrame(rows, columns=["area", "deaths", "Footnote"])
+    said = TableReading.from_frame(frame).questions["marks."]
+    assert said[0] == "1-9"
+    assert "row 1 says" in said[1]
