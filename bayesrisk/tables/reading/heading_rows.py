@@ -89,6 +89,8 @@ def first_heading_row(name: str, rows: Sequence[tuple[int, list[str]]], numeric:
 
 def _are_headings(texts: Sequence[str]) -> bool:
     """Return whether numbers may be headings: years, ages, or others that rise or fall."""
+    if any(map(DECIMAL.fullmatch, texts)):
+        return False
     numbers = [int(re.sub(r"\D", "", text)) for text in texts if WHOLE.fullmatch(text)]
     steps = [b - a for a, b in pairwise(numbers)]
     even = len({*steps}) < 2 or len(numbers) > _FEW_NUMBERS
@@ -139,9 +141,9 @@ def joined_headings(
     if len(words) <= number_texts:
         return []
     code = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+|\.[\w-]+)*")
-    if all(
-        bool(a) == bool(b) and (not a or code.fullmatch(a)) for a, b in zip(head, row, strict=True)
-    ):
+    coded = [bool(head[j]) == bool(row[j]) and (not head[j] or code.fullmatch(head[j]))
+             for j in range(len(row)) if j in below or head[j] != row[j]]  # fmt: skip
+    if all(coded):
         return list(row)  # a row of codes, and the row of their labels
     gaps = any(a and not b and c for (a, b), c in zip(pairwise(head), row[1:], strict=True))
     over_all = len(words) == len(below) or all(b for a, b in zip(head, row, strict=True) if a)
@@ -217,5 +219,6 @@ def _paths(
         for j in coded:  # a number of a column beside its name
             above[j], row[j] = "", row[j] if above[j].isdecimal() else above[j]
     return [
-        f"{a}{PATH}{b}" if a and b and a != b else b or a for a, b in zip(above, row, strict=True)
+        f"{a}{PATH}{b}" if a and b and a.rpartition(PATH)[2] != b else a or b
+        for a, b in zip(above, row, strict=True)
     ]
