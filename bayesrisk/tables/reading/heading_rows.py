@@ -71,6 +71,11 @@ def first_heading_row(name: str, rows: Sequence[tuple[int, list[str]]], numeric:
         top -= 1
     while top < start - 1 and not any(rows[top][1]):
         top += 1
+    for gap in range(start - 2, top, -1):  # other lines, such as filters, stand above an empty row
+        heads = [[r[j] for _, r in rows[gap:start] if r[j]] for j in numeric if row[j]]
+        if not any(rows[gap][1]) and all(heads) and len({*map(tuple, heads)}) == len(heads):
+            top = gap + 1
+            break
     if alone and above[0] and top < start - 1:
         return top
     if len(numbers) == len(row) > 1:
