@@ -20,6 +20,13 @@ _OTHERS = re.compile(
     r"(lower|upper)( \S+)* (bounds?|limits?|ci|cl|\d+ ?%.*))\b.*|lower|upper|"
     r"((total|all|occupied|private|number|no|of) )*households?( (count|number|total))?"
 )
+#: Money, beside counts.
+_MONEY = re.compile(
+    r"agi|(.* )?(wages?|salaries|payrolls?|revenues?|turnover|expenditures?|spending|earnings|"
+    r"adjusted gross income|(aggregate|gross|net|taxable|disposable|annual|weekly|monthly|wkly) "
+    r"([\w ]+ )?(income|pay)|(tax|qtrly|quarterly|employer|insurance|pension) contributions?|"
+    r"[\w ]*\w amount)( [(\[]?(in )?([\w,']+ )?(dollars|euros?|pounds|usd|eur|gbp|[£$€].*)[)\]]?)?"
+)
 #: So many bits say that equal numbers are no counts, which are equal by chance in one of 1,000.
 _SAME = 10
 _MANY = 20  # rows whose counts are not all near 2,000
@@ -69,7 +76,7 @@ def is_measure(head: str, heads: Sequence[str]) -> bool:
     if error != head.strip(" ()") and (not error or error in heads):
         return True
     plain = re.sub(r"(?<=[a-z])\d$", "", head)  # "Population2" has a note
-    return _OTHERS.fullmatch(plain) is not None
+    return any(pattern.fullmatch(plain) for pattern in (_OTHERS, _MONEY))
 
 
 def is_period(head: str, texts: Sequence[str]) -> bool:

@@ -299,17 +299,14 @@ def _ask_notes(
 def _fits(mark: str, text: str, cells: Sequence[Cell], laws: Sequence[PlainLaw]) -> bool:
     """Return whether a mark may be a range: few such counts are shown, and all sums allow it."""
     low, high = number_range(text) or (0, 0)
-    plain = [
-        _support(law.law, e[0] * cell.unit)
-        for cell, law in zip(cells, laws, strict=True) if cell.row and (e := _number(cell.text))
-    ]  # fmt: skip
-    small = [ends for ends in plain if max(low, 1) <= ends[0] and ends[1] <= high]
-    if _FEWER * len(small) > sum(cell.text == mark for cell in cells):
-        return False
     every = [(0, UNBOUNDED)] * len(cells)
     for position, (cell, law) in enumerate(zip(cells, laws, strict=True)):
         if ends := _number(cell.text):
             every[position] = _support(law.law, ends[0] * cell.unit)
+    small = [c for c, (a, b) in zip(cells, every, strict=True)  # 5 that is rounded may be 6
+             if c.row and max(low, 1) <= a <= b <= high]  # fmt: skip
+    if _FEWER * len(small) > sum(cell.text == mark for cell in cells):
+        return False
     given = [(low, high) if c.text == mark else e for c, e in zip(cells, every, strict=True)]
     labels = [cell.labels for cell in cells]
     pairs = zip(_sums(labels, every), _sums(labels, given), strict=True)

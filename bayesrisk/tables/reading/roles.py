@@ -82,6 +82,8 @@ _DIGITS = 16  # of numbers that are added up, fewer
 _BESIDE = 8  # columns on each side that may add up with one
 _CODES = 2  # columns of numbers of places at most, beside more columns of counts
 _FEW_REPEATS = 4  # of counts that may be the same in rows of one label by chance
+#: Thousands that are apart.
+_APART = re.compile(r"\d[,'’\u00a0\u2009\u202f ]\d{3}")
 #: A number of a row, or of its series: 17, v1017, 1.1.3.
 _SERIAL = re.compile(r"[A-Za-z]{0,2}\d+(\.\d+)*")
 _LEVEL = re.compile(r"((geograph\w*|geo|area|region(al)?|summary) (level|type)|level)( name)?")
@@ -483,8 +485,11 @@ class SheetColumns:
         """Return whether rows are told apart by a column, and not without it.
 
         It repeats its texts, or most rows are told apart by it alone: counts that happen to differ
-        where a label stands twice are none.
+        where a label stands twice are none, nor are those with a mark or with thousands apart.
         """
+        texts = self.row_counts[i]
+        if any(t and not any(map(str.isalnum, t)) for t in texts) or any(map(_APART.search, texts)):
+            return False
         columns, size = [self.columns[j] for j in names], len(self.columns[i])
         without = len({*zip(*columns, strict=True)}) if columns else 1
         few = 4 * len(self.row_counts[i]) <= size and 10 * without <= 9 * size

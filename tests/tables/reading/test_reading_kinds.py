@@ -1292,6 +1292,23 @@ def test_amounts_of_money_are_no_counts(tmp_path):
     assert {*said.cells["stated"]} == {"25", "24", "7", "41", "42", "9"}
 
 
+@pytest.mark.parametrize(
+    "money",
+    ["wages", "taxable_qtrly_wages", "qtrly_contributions", "Adjusted gross income", "AGI",
+     "Aggregate income (in dollars)", "Grant amount", "Annual payroll ($1,000)"],
+)  # fmt: skip
+def test_wages_and_incomes_beside_counts_are_no_counts(money, tmp_path):
+    text = f'Area,Men,Women,"{money}"\nAsh,25,24,27547\nElm,41,42,31769\nOak,*,9,8877\n'
+    said = read_layouts([sheet_of(tmp_path, text)], {})
+    assert {*said.cells["stated"]} == {"25", "24", "41", "42", "9", "*"}
+
+
+def test_people_by_income_are_counts(tmp_path):
+    text = "Area,Low income,High income,Total income\nAsh,25,24,49\nElm,41,42,83\nOak,6,9,15\n"
+    said = read_layouts([sheet_of(tmp_path, text)], {})
+    assert len(said.cells) == 9
+
+
 def test_a_code_that_some_labels_lack_is_a_spelling(tmp_path):
     text = "Country,ISO3,Year,People\nAlba,ALB,2020,5\nVarious,,2020,7\nBern,BER,2020,9\n"
     text += text.split("\n", 1)[1].replace("2020", "2021")

@@ -7,10 +7,10 @@ import pytest
 
 from bayesrisk.exceptions import DataError
 from bayesrisk.tables.reading.reading import TableReading
+from bayesrisk.tables.reading.texts import number_range
 
 #: Places whose names repeat, so that no column of numbers spells one.
 PLACES = [f"m. {n}" if k % 3 else "gm. Wola" for k, n in enumerate("ABCDEFGHIJKLMNOPQRSTUVWX")]
-from bayesrisk.tables.reading.texts import number_range
 
 
 def read_text(tmp_path, text, **settings):
