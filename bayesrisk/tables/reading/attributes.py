@@ -89,7 +89,7 @@ def is_period(head: str, texts: Sequence[str]) -> bool:
         return True
     if len(texts) >= _MANY > len({*texts}) * 2 and all(map(_YEAR.match, texts)):
         return True
-    dates = numbers and len(numbers) == len(texts) and all(map(_is_written_out, numbers))
+    dates = numbers and len(numbers) == len(texts) and all(map(is_written_out, numbers))
     return bool(dates) and (not head or _SOME_PERIOD.fullmatch(head) is not None)
 
 
@@ -98,7 +98,7 @@ def _may_be_period(number: int) -> bool:
     return number <= 53 or 1000 <= number < 3000 or number > 9999
 
 
-def _is_written_out(number: int) -> bool:
+def is_written_out(number: int) -> bool:
     """Return whether a number is a year, a year and a month, or a day as one number."""
     return 1800 < number < 2100 or 180001 <= number <= 210012 or 18000101 <= number <= 21001231
 

@@ -15,6 +15,7 @@ from bayesrisk.tables.reading.attributes import (
     is_list,
     is_measure,
     is_period,
+    is_written_out,
 )
 from bayesrisk.tables.reading.grids import FEWER, MOST
 from bayesrisk.tables.reading.headings import MEMBER, UNIT, in_persons, wide
@@ -199,7 +200,10 @@ class SheetColumns:
             return "codes with leading zeros"
         if any(t.isdecimal() and len(t) > _PEOPLE for t in texts):
             return "codes"
-        if is_period(head, texts) and not (any(map(is_mark, texts)) or self._adds_up(i)):
+        # Counts of a year may be withheld; a mark among years is a label of a row, such as %.
+        years = len(plain) > 1 and all(map(is_written_out, plain))
+        hidden = any(map(is_mark, texts)) and not years
+        if is_period(head, texts) and not (hidden or self._adds_up(i)):
             return "a period"
         marks = {t for t in texts if is_mark(t)}  # codes are not withheld, but all may have a word
         if is_identifier(self.sheet.heads[i]) and (

@@ -127,3 +127,10 @@ def test_counts_of_a_frame_are_those_of_its_file(tmp_path):
                          columns=BUSINESS.splitlines()[0].split(","))  # fmt: skip
     one, other = TableReading.from_frame(frame), read_text(tmp_path, BUSINESS)
     assert one.cells["stated"].tolist() == other.cells["stated"].tolist()
+
+
+def test_a_mark_among_years_is_a_label_of_its_row(tmp_path):
+    text = "Jahr,KW,A00,A30,A60\n2018,37,144,60,204\n2019,37,128,72,200\n2020,37,144,74,218\n"
+    reading = read_text(tmp_path, text + "Delta,37,5,7,12\n%,,0.03,0.09,0.05\n")
+    assert {"2018", "2019", "2020"} <= {*reading.cells["jahr"]}
+    assert {"144", "60", "204"} <= {*reading.cells["stated"]}
