@@ -18,7 +18,7 @@ _OTHERS = re.compile(
     r".*\b(persons? at risk|density|lat(itude)?|lon(gitude)?|change|"
     r"difference|moe|margin of error|standard error|ci|"
     r"(lower|upper)( \S+)* (bounds?|limits?|ci|cl|\d+ ?%.*))\b.*|lower|upper|"
-    r"((total|all|occupied|private|number|no|of) )*households?( (count|number|total))?"
+    r"((occupied|private|number|no|of) )*households?( (count|number|total))?"
 )
 #: Money, beside counts.
 _MONEY = re.compile(
