@@ -130,7 +130,7 @@ def with_parts(sheet: Sheet, rules: ReadingRules) -> Sheet:
     rows = [row for _, row in sheet.rows]
     for j in range(len(sheet.heads)):
         texts, name = [row[j] for row in rows], sheet.heads[j]
-        settled = f"totals.{name}" in rules.choices or rules.section(f"labels.{name}")
+        settled = f"totals.{name}" in rules.choices or bool(rules.section(f"labels.{name}"))
         settled = settled or "note" in key(name)
         called = not settled and any(map(SOME.match, texts))
         if called and (paths := part_paths(texts, rows, rules)):
