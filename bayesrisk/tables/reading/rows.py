@@ -15,6 +15,7 @@ from bayesrisk.tables.reading.texts import (
     SOME,
     WHOLE,
     interval,
+    is_date,
     key,
     listing,
     number_range,
@@ -76,6 +77,20 @@ def blanks_repeat(columns: Sequence[Sequence[str]]) -> bool:
         return False
     repeated = {*zip(*map(filled, labels), strict=True)}
     return len({*rows}) < len(repeated) == len(rows)
+
+
+def blanks_end(columns: Sequence[Sequence[str]]) -> bool:
+    """Return whether blanks stand above the totals of their groups, which tell rows apart."""
+    labels = [c for c in columns if 2 * sum(map(says_number, c)) < len(c)]
+    groups = [c for c in labels if c and not c[0] and c[-1]]
+    ends = [below for c in groups for text, below in pairwise(c) if not text and below]
+    if not ends or any(not total_word(text) or total_word(text) == 2 for text in ends):
+        return False
+    years = [c for c in columns if all(map(is_date, c))]
+    rows = {*zip(*labels, *years, strict=True)}
+    called = [filled(c[::-1])[::-1] if c in groups else c for c in labels]
+    repeated = {*zip(*called, *years, strict=True)}
+    return len(rows) < len(repeated) == len(columns[0])
 
 
 def filled(column: Sequence[str]) -> list[str]:

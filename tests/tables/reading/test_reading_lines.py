@@ -18,7 +18,7 @@ def stated(said):
     names = [n for n in said.cells if n not in ("place", "table", "cell", "stated", "file", "row")]
     rows = said.cells[said.cells["file"] != ""]
     return {
-        frozenset({*labels} - {"all", "Total"}): text
+        frozenset({*labels} - {"all", "All", "Total"}): text
         for *labels, text in rows[[*names, "stated"]].itertuples(index=False, name=None)
     }
 
@@ -86,3 +86,21 @@ def test_numbers_with_thousands_apart_or_marks_are_no_labels(text, tmp_path):
     rows = f"A,{text},10\nA,6,11\nA,7,12\nB,{text},13\nB,6,14\nB,7,15\n"
     with pytest.raises(DataError, match="different labels"):
         reading_of(tmp_path, f"area,men,women\n{rows}")
+
+
+def test_blank_labels_are_of_the_total_that_ends_their_group(tmp_path):
+    text = "Office,Province,Year,Claims\n" + "".join(
+        f"{office},{province},{year},{count + 2 * (year - 2015)}\n"
+        for office, province, count in (
+            ("", "Ash", 12), ("", "Elm", 40), ("Airport - Total", "All", 52),
+            ("", "Ash", 11), ("", "Elm", 30), ("Border - Total", "All", 41), ("Mail", "All", 9),
+        )
+        for year in (2015, 2016)
+    )  # fmt: skip
+    said = reading_of(tmp_path, text)
+    assert said.questions["blank"][0] == "below"
+    counts = stated(said)
+    assert counts[frozenset({"Airport - Total", "Elm", "2015"})] == "40"
+    assert counts[frozenset({"Border - Total", "Elm", "2016"})] == "32"
+    assert counts[frozenset({"Border - Total", "2016"})] == "43"
+    assert counts[frozenset({"Mail", "2015"})] == "9"
