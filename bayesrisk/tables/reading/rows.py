@@ -107,12 +107,16 @@ def name_blanks(
 ) -> None:
     """Call blank labels a total where that stands beside each of them, else a label of their own.
 
-    The sums of labels say later whether it counts all.
+    Where all labels are blank, a word that may say a total does.  The sums of labels say later
+    whether it counts all.
     """
-    rows = [row for _, row in sheet.rows]
-    for column in (columns[i] for i in names):
+    rows, named = [row for _, row in sheet.rows], [columns[i] for i in names]
+    least = [1 if not any(texts) else 2 for texts in zip(*named, strict=True)]
+    for column in named:
         blank = [p for p, text in enumerate(column) if not text]
-        totals = all(any(total_word(text) == 2 for text in rows[p]) for p in blank)
+        totals = all(
+            any(total_word(t) >= least[p] and not t.isdecimal() for t in rows[p]) for p in blank
+        )
         for p in blank:
             column[p] = "Total" if totals or choice == "total" else BLANK
 

@@ -2,7 +2,9 @@
 
 import pytest
 
+from bayesrisk import PublishedTables
 from bayesrisk.exceptions import DataError
+from bayesrisk.reconstruction import count_bounds
 from bayesrisk.tables.reading.reading import read
 from bayesrisk.tables.reading.sheet import file_sheet
 
@@ -104,3 +106,30 @@ def test_blank_labels_are_of_the_total_that_ends_their_group(tmp_path):
     assert counts[frozenset({"Border - Total", "Elm", "2016"})] == "32"
     assert counts[frozenset({"Border - Total", "2016"})] == "43"
     assert counts[frozenset({"Mail", "2015"})] == "9"
+
+
+DISTRICTS = """County Code,County,District Code,District,Absent
+01,Adams,0010,Mapleton,2296
+01,Adams,0020,Northglenn,8551
+02,Alamosa,0100,Sangre,{}
+03,Arapahoe,0120,Englewood,1113
+{},,,,12260
+"""
+
+
+@pytest.mark.parametrize(
+    ("hidden", "word"), [("300", "STATE TOTALS"), ("*", "STATE TOTALS"), ("300", "99")]
+)
+def test_a_row_without_labels_that_is_the_sum_of_all_is_the_total(hidden, word, tmp_path):
+    said = reading_of(tmp_path, DISTRICTS.format(hidden, word))
+    assert "blank" not in said.questions
+    assert stated(said)[frozenset()] == "12260"
+    if hidden == "*":
+        said = read(said.sheets, {"totals.district": "complete"}).accepted()
+        counts = count_bounds(PublishedTables(*said.parts)).counts
+        assert {(300, 300)} < {*zip(counts["low"], counts["high"], strict=True)}
+
+
+def test_a_row_without_labels_that_is_no_sum_is_by_itself(tmp_path):
+    said = reading_of(tmp_path, DISTRICTS.format("301", "99"))
+    assert said.questions["blank"][0] == "label"
