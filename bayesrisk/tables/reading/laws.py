@@ -8,6 +8,7 @@ from math import ceil, log2, sqrt
 from pathlib import Path
 from typing import NamedTuple
 
+from bayesrisk.exceptions import quote
 from bayesrisk.tables.likelihoods import (
     UNBOUNDED,
     CountLimits,
@@ -49,6 +50,8 @@ _SMALL = 10
 #: Texts that say that there is none, in many offices, and rows that show it.
 _DASHES, _ROWS = ("-", "–", "—", "−"), 4
 _TRUE = "exact", "true"
+#: Words in the place of counts: "Merged with No. 178".  So few of them may be marks.
+_WORD, _FEW_SENTENCES = re.compile(r"[^\W\d_]{2,}"), 2
 #: Small counts that are withheld for each that is shown, at least.
 _FEWER = 8
 _CHANGED = re.compile(
@@ -92,6 +95,7 @@ def values(cells: Sequence[Cell], rules: ReadingRules, sheets: Sequence[Sheet]) 
     notes = {sheet.name: notes_of(sheet) for sheet in sheets}
     laws = _cell_laws(cells, rules, notes)
     said = _ask_dashes(cells, rules) | _ask_notes(cells, laws, rules, notes)
+    said |= _sentences(cells, rules, said)
     return [_value(cell, law, rules, said) for cell, law in zip(cells, laws, strict=True)]
 
 
@@ -273,6 +277,33 @@ def _ask_notes(
     return answers
 
 
+def _sentences(
+    cells: Sequence[Cell], rules: ReadingRules, said: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the texts of words in the place of counts, which may be any; a line says so.
+
+    Without a number a few of them may be marks.
+    """
+    first: dict[str, Cell] = {}
+    for cell in cells:
+        first.setdefault(cell.text, cell)
+    texts = [
+        t for t in first
+        if len(_WORD.findall(t)) > 1 and not (is_mark(t) or noted(t) or number_range(t))
+        and t not in said and f"marks.{t}" not in rules.choices
+    ]  # fmt: skip
+    if len(texts) <= _FEW_SENTENCES:
+        texts = [t for t in texts if any(map(str.isdigit, t))]
+    if texts:
+        number = sum(cell.text in {*texts} for cell in cells)
+        text = f"{quote(texts[0])} (row {first[texts[0]].row})"
+        if len(texts) > 1:
+            text += f" and {len(texts) - 1} more text{'s' * (len(texts) > 2)}"
+        plural = "s have" if number > 1 else " has"
+        rules.lines.append(f"  {number} cell{plural} words, {text}: what they count may be any")
+    return dict.fromkeys(texts, "withheld")
+
+
 def _fits(mark: str, text: str, cells: Sequence[Cell], laws: Sequence[PlainLaw]) -> bool:
     """Return whether a mark may be a range: few such counts are shown, and all sums allow it."""
     low, high = number_range(text) or (0, 0)
@@ -363,7 +394,8 @@ def _value(cell: Cell, rule: PlainLaw, rules: ReadingRules, said: Mapping[str, s
         note = None if marked else noted(text)
         mark = note.note if note else text
         whole = marked or not (DECIMAL.fullmatch(text) or NEGATIVE.fullmatch(text))
-        if whole and not note and not marked and not is_mark(mark) and any(map(str.isdigit, mark)):
+        unknown = whole and not (note or marked or mark in said or is_mark(mark))
+        if unknown and any(map(str.isdigit, mark)):
             raise cell.refuse("be a count, a range such as 1-4 or <5, or a mark (marks.MARK=1-4)")
         guess, meaning = "withheld", "a count that is withheld and may be any"
         if rule.withheld and not note:

@@ -133,3 +133,25 @@ def test_a_row_without_labels_that_is_the_sum_of_all_is_the_total(hidden, word, 
 def test_a_row_without_labels_that_is_no_sum_is_by_itself(tmp_path):
     said = reading_of(tmp_path, DISTRICTS.format("301", "99"))
     assert said.questions["blank"][0] == "label"
+
+
+@pytest.mark.parametrize(
+    "words", ["Merged with No. {}", "Fusionné avec le bureau {}", "see district {} (below)"]
+)
+@pytest.mark.parametrize("place", [0, 1])
+def test_words_in_the_place_of_counts_say_nothing_of_them(place, words, tmp_path):
+    text = "Poll,Dalton,Efford,Total,Electors\nCove,17,54,71,162\nHead,1,24,25,108\n"
+    for k, electors in enumerate((20, 19, 7)):
+        votes = ["", "", ""]
+        votes[place] = words.format(k + 1)
+        text += f"Mobile {k},{','.join(votes)},{electors}\n"
+    said = reading_of(tmp_path, text + "Perlican,23,103,126,361\nAdvance,7,36,43,150\n")
+    assert not any("Merged" in name or "istrict" in name for name in said.questions)
+    assert len(said.questions) < 5
+    bounds = count_bounds(PublishedTables(*said.accepted().parts)).counts
+    cells = said.cells.merge(bounds.rename(columns={"geoid": "place"}), how="left")
+    none = cells[cells["stated"] == words.format(1)]
+    assert len(none) == 1
+    assert (none["low"].item(), none["high"].isna().item() or none["high"].item() > 100) == (0, True)
+    chosen = read(said.sheets, {f"marks.{words.format(1)}": "1-4"})
+    assert chosen.rules[f"marks.{words.format(1)}"] == "1-4"
