@@ -1,5 +1,6 @@
 """Numbers that are no counts: codes, periods, and what is the same in all rows of each label."""
 
+import itertools
 import math
 import re
 from collections.abc import Iterator, Sequence
@@ -30,14 +31,16 @@ _MONEY = re.compile(
 _SAME = 10
 _MANY = 20  # rows whose counts are not all near 2,000
 _FEW = 16  # rows with the number of their label for each that has another
+_LISTED = 100  # the least number of a list that does not begin with its rows
 _YEAR = re.compile(r"(19|20)\d\d\b")
 _CODE = re.compile(r"\b(id|codes?|no|nr|num|number|nummer)\b")
 _NAME = re.compile(r"\b(names?|navn|namn|naam|nom|label|title|description)\b")
 
 
 _IDENTIFIER = re.compile(
-    r"(.* )?(fips|codes?|id|geoid|geo id|ags|nuts\d?|lsoa|msoa|uid|key|isced|sic|naics|zip|"
-    r"postcode|codgeo)( \d+)?( .*)?|dep|reg"
+    r"(.* )?(fips\w*|codes?|id|geoid|geo id|ags|nuts\d?|lsoa|msoa|uid|key|isced|sic|naics|zip|"
+    r"postcode|codgeo|teryt|k[oó]d|c[oó]d(igo)?|clave|cve|ubigeo|ibge|insee|schlüssel|lau\d?|"
+    r"(kommune?|gemeinde|lfd) ?(nr|nummer))( \d+)?( .*)?|dep|reg|nr"
 )
 _MEMBER = re.compile(r"\bid: ?\[\d+\]", re.IGNORECASE)  # of a label: "Member ID: [2]: Male"
 _PERIOD = re.compile(
@@ -54,6 +57,14 @@ def is_identifier(head: str) -> bool:
     """Return whether a heading says that its column holds codes."""
     lowest = head.rpartition(PATH)[2]  # "ID and name!!Alba", where those above are of several
     return _IDENTIFIER.fullmatch(_words(lowest)) is not None and not _MEMBER.search(lowest)
+
+
+def is_list(numbers: Sequence[int]) -> bool:
+    """Return whether numbers are those of a list: rising, and most of them one after another."""
+    rising = len(numbers) >= _MANY and all(a < b for a, b in itertools.pairwise(numbers))
+    if not rising or numbers[0] < _LISTED:
+        return False
+    return 2 * sum(b - a == 1 for a, b in itertools.pairwise(numbers)) >= len(numbers)
 
 
 def is_measure(head: str, heads: Sequence[str]) -> bool:
@@ -78,7 +89,7 @@ def is_period(head: str, texts: Sequence[str]) -> bool:
         return True
     if len(texts) >= _MANY > len({*texts}) * 2 and all(map(_YEAR.match, texts)):
         return True
-    dates = numbers and len(numbers) == len(texts) and all(map(_is_written_out, numbers))
+    dates = numbers and len(numbers) == len(texts) and all(map(is_written_out, numbers))
     return bool(dates) and (not head or _SOME_PERIOD.fullmatch(head) is not None)
 
 
@@ -87,7 +98,7 @@ def _may_be_period(number: int) -> bool:
     return number <= 53 or 1000 <= number < 3000 or number > 9999
 
 
-def _is_written_out(number: int) -> bool:
+def is_written_out(number: int) -> bool:
     """Return whether a number is a year, a year and a month, or a day as one number."""
     return 1800 < number < 2100 or 180001 <= number <= 210012 or 18000101 <= number <= 21001231
 

@@ -77,10 +77,13 @@ def first_heading_row(name: str, rows: Sequence[tuple[int, list[str]]], numeric:
         return start
     above = rows[start - 1][1] if start else []
     alone = sum(map(bool, above)) == 1
+    named = alone and any(text for j, text in enumerate(above) if not j or j not in numeric)
     top = start - 1
     while alone and top > 0 and sum(map(bool, rows[top - 1][1])) != 1:
         if not _are_headings([t for t in rows[top - 1][1] if says_number(t)]):
             break
+        if sum(map(bool, rows[top][1])) > 1 and not any(rows[top - 1][1]):
+            break  # what stands above an empty row is no heading
         top -= 1
     while top < start - 1 and not any(rows[top][1]):
         top += 1
@@ -89,7 +92,7 @@ def first_heading_row(name: str, rows: Sequence[tuple[int, list[str]]], numeric:
         if not any(rows[gap][1]) and all(heads) and len({*map(tuple, heads)}) == len(heads):
             top = gap + 1
             break
-    if alone and above[0] and top < start - 1:
+    if named and top < start - 1:
         return top
     if len(numbers) == len(row) > 1:
         raise _without_headings(name, number, row)
@@ -97,13 +100,15 @@ def first_heading_row(name: str, rows: Sequence[tuple[int, list[str]]], numeric:
         raise _without_headings(name, number, row)
     if len(numeric) > 1 or not WHOLE.fullmatch(numbers[0]):
         return start
-    if alone and (above[0] or any(above[j] for j in numeric)):
+    if alone and (named or any(above[j] for j in numeric)):
         return start - 1
     raise _without_headings(name, number, row)
 
 
 def _are_headings(texts: Sequence[str]) -> bool:
     """Return whether numbers may be headings: years, ages, or others that rise or fall."""
+    if any(map(DECIMAL.fullmatch, texts)):
+        return False
     numbers = [int(re.sub(r"\D", "", text)) for text in texts if WHOLE.fullmatch(text)]
     steps = [b - a for a, b in pairwise(numbers)]
     even = len({*steps}) < 2 or len(numbers) > _FEW_NUMBERS
@@ -154,9 +159,9 @@ def joined_headings(
     if len(words) <= number_texts:
         return []
     code = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+|\.[\w-]+)*")
-    if all(
-        bool(a) == bool(b) and (not a or code.fullmatch(a)) for a, b in zip(head, row, strict=True)
-    ):
+    coded = [bool(head[j]) == bool(row[j]) and (not head[j] or code.fullmatch(head[j]))
+             for j in range(len(row)) if j in below or head[j] != row[j]]  # fmt: skip
+    if all(coded):
         return list(row)  # a row of codes, and the row of their labels
     gaps = any(a and not b and c for (a, b), c in zip(pairwise(head), row[1:], strict=True))
     over_all = len(words) == len(below) or all(b for a, b in zip(head, row, strict=True) if a)
@@ -267,5 +272,6 @@ def _paths(
         for j in coded:  # a number of a column beside its name
             above[j], row[j] = "", row[j] if above[j].isdecimal() else above[j]
     return [
-        f"{a}{PATH}{b}" if a and b and a != b else b or a for a, b in zip(above, row, strict=True)
+        f"{a}{PATH}{b}" if a and b and a.rpartition(PATH)[2] != b else a or b
+        for a, b in zip(above, row, strict=True)
     ]
