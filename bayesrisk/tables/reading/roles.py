@@ -20,6 +20,7 @@ from bayesrisk.tables.reading.attributes import (
 from bayesrisk.tables.reading.grids import FEWER, MOST
 from bayesrisk.tables.reading.headings import MEMBER, UNIT, in_persons, wide
 from bayesrisk.tables.reading.rows import (
+    blanks_end,
     counting_rows,
     filled,
     name_blanks,
@@ -113,6 +114,10 @@ class SheetColumns:
         self.columns = [list(c) for c in zip(*rows, strict=True)] or [[] for _ in self.heads]
         if rules.all.get("blank") == "above":
             self.columns = [filled(column) for column in self.columns]
+        if rules.all.get("blank", "below") == "below" and blanks_end(self.columns):
+            rules.ask("blank", "below", "blank labels are of the group whose total ends it")
+        if rules.all.get("blank") == "below":
+            self.columns = [filled(column[::-1])[::-1] for column in self.columns]
         self.row_counts = [Counter(column) for column in self.columns]  # of rows with each text
         self.reasons: dict[int, str] = {}  # why a column is not used
         #: Whether a column says the same in all rows of all files that have it.
