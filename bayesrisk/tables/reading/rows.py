@@ -208,12 +208,12 @@ def tell_apart(
         places.setdefault(texts, []).append(position)
     twice = {texts: several for texts, several in places.items() if len(several) > 1}
     counted = [[row[i] for i in counts] for _, row in sheet.rows]
-    others = [(a, b) for a, *rest in twice.values() for b in rest if counted[a] != counted[b]]
+    differing = [(a, b) for a, *rest in twice.values() for b in rest if counted[a] != counted[b]]
     more = sum(map(len, twice.values()))
     few = bool(labels) and _FEW * (more - len(twice)) < len(every)
-    if not twice or not (others or few):
+    if not twice or not (differing or few):
         return
-    first, second = next(iter(others or (several[:2] for several in twice.values())))
+    first, second = next(iter(differing or (several[:2] for several in twice.values())))
     a, b = sheet.rows[first][0], sheet.rows[second][0]
     called = quote(", ".join(every[first])) if labels else "rows without labels"
     choice = rules.choices.get("rows", "separate" if 2 * more <= len(every) else "")
