@@ -70,8 +70,8 @@ class _SheetCells(SheetColumns):
                 text, flag = texts[column], next((texts[f] for f in flags[column] if texts[f]), "")
                 if flag:
                     note = flag if len(flag) <= _SHORT else f"[{flag}]"
-                    both = f"{text} {note}"
-                    text = both if noted(both) else text if WHOLE.fullmatch(text) else flag
+                    pair = f"{text} {note}"
+                    text = pair if noted(pair) else text if WHOLE.fullmatch(text) else flag
                 if self.points and POINTS.fullmatch(text):
                     text = text.replace(".", "")
                 every_label = labels | more if more else labels

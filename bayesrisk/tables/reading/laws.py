@@ -16,7 +16,7 @@ from bayesrisk.tables.likelihoods import (
     TrueCounts,
 )
 from bayesrisk.tables.reading.cells import Cell
-from bayesrisk.tables.reading.notes import Note, marked, notes_of, rounding, small_counts
+from bayesrisk.tables.reading.notes import Note, marked, rounding, sheet_notes, small_counts
 from bayesrisk.tables.reading.rules import ReadingRules, law as named_law
 from bayesrisk.tables.reading.sheet import Sheet
 from bayesrisk.tables.reading.sums import CodedLabels, Ends, Groups, LabelSums
@@ -90,17 +90,17 @@ def _support(law: Likelihood, number: int) -> tuple[int, int]:
 
 def values(cells: Sequence[Cell], rules: ReadingRules, sheets: Sequence[Sheet]) -> list[Value]:
     """Return the meaning of each cell; ``rules`` gets what is asked about laws and marks."""
-    notes = {sheet.name: notes_of(sheet) for sheet in sheets}
+    notes = {sheet.name: sheet_notes(sheet) for sheet in sheets}
     laws = _cell_laws(cells, rules, notes)
-    said = (
+    answers = (
         _ask_dashes(cells, rules) | _ask_flags(cells, rules) | _ask_notes(cells, laws, rules, notes)
     )
-    known: dict[tuple[str, int, bool, int], Value] = {}  # few texts stand in many cells
+    cache: dict[tuple[str, int, bool, int], Value] = {}  # few texts stand in many cells
     results = []
     for cell, law in zip(cells, laws, strict=True):
         words = (cell.text, cell.unit, cell.row > 0, id(law))
-        if (value := known.get(words)) is None:
-            value = known[words] = _value(cell, law, rules, said)
+        if (value := cache.get(words)) is None:
+            value = cache[words] = _value(cell, law, rules, answers)
         results.append(value)
     return results
 
@@ -164,8 +164,8 @@ def _guess(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) ->
                 rules.columns[f"{key(column)}.counts"] = answer
         return f"nearest-{step}", f"they are in units of {step:,}"
     positive = [n for n in numbers if n > 0]
-    if positive and (said := rounding(notes)):
-        way, base, sentence = said
+    if positive and (rule := rounding(notes)):
+        way, base, sentence = rule
         most = base - 1 if way == "random" else base // 2  # by which one count may be off
         fits = all(abs(d) <= most * size for d, size in _missed(cells))
         if fits and base > 1 and not any(n % base for n in numbers):
@@ -274,12 +274,11 @@ def _ask_notes(
     marks = sorted(t for t in marks if is_mark(t) or not any(map(str.isdigit, t)))
     answers = dict[str, str]()
     for mark in marks:
-        found = marked(mark, every, alone=len(marks) == 1)
-        if found and (found[0] == "withheld" or _fits(mark, found[0], cells, laws)):
-            text = (
-                f"{mark!r} is {found[0] if found[0] != 'withheld' else 'withheld, and may be any'}"
-            )
-            answers[mark] = rules.ask(f"marks.{mark}", found[0], f"{text}: {found[1].quoted}")
+        finding = marked(mark, every, alone=len(marks) == 1)
+        if finding and (finding[0] == "withheld" or _fits(mark, finding[0], cells, laws)):
+            more = ", and may be any" * (finding[0] == "withheld")
+            text = f"{mark!r} is {finding[0]}{more}: {finding[1].quoted}"
+            answers[mark] = rules.ask(f"marks.{mark}", finding[0], text)
     return answers
 
 
@@ -297,9 +296,9 @@ def _fits(mark: str, text: str, cells: Sequence[Cell], laws: Sequence[PlainLaw])
     for position, (cell, law) in enumerate(zip(cells, laws, strict=True)):
         if ends := _number(cell.text):
             every[position] = _support(law.law, ends[0] * cell.unit)
-    given = [(low, high) if c.text == mark else e for c, e in zip(cells, every, strict=True)]
+    proposal = [(low, high) if c.text == mark else e for c, e in zip(cells, every, strict=True)]
     labels = [cell.labels for cell in cells]
-    pairs = zip(_sums(labels, every), _sums(labels, given), strict=True)
+    pairs = zip(_sums(labels, every), _sums(labels, proposal), strict=True)
     return not any(a.telling == a.good and b.telling > b.good for a, b in pairs)
 
 
@@ -376,7 +375,7 @@ def _plain(cell: Cell, law: Likelihood, number: int) -> Value:
     return Value(law, number)
 
 
-def _value(cell: Cell, rule: PlainLaw, rules: ReadingRules, said: Mapping[str, str]) -> Value:
+def _value(cell: Cell, rule: PlainLaw, rules: ReadingRules, answers: Mapping[str, str]) -> Value:
     """Return the meaning of a cell; refuse a text that is no count, no range and no mark."""
     text, law, marked = cell.text, rule.law, f"marks.{cell.text}" in rules.choices
     ends = None if marked else number_range(text)
@@ -403,7 +402,7 @@ def _value(cell: Cell, rule: PlainLaw, rules: ReadingRules, said: Mapping[str, s
             guess, meaning = span(*small), "a small count, as it says"
         if note:
             guess, meaning = "note", "a note beside a count that holds"
-        answer = said.get(mark, "")  # as sums show, or words
+        answer = answers.get(mark, "")  # as sums show, or words
         answer = "" if note and answer != "withheld" else answer
         if not answer:
             answer = rules.ask(f"marks.{mark}", guess, f"{mark!r} is {meaning}")

@@ -455,11 +455,11 @@ class SheetColumns:
             {*zip(*columns, self.columns[i], strict=True)}
         )
 
-    def _needed_together(self, others: Sequence[int], names: Mapping[int, str]) -> list[int]:
+    def _needed_together(self, rest: Sequence[int], names: Mapping[int, str]) -> list[int]:
         """Return the columns that tell rows apart together, those with the fewest texts first."""
         columns, size = [self.columns[j] for j in names], len(self.sheet.rows)
         number, needed = len({*zip(*columns, strict=True)}) if columns else 1, list[int]()
-        for i in sorted(others, key=lambda i: len(self.row_counts[i])):
+        for i in sorted(rest, key=lambda i: len(self.row_counts[i])):
             if number < (more := len({*zip(*columns, self.columns[i], strict=True)})):
                 columns, number, needed = [*columns, self.columns[i]], more, [*needed, i]
         return needed if number == size else []

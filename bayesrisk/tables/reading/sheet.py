@@ -272,8 +272,8 @@ def _table(name: str, grid: Grid) -> Sheet:
                 break
         elif block:
             block, before = [], block
-    between = full[before[-1] + 1 : start] if start and before else []
-    if between and all(filled_texts(row) == 1 and is_date(row[0]) for _, row, _, _ in between):
+    gap = full[before[-1] + 1 : start] if start and before else []
+    if gap and all(filled_texts(row) == 1 and is_date(row[0]) for _, row, _, _ in gap):
         start = before[-1]  # headings, and days before the first count
     if start is not None and before and not any(full[start - 1][1]):
         filled = [j for j in numeric if full[start][1][j]]
