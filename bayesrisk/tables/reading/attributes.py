@@ -20,6 +20,13 @@ _OTHERS = re.compile(
     r"(lower|upper)( \S+)* (bounds?|limits?|ci|cl|\d+ ?%.*))\b.*|lower|upper|"
     r"((occupied|private|number|no|of) )*households?( (count|number|total))?"
 )
+#: Money, beside counts.
+_MONEY = re.compile(
+    r"agi|(.* )?(wages?|salaries|payrolls?|revenues?|turnover|expenditures?|spending|earnings|"
+    r"adjusted gross income|(aggregate|gross|net|taxable|disposable|annual|weekly|monthly|wkly) "
+    r"([\w ]+ )?(income|pay)|(tax|qtrly|quarterly|employer|insurance|pension) contributions?|"
+    r"[\w ]*\w amount)( [(\[]?(in )?([\w,']+ )?(dollars|euros?|pounds|usd|eur|gbp|[£$€].*)[)\]]?)?"
+)
 #: So many bits say that equal numbers are no counts, which are equal by chance in one of 1,000.
 _SAME = 10
 _MANY = 20  # rows whose counts are not all near 2,000
@@ -31,8 +38,9 @@ _NAME = re.compile(r"\b(names?|navn|namn|naam|nom|label|title|description)\b")
 
 
 _IDENTIFIER = re.compile(
-    r"(.* )?(fips\w*|teryt|codes?|id|geoid|geo id|ags|nuts\d?|lsoa|msoa|uid|key|isced|sic|naics|"
-    r"zip|postcode|codgeo)( \d+)?( .*)?|dep|reg"
+    r"(.* )?(fips\w*|codes?|id|geoid|geo id|ags|nuts\d?|lsoa|msoa|uid|key|isced|sic|naics|zip|"
+    r"postcode|codgeo|teryt|k[oó]d|c[oó]d(igo)?|clave|cve|ubigeo|ibge|insee|schlüssel|lau\d?|"
+    r"(kommune?|gemeinde|lfd) ?(nr|nummer))( \d+)?( .*)?|dep|reg|nr"
 )
 _MEMBER = re.compile(r"\bid: ?\[\d+\]", re.IGNORECASE)  # of a label: "Member ID: [2]: Male"
 _PERIOD = re.compile(
@@ -68,7 +76,7 @@ def is_measure(head: str, heads: Sequence[str]) -> bool:
     if error != head.strip(" ()") and (not error or error in heads):
         return True
     plain = re.sub(r"(?<=[a-z])\d$", "", head)  # "Population2" has a note
-    return _OTHERS.fullmatch(plain) is not None
+    return any(pattern.fullmatch(plain) for pattern in (_OTHERS, _MONEY))
 
 
 def is_period(head: str, texts: Sequence[str]) -> bool:
@@ -81,7 +89,7 @@ def is_period(head: str, texts: Sequence[str]) -> bool:
         return True
     if len(texts) >= _MANY > len({*texts}) * 2 and all(map(_YEAR.match, texts)):
         return True
-    dates = numbers and len(numbers) == len(texts) and all(map(_is_written_out, numbers))
+    dates = numbers and len(numbers) == len(texts) and all(map(is_written_out, numbers))
     return bool(dates) and (not head or _SOME_PERIOD.fullmatch(head) is not None)
 
 
@@ -90,7 +98,7 @@ def _may_be_period(number: int) -> bool:
     return number <= 53 or 1000 <= number < 3000 or number > 9999
 
 
-def _is_written_out(number: int) -> bool:
+def is_written_out(number: int) -> bool:
     """Return whether a number is a year, a year and a month, or a day as one number."""
     return 1800 < number < 2100 or 180001 <= number <= 210012 or 18000101 <= number <= 21001231
 

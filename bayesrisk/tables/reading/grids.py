@@ -105,10 +105,11 @@ def workbook_grids(
 
 
 def _sheet_grid(sheet: Any) -> Grid:
-    """Return the rows of a sheet; a cell that is merged with those below it stands in each."""
+    """Return the rows of a sheet; a cell merged with those below it stands in each with texts."""
     rows = [[_text(value) for value in row] for row in sheet.iter_rows()]
+    filled = [any(map(str.strip, row)) for row in rows]
     for (top, left), (bottom, _) in sheet.merged_cell_ranges or ():
-        for row in rows[top + 1 : bottom + 1]:
+        for row in itertools.compress(rows[top + 1 : bottom + 1], filled[top + 1 :]):
             if left < len(row) and left < len(rows[top]):
                 row[left] = row[left] or rows[top][left]
     return [*enumerate(rows, 1)]
@@ -182,6 +183,7 @@ def _starts(grid: Grid) -> list[int]:
     headings beside the name of the labels of the table above, and years below a title.
     """
     starts, top, counted = [0], list[str](), 0  # rows that count, and headings above the first
+    above = list[list[str]]()  # all rows of them
     block, title, gap = list[int](), -1, False  # rows without numbers before those with some
     near = False  # no empty row is before this one
     for position, (_, row) in enumerate(grid):
@@ -210,13 +212,14 @@ def _starts(grid: Grid) -> list[int]:
             heads = [[text.strip() for text in grid[k][1]] for k in block]
             first = title if title >= 0 else block[0]
             if _names(heads, numbers, isolated=gap or title >= 0) and (
-                title >= 0 or heads[-1] != top
+                title >= 0 or (heads != above and heads != above[-1:])
             ):
                 going_on = title >= 0 and re.search(r"\bcont(inued|\.|'d)", grid[title][1][0])
                 starts += [] if going_on else [first]
-                top = heads[-1]
+                top, above = heads[-1], heads
         elif block and not counted:
-            counted, top = 1, [text.strip() for text in grid[block[-1]][1]]
+            counted, above = 1, [[text.strip() for text in grid[k][1]] for k in block]
+            top = above[-1]
         counted, block, title, gap = counted + bool(numbers), [], -1, False
     return starts
 

@@ -3,6 +3,7 @@
 import functools
 import itertools
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from math import ceil, log2, sqrt
 from pathlib import Path
@@ -38,6 +39,7 @@ _ROUNDED = [f"{way}-{base}" for way in ("nearest", "random") for base in (3, 5)]
 _WEAKER = ("stats-nz", "perturbed-1", *_ROUNDED, "perturbed-2", "perturbed-5")
 #: The largest change where a note says that counts are changed, and no sum shows by how much.
 _UNSEEN = 5
+_NEAR = 10  # numbers on each side of one that is more common than these
 #: Counts among which it is no chance that none is small.
 _ENOUGH = 12
 #: Numbers are multiples of a base by chance in one case of 2**8.
@@ -92,9 +94,8 @@ def values(cells: Sequence[Cell], rules: ReadingRules, sheets: Sequence[Sheet]) 
     """Return the meaning of each cell; ``rules`` gets what is asked about laws and marks."""
     notes = {sheet.name: sheet_notes(sheet) for sheet in sheets}
     laws = _cell_laws(cells, rules, notes)
-    answers = (
-        _ask_dashes(cells, rules) | _ask_flags(cells, rules) | _ask_notes(cells, laws, rules, notes)
-    )
+    answers = _ask_nines(cells, rules) | _ask_dashes(cells, rules) | _ask_flags(cells, rules)
+    answers |= _ask_notes(cells, laws, rules, notes)
     cache: dict[tuple[str, int, bool, int], Value] = {}  # few texts stand in many cells
     results = []
     for cell, law in zip(cells, laws, strict=True):
@@ -263,6 +264,18 @@ def _ask_zeros(cells: Sequence[Cell], rules: ReadingRules) -> None:
         rules.ask("marks.0", f"0-{least - 1}", text)
 
 
+def _ask_nines(cells: Sequence[Cell], rules: ReadingRules) -> dict[str, str]:
+    """Ask whether 999 or 9999 stands for what is withheld, where it is more common than others."""
+    times = Counter(cell.text for cell in cells if cell.row)
+    answers = dict[str, str]()
+    for text in [t for t in times if re.fullmatch("9{3,}", t)]:
+        near = sum(times[str(int(text) + d)] for d in range(-_NEAR, _NEAR + 1) if d)
+        if times[text] > max(2, 2 * near):
+            reason = f"{text!r} stands in {times[text]:,} counts: it is withheld, and may be any"
+            answers[text] = rules.ask(f"marks.{text}", "withheld", reason)
+    return {text: answer for text, answer in answers.items() if answer == "withheld"}
+
+
 def _ask_notes(
     cells: Sequence[Cell], laws: Sequence[PlainLaw], rules: ReadingRules,
     notes: Mapping[str, Sequence[Note]],
@@ -285,17 +298,14 @@ def _ask_notes(
 def _fits(mark: str, text: str, cells: Sequence[Cell], laws: Sequence[PlainLaw]) -> bool:
     """Return whether a mark may be a range: few such counts are shown, and all sums allow it."""
     low, high = number_range(text) or (0, 0)
-    plain = [
-        _support(law.law, e[0] * cell.unit)
-        for cell, law in zip(cells, laws, strict=True) if cell.row and (e := _number(cell.text))
-    ]  # fmt: skip
-    small = [ends for ends in plain if max(low, 1) <= ends[0] and ends[1] <= high]
-    if _FEWER * len(small) > sum(cell.text == mark for cell in cells):
-        return False
     every = [(0, UNBOUNDED)] * len(cells)
     for position, (cell, law) in enumerate(zip(cells, laws, strict=True)):
         if ends := _number(cell.text):
             every[position] = _support(law.law, ends[0] * cell.unit)
+    small = [c for c, (a, b) in zip(cells, every, strict=True)  # 5 that is rounded may be 6
+             if c.row and max(low, 1) <= a <= b <= high]  # fmt: skip
+    if _FEWER * len(small) > sum(cell.text == mark for cell in cells):
+        return False
     proposal = [(low, high) if c.text == mark else e for c, e in zip(cells, every, strict=True)]
     labels = [cell.labels for cell in cells]
     pairs = zip(_sums(labels, every), _sums(labels, proposal), strict=True)
@@ -378,6 +388,7 @@ def _plain(cell: Cell, law: Likelihood, number: int) -> Value:
 def _value(cell: Cell, rule: PlainLaw, rules: ReadingRules, answers: Mapping[str, str]) -> Value:
     """Return the meaning of a cell; refuse a text that is no count, no range and no mark."""
     text, law, marked = cell.text, rule.law, f"marks.{cell.text}" in rules.choices
+    marked = marked or (text in answers and WHOLE.fullmatch(text) is not None)
     ends = None if marked else number_range(text)
     if ends and f"marks.{text}" in rules.questions:  # a number that stands for others
         ends = number_range(rules.questions[f"marks.{text}"][0]) or ends

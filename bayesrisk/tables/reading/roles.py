@@ -15,6 +15,7 @@ from bayesrisk.tables.reading.attributes import (
     is_list,
     is_measure,
     is_period,
+    is_written_out,
 )
 from bayesrisk.tables.reading.grids import FEWER, MOST
 from bayesrisk.tables.reading.headings import MEMBER, UNIT, in_persons, wide
@@ -60,7 +61,8 @@ _COUNT = re.compile(
 )
 _FLAG = re.compile(
     r"(.* )?(flags?|symbols?|annotations?)|(obs )?conf(identiality)?|"
-    r"((obs|observation|conf|confidentiality|data|value|cell|suppression) )?status( code)?"
+    r"((obs|observation|conf|confidentiality|data|value|cell|suppression) )?status( code)?|"
+    r"(conf|confidentiality|disclosure|suppression|suppressed|withheld)( (code|indicator|yn))?"
 )
 _NOTES = re.compile(r".*\b(foot)?notes?\b.*")
 _GROUP = re.compile(r"([a-z]+ )?(age|band|age group|age range|year)s?( (group|grp|band|range))?")
@@ -73,6 +75,7 @@ _ROWS = "numbers of rows"
 _SPELLED, _DECIMALS = "codes of labels", "numbers with decimals or below 0"
 _LABELS = ("a period", "codes", "codes with leading zeros", _SPELLED)
 _SEVERAL = 4  # columns of counts for each that is called one
+_FEW_CODES, _DIGITS_OF_CODES = 3, 5
 _PEOPLE = 10  # digits of all people on earth
 _DECIMAL_TEXTS = 4  # at most among counts
 _SHORT = 3  # letters of a flag
@@ -80,6 +83,8 @@ _DIGITS = 16  # of numbers that are added up, fewer
 _BESIDE = 8  # columns on each side that may add up with one
 _CODES = 2  # columns of numbers of places at most, beside more columns of counts
 _FEW_REPEATS = 4  # of counts that may be the same in rows of one label by chance
+#: Thousands that are apart.
+_APART = re.compile(r"\d[,'’\u00a0\u2009\u202f ]\d{3}")
 #: A number of a row, or of its series: 17, v1017, 1.1.3.
 _SERIAL = re.compile(r"[A-Za-z]{0,2}\d+(\.\d+)*")
 _LEVEL = re.compile(r"((geograph\w*|geo|area|region(al)?|summary) (level|type)|level)( name)?")
@@ -193,7 +198,10 @@ class SheetColumns:
             return "codes with leading zeros"
         if any(t.isdecimal() and len(t) > _PEOPLE for t in texts):
             return "codes"
-        if is_period(head, texts) and not (any(map(is_mark, texts)) or self._adds_up(i)):
+        # Counts of a year may be withheld; a mark among years is a label of a row, such as %.
+        years = len(plain) > 1 and all(map(is_written_out, plain))
+        hidden = any(map(is_mark, texts)) and not years
+        if is_period(head, texts) and not (hidden or self._adds_up(i)):
             return "a period"
         marks = {t for t in texts if is_mark(t)}  # codes are not withheld, but all may have a word
         if is_identifier(self.sheet.heads[i]) and (
@@ -203,6 +211,8 @@ class SheetColumns:
         ):  # fmt: skip
             return "codes"
         if is_list(plain) and len(plain) + len(marks) >= len(texts) and not self._adds_up(i):
+            return "codes"
+        if self._digits_of(i) or self._before_labels(i, words):
             return "codes"
         if head.endswith("#") and not self._adds_up(i):  # of few columns: "School #"
             plain_heads = [j for j, n in enumerate(self.numbers) if n and self.heads[j][-1:] != "#"]
@@ -215,6 +225,7 @@ class SheetColumns:
             and plain[0] < 2
             and len(texts) == len(plain)
             and (_NUMBERED.fullmatch(head) or len(plain) > 5)
+            and not self._adds_up(i)
         ):
             return _ROWS
         if is_measure(head, self.heads) and not self._adds_up(i, whole=total_word(head) < 2):
@@ -233,6 +244,39 @@ class SheetColumns:
         ):
             return _SPELLED
         return ""
+
+    @functools.cached_property
+    def long_codes(self) -> list[int]:
+        """Columns of codes with one number of digits, in which others may be read."""
+        return [
+            j for j, texts in enumerate(self.row_counts)
+            if len(texts) >= _FEW_CODES and all(map(str.isdecimal, texts))
+            and len(sizes := {*map(len, texts)}) == 1 and min(sizes) > _DIGITS_OF_CODES
+        ]  # fmt: skip
+
+    def _digits_of(self, i: int) -> bool:
+        """Return whether a column is the same digits of a longer code in all rows."""
+        for j in self.long_codes:
+            pairs = list(dict.fromkeys(zip(self.columns[i], self.columns[j], strict=True)))
+            size = len(pairs[0][0])
+            if i != j and size > 1 and all(len(text) == size for text, _ in pairs):
+                starts = range(len(pairs[0][1]) - size + 1)
+                if any(all(c[k : k + size] == text for text, c in pairs) for k in starts):
+                    return True
+        return False
+
+    def _before_labels(self, i: int, words: Sequence[int]) -> bool:
+        """Return whether numbers before all labels, one for each row, are in no sum of others."""
+        plain = [int(t) for t in self.columns[i] if t.isdecimal() and len(t) < _DIGITS]
+        others = [j for j, numbers in enumerate(self.numbers) if numbers and j not in (i, *words)]
+        return (
+            bool(words)
+            and i < min(words)
+            and len({*plain}) == len(plain) == len(self.columns[i]) > 2
+            and (plain == sorted(plain) or len({*map(len, self.columns[i])}) == 1)
+            and any(map(self._adds_up, others))
+            and not self._adds_up(i)
+        )
 
     # Roles.
 
@@ -357,7 +401,7 @@ class SheetColumns:
         """Return whether numbers of a column have decimals, or are below 0."""
         if UNIT.search(self.sheet.heads[i]):
             return False
-        wrong = [t for t in texts if DECIMAL.fullmatch(t) or NEGATIVE.fullmatch(t)]
+        wrong = [t for t in texts if DECIMAL.fullmatch(t.lstrip("<>≤≥~ ")) or NEGATIVE.fullmatch(t)]
         wrong = [t for t in wrong if not (self.points and POINTS.fullmatch(t))]
         rows, below = self.row_counts[i], sum(map(bool, map(NEGATIVE.fullmatch, texts)))
         if below > 1 or len(wrong) > _DECIMAL_TEXTS:  # one alone may be a code for what is withheld
@@ -446,8 +490,11 @@ class SheetColumns:
         """Return whether rows are told apart by a column, and not without it.
 
         It repeats its texts, or most rows are told apart by it alone: counts that happen to differ
-        where a label stands twice are none.
+        where a label stands twice are none, nor are those with a mark or with thousands apart.
         """
+        texts = self.row_counts[i]
+        if any(t and not any(map(str.isalnum, t)) for t in texts) or any(map(_APART.search, texts)):
+            return False
         columns, size = [self.columns[j] for j in names], len(self.columns[i])
         without = len({*zip(*columns, strict=True)}) if columns else 1
         few = 4 * len(self.row_counts[i]) <= size and 10 * without <= 9 * size

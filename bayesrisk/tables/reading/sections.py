@@ -6,6 +6,7 @@ their labels, such as *Sex* above *Male* and *Female*.
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
@@ -39,39 +40,50 @@ def section_headings(
 ) -> dict[int, str]:  # fmt: skip
     """Return the headings, rows of one text, of the rows below them by their number; or none.
 
-    Each has rows below it, or another heading above such; one row alone, the total, is above all.
-    They are no labels without counts if a label stands below two of them, an empty row is before
-    each, the rows below are indented, or those of each add up to the same total.
+    Each has rows below it, or another heading above such.  Rows before the first are the total, or
+    of no section.  They are no labels without counts if a label stands below two of them, an empty
+    row is before each, the rows below are indented, or those of each add up to the same total.
     """
     sections, first_section = dict[int, str](), dict[tuple[str, ...], str]()
     upper, section, gap, gaps, repeated = "", "", True, True, False
     above = False  # the row above is a heading
     depths = list[int](), list[int]()  # of headings, and of rows below them
-    for number, row, _, depth in rows:
-        if not any(row) or row in heads:
+    filled = [row for _, row, _, _ in rows if any(row)]
+    lone = [(row, after) for row, after in itertools.pairwise(filled) if _is_lone(row)]
+    times = Counter(row[0] for row, _ in lone)
+    several = {row[0] for row, after in lone if times[row[0]] > 1 or _is_lone(after)}
+    titles = [row for row, after in lone if after in heads]
+    for number, row, _, depth in rows if len(titles) < len(lone) else ():
+        if not any(row) or row in heads or row in titles:
             gap = gap or not any(row)
             continue
-        alone = len(row) - row.count("") < 2
+        alone = _is_lone(row)
         if alone or section:
             depths[not alone].append(depth)
-        if (alone and not row[0]) or not (alone or section or not sections):
-            return {}
         if alone:
+            if not row[0] or (upper and not above and row[0] not in several):
+                return {}  # perhaps below no other one
             upper = section if above else upper
             section, gaps = row[0], gaps and (gap or above)
         else:
             texts = tuple(row[j] for j in (labels or [0]))  # ages are numbers, and labels
-            sections[number] = f"{upper}{PATH}{section}" if upper else section or row[0]
+            total = row[0] if total_word(row[0]) or not sections else ""
+            sections[number] = f"{upper}{PATH}{section}" if upper else section or total
             repeated = repeated or first_section.setdefault(texts, section) != section
         above, gap = alone, False
-    indented = bool(depths[0]) and max(depths[0]) < min(depths[1], default=0)
-    first = next((row[0] for i, row, _, _ in rows if sections.get(i) == row[0]), "")
-    if len({*sections.values()} - {first}) < 2 or above:
+    leading = [(sections[i], row) for i, row, _, _ in rows if sections.get(i) in ("", row[0])]
+    several_sections = len({*sections.values()} - {name for name, _ in leading}) > 1
+    if above or not depths[0] or not (several_sections or len(leading) > 1):
         return {}
-    if (repeated or gaps or indented) and (not first or total_word(first)):
-        return sections
+    if repeated or gaps or max(depths[0]) < min(depths[1]):
+        first = next((name for name, _ in leading), "")
+        return {i: "" if not total_word(t) and t == first else t for i, t in sections.items()}
     named = _sections([(sections[i], row, depth) for i, row, _, depth in rows if i in sections])
-    return sections if _same_total(named, {*counts} - {0}) else {}
+    return sections if len(leading) < 2 and _same_total(named, {*counts} - {0}) else {}
+
+
+def _is_lone(row: Sequence[str]) -> bool:
+    return len(row) - row.count("") < 2
 
 
 def _sections(rows: Sequence[tuple[str, Sequence[str], int]]) -> list[_Section]:

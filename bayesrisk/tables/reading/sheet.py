@@ -55,6 +55,7 @@ _UNIT = re.compile(
 _ALONE_NOTE = re.compile(r"\W*((foot)?notes?|(symbol )?legend|key|simbologia)\W*", re.IGNORECASE)
 _RULE = re.compile(r"[-_=*.]{2,}")  # a line before the notes
 _MOST_HEADINGS = 6  # rows
+_FEW_BLANKS = 10  # headings for each that is missing
 _FORMS = {
     "{": "JSON", **dict.fromkeys(("[[", "[{", '["'), "JSON of an API"), "<": "a web page or XML",
     "CHARSET=": "a PC-Axis file", "AXIS-VERSION=": "a PC-Axis file", "%PDF": "a PDF",
@@ -263,24 +264,30 @@ def _table(name: str, grid: Grid) -> Sheet:
         texts = [row[j] for j in numeric if row[j]]
         return data(row) or (filled_texts(row) > 1 and bool(texts) and all(map(is_mark, texts)))
 
+    def named(above: Sequence[str], row: Sequence[str]) -> bool:
+        """Return whether a row of headings names all counts of a row below empty ones."""
+        filled = [j for j in numeric if says_number(row[j])]
+        texts, values = [above[j] for j in filled], [row[j] for j in filled]
+        words = texts.count("") * _FEW_BLANKS <= len(texts) and not any(map(says_number, texts))
+        words = words and not all(map(is_date, values))
+        return words and all(DECIMAL.fullmatch(t) or WHOLE.fullmatch(t) for t in values)
+
     block, before, start = list[int](), list[int](), None  # rows side by side, one has a number
     for position, (_, row, size, _) in enumerate(full):
         if filled_texts(row) > 1 and size <= width:
             block.append(position)
-            if data(row) and (len(block) > 1 or not any(map(says_number, row))):
-                start = block[0]
+            separate = bool(before) and named(full[before[-1]][1], full[block[0]][1])
+            if data(row) and (separate or len(block) > 1 or not any(map(says_number, row))):
+                start = before[0] if separate else block[0]  # headings, and empty rows below them
+                keep = [i for i in range(len(full)) if not start < i < block[0] or any(full[i][1])]
+                full, grid = [full[i] for i in keep], [grid[i] for i in keep]
+                legend = sum(i < legend for i in keep)
                 break
-        elif block:
+        elif block and not (row[0] and filled_texts(row) and not full[block[-1]][1][0]):
             block, before = [], block
     gap = full[before[-1] + 1 : start] if start and before else []
     if gap and all(filled_texts(row) == 1 and is_date(row[0]) for _, row, _, _ in gap):
         start = before[-1]  # headings, and days before the first count
-    if start is not None and before and not any(full[start - 1][1]):
-        filled = [j for j in numeric if full[start][1][j]]
-        above, values = ([full[k][1][j] for j in filled] for k in (before[-1], start))
-        named = all(above) and not any(map(says_number, above)) and not all(map(is_date, values))
-        if named and all(DECIMAL.fullmatch(t) or WHOLE.fullmatch(t) for t in values):
-            start = before[-1]  # headings, and an empty row below them
     if start and full[start - 1][2] > width:
         raise _too_wide(name, full[start - 1][0], width, grid[start - 1][1])
     if start is not None:
@@ -299,12 +306,21 @@ def _table(name: str, grid: Grid) -> Sheet:
     }
     while first < min(start + _MOST_HEADINGS, len(full) - 1):
         row = full[first][1]
+        next_row = full[first + 1][1]  # of headings, where the name of the labels stands between
+        if row[0] and filled_texts(row) == 1 < filled_texts(next_row) and not data(next_row):
+            head, first = [head[0] or row[0], *head[1:]], first + 1
+            continue
         below = {
             j: [r[j] for _, r, _, _ in full[first + 1 :] if r[j] and r != row] for j in numeric
         }
-        if not (joined := joined_headings(head, full[first - 1][1], row, below, empty)):
+        rows_above = [line for _, line, _, _ in full[start:first]]
+        if not (joined := joined_headings(head, rows_above, row, below, empty)):
             break
         head, first = joined, first + 1
+    for j in [
+        j for j in numeric if j and not head[j] and not any(r[j - 1] for _, r, _, _ in full[first:])
+    ]:
+        head[j], head[j - 1] = head[j - 1], ""  # merged with an empty column
     left = units + [(i, short(row), "above the table") for i, row, _, _ in full[:start] if any(row)]
     names = [row for _, row, _, _ in full[start:first]]
     outside = columns_beside(names, [row for _, row, _, _ in full[first:]], empty)
@@ -461,6 +477,10 @@ def _numeric(rows: Sequence[Sequence[str]], width: int) -> set[int]:
         marks = sum(n for t, n in texts.items() if not says_number(t) and is_mark(t))
         if numbers and 2 * (numbers + marks) >= sum(texts.values()) - 1:  # one is the heading
             numeric.add(j)
+    if len(numeric) > 1 and not any(
+        WHOLE.fullmatch(row[0]) or DECIMAL.fullmatch(row[0]) for row in rows
+    ):
+        numeric.discard(0)  # groups of ages
     return numeric or {j for j in range(width) if _withheld([row[j] for row in rows])}
 
 

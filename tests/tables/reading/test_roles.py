@@ -162,16 +162,16 @@ def test_labels_that_are_too_many_to_be_crossed_are_each_by_itself():
 
 
 NOTED = """"Causes of death"
-,"Age","All ages",
-,"Sex","Both sexes",
-"Causes","Characteristics","2019","2020"
-"Total, all causes",,"Number",
-,"Rank of causes","..",".."
-,"Number of deaths","28","30"
-"Falls","Rank of causes","4","41"
-,"Number of deaths","9",".."
-"Others","Rank of causes","46","45"
-,"Number of deaths","19","21"
+,"Age","All ages",,
+,"Sex","Both sexes",,
+"Causes","Characteristics","2019","2020","2021"
+"Total, all causes",,"Number",,
+,"Rank of causes","..","..",".."
+,"Number of deaths","28","30","33"
+"Falls","Rank of causes","4","41","40"
+,"Number of deaths","9","..","8"
+"Others","Rank of causes","46","45","44"
+,"Number of deaths","19","21","25"
 
 1,"The category "All ages" includes children."
 """
@@ -179,7 +179,7 @@ NOTED = """"Causes of death"
 
 def test_a_table_with_ranks_units_and_quotes_in_notes_is_read(tmp_path):
     reading = read_text(tmp_path, NOTED, counts="exact")
-    assert stated(reading) == {"28", "30", "9", "..", "19", "21"}
+    assert stated(reading) == {"28", "30", "33", "9", "..", "8", "19", "21", "25"}
     assert stated(reading, "causes") == {"all", "Falls", "Others"}
 
 
@@ -187,3 +187,10 @@ def test_a_quote_that_is_left_open_takes_no_row_in(tmp_path):
     text = 'a,b,n\nx,y,1\n"x,z,2\nw",z,3\nw,y,4\n'
     with pytest.raises(DataError, match="row 3: a quote must be closed"):
         read_text(tmp_path, text)
+
+
+def test_a_mark_among_years_is_a_label_of_its_row(tmp_path):
+    text = "Jahr,KW,A00,A30,A60\n2018,37,144,60,204\n2019,37,128,72,200\n2020,37,144,74,218\n"
+    reading = read_text(tmp_path, text + "Delta,37,5,7,12\n%,,0.03,0.09,0.05\n")
+    assert {"2018", "2019", "2020"} <= {*reading.cells["jahr"]}
+    assert {"144", "60", "204"} <= {*reading.cells["stated"]}

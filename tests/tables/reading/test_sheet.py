@@ -163,3 +163,95 @@ def test_signs_below_headings_say_what_is_counted(tmp_path):
 def test_a_first_row_of_counts_is_no_row_of_headings(tmp_path):
     with pytest.raises(DataError, match="must be a row of headings"):
         sheet_of(tmp_path, "Tokens,761,1020,930,1110\nTickets,3,4,5,6\nCash,7,8,8,9\n")
+
+
+def test_all_rows_of_headings_stand_above_empty_rows(tmp_path):
+    text = (
+        "Title,,back to contents\n\nPlace,People,,Homes\n,Men,Women,Let\n\n\nA,3,4,7\nB,5,1,6\n"
+        "Notes:\n1 Of those who live there\n"
+    )
+    assert heads_and_rows(tmp_path, text) == (
+        ["Place", "People!!Men", "People!!Women", "Homes!!Let"],
+        [["A", "3", "4", "7"], ["B", "5", "1", "6"]],
+    )
+
+
+def test_the_name_of_labels_may_stand_between_rows_of_headings(tmp_path):
+    text = ",Rates,,Numbers,\nDeaths,,,,\n,Men,Women,Men,Women\n0-17,1.5,2.5,3,4\n18+,2.5,3.5,5,6\n"
+    heads, rows = heads_and_rows(tmp_path, text)
+    assert heads == ["Deaths", "Rates!!Men", "Rates!!Women", "Numbers!!Men", "Numbers!!Women"]
+    assert len(rows) == 2
+
+
+def test_codes_above_names_may_stand_beside_the_name_of_the_labels(tmp_path):
+    text = "Country,K02,E92,W92\nCountry,Both,England,Wales\n\nAll,9,5,4\n0-17,5,3,2\n18+,4,2,2\n"
+    assert heads_and_rows(tmp_path, text)[0] == ["Country", "Both", "England", "Wales"]
+
+
+def test_a_heading_merged_with_an_empty_column_is_that_of_the_counts(tmp_path):
+    text = "Place,2019,2020,Year to date,\nA,3,4,,7\nB,5,1,,6\n"
+    assert heads_and_rows(tmp_path, text)[0] == ["Place", "2019", "2020", "Year to date"]
+
+
+@pytest.mark.parametrize("between", ["", "\n"])
+def test_rows_before_the_first_section_are_of_none(between, tmp_path):
+    text = (
+        f"Group,Men,Women\nDeaths,9,8\n{between}Under 65,,\nNorth,3,2\nSouth,1,1\n"
+        f"{between}65 and over,,\nNorth,4,3\nSouth,1,2\n"
+    )
+    assert heads_and_rows(tmp_path, text) == (
+        ["section", "Group", "Men", "Women"],
+        [["", "Deaths", "9", "8"], ["Under 65", "North", "3", "2"], ["Under 65", "South", "1", "1"],
+         ["65 and over", "North", "4", "3"], ["65 and over", "South", "1", "2"]],
+    )  # fmt: skip
+
+
+def test_sections_in_two_levels(tmp_path):
+    text = (
+        "Age,n\nEngland,\nMen,\n0-17,3\n18+,4\nWomen,\n0-17,5\n18+,6\nWales,\nMen,\n0-17,1\n18+,2\n"
+        "Women,\n0-17,7\n18+,8\n"
+    )
+    sections = [row[0] for row in heads_and_rows(tmp_path, text)[1]]
+    assert sections[::2] == ["England!!Men", "England!!Women", "Wales!!Men", "Wales!!Women"]
+    regions = text.replace("Women,\n0-17,5\n18+,6", "Regions,\nEast,5\nWest,6", 1)
+    with pytest.raises(DataError, match="must be a row of the table"):  # are they of men?
+        sheet_of(tmp_path, regions)
+
+
+@pytest.mark.parametrize("end", ["", ",,,,and detail,,,income\n"])
+@pytest.mark.parametrize("of", ["of", "of the"])
+def test_headings_that_go_on_below_in_small_letters_are_one_name(of, end, tmp_path):
+    text = (
+        "Migration into,,Migration from,,Flow,Number,Number,Aggregate\n,,,,,of,of,adjusted\n"
+        f"State,County,State,County,State totals,returns,exemptions,gross\n{end}"
+        "02,013,96,000,Total Migration,115,200,3313\n02,013,97,001,Same State,30,51,952\n"
+        "02,013,97,003,Different State,85,149,2361\n02,016,96,000,Total Migration,259,415,6827\n"
+        "02,016,97,001,Same State,100,180,2500\n02,016,97,003,Different State,159,235,4327\n"
+    ).replace("of,of,", f"{of},{of},")
+    heads = [f"Number {of} returns", f"Number {of} exemptions", "Aggregate adjusted gross"]
+    heads[2] += " income" * bool(end)
+    sheet = sheet_of(tmp_path, text)
+    assert sheet.heads[5:] == heads
+    assert sheet.heads[:4] == [
+        "Migration into!!State", "Migration into!!County",
+        "Migration from!!State", "Migration from!!County",
+    ]  # fmt: skip
+    if end:
+        assert {*read([sheet], {}).cells["stated"]} == {
+            *["115", "200", "30", "51", "85", "149", "259", "415", "100", "180", "159", "235"]
+        }
+
+
+def test_headings_of_which_each_goes_on_otherwise_are_one_name_each(tmp_path):
+    text = "Area,Claims,Persons\nof,made,known\nA,5,6\nB,7,8\n"
+    assert sheet_of(tmp_path, text).heads == ["Area of", "Claims made", "Persons known"]
+
+
+@pytest.mark.parametrize("gap", ["", "Sent to"])
+def test_small_letters_below_headings_of_several_columns_are_labels(gap, tmp_path):
+    came = "Come from" if gap else ""
+    text = f"Area,Sent to,{gap},Come from,{came}\n,home,work,home,work\nA,1,2,3,4\nB,5,6,7,8\n"
+    said = read([sheet_of(tmp_path, text)], {})
+    assert said.sheets[0].heads[1:] == [
+        "Sent to!!home", "Sent to!!work", "Come from!!home", "Come from!!work",
+    ]  # fmt: skip
