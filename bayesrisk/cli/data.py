@@ -19,6 +19,7 @@ RECORDS = "records with tables of their own"
 TABLES = "published tables"
 SWEEPS = "settings of a sweep"
 AUDITS = "settings of an audit"
+_RECORD_FILES = (".csv", ".parquet")
 #: What a sample is, by what the catalogue says or the ending of its file; folders have none.
 _KINDS = {
     "audit": AUDITS,
@@ -48,6 +49,17 @@ def data_path(argument: Path, kind: str, part: str = "") -> Path:
             raise ArgumentError(
                 f"{argument} holds no microdata but tables: `bayesrisk attack {argument} -o OUT` "
                 "says what they give away"
+            )
+        if (
+            kind == MICRODATA
+            and argument.is_dir()
+            and not (is_tables(argument) or _is_microdata(argument))
+        ):
+            files = sorted(file.name for file in argument.iterdir() if file.suffix in _RECORD_FILES)
+            instead = (argument / files[0]) if files else "a file of records, such as people.csv"
+            raise ArgumentError(
+                f"{argument} holds no microdata (persons.parquet is not there): give {instead}, or "
+                "the folder that `bayesrisk census simulate -o` wrote"
             )
         if kind == TABLES and argument.is_dir() and not is_tables(argument):
             instead = (

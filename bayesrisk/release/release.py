@@ -20,7 +20,7 @@ from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, qu
 from bayesrisk.release.specification import PLACES, MechanismSpec, law_words
 from bayesrisk.tables import PopulationChange, exchange
 from bayesrisk.tables.exchange import ABOVE, MANIFEST, PARTITIONS, Partitions
-from bayesrisk.tables.likelihoods import same_keys
+from bayesrisk.tables.likelihoods import SimulationOnly, same_keys
 from bayesrisk.tables.linked import HouseholdLink
 from bayesrisk.tables.published import PublishedTables, by_release, under_laws
 
@@ -320,7 +320,7 @@ def _readme(release: Release, files: Mapping[str, str]) -> str:
     places = ", ".join(f"{len(codes):,} at {level}" for level, codes in tables.geoids.items())
     settings = ", ".join(f"{n} {_setting_words(v)}" for n, v in spec.parameters.items())
     below = any(counts.min() < 0 for counts in tables.counts.values() if counts.nnz)
-    if any(law.random for law in spec.tables.values()):
+    if any(law.random and not isinstance(law, SimulationOnly) for law in spec.tables.values()):
         other.append(f"  Tables need not add up{', and counts may be below 0' if below else ''}.")
     parts = {
         "A release of protected tables": [

@@ -43,3 +43,9 @@ def test_microdata(run, tmp_path):
         assert found == samples.path("synthetic-county") / name
     with pytest.raises(ArgumentError, match=r"sample:fifty-blocks must hold persons\.parquet"):
         data_path("sample:fifty-blocks", MICRODATA, "persons.parquet")
+
+
+def test_a_folder_without_microdata_names_the_file_to_give(tmp_path):
+    (tmp_path / "people.csv").write_text("sex\nf\n")
+    with pytest.raises(ArgumentError, match=r"holds no microdata .* give .*people\.csv"):
+        data_path(tmp_path, MICRODATA)

@@ -63,6 +63,13 @@ def test_no_text_becomes_markup():
     assert page.count("&lt;script&gt;") >= 30
 
 
+def test_recipes_on_a_phone_break_after_their_signs():
+    table = page.table(pd.DataFrame({"protection": ["swapping:rate=0.1", "<a:b>"]}), "names")
+    html = hostile_report([], [], [("cards", table)])
+    assert "<td>swapping:<wbr>rate=<wbr>0.1</td>" in html
+    assert "<td>&lt;a:<wbr>b&gt;</td>" in html
+
+
 def test_the_escaping_can_be_missed():
     """The same page from an environment that does not escape fails the first test."""
     assert "<script" in Template("{{ name }}").render(name=HOSTILE)

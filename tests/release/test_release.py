@@ -339,4 +339,8 @@ def test_who_receives_a_release_reads_that_counts_may_be_below_0(recipe, below, 
     assert below == any(counts.min() < 0 for counts in release.tables.counts.values())
     text = (release.write(tmp_path / "out") / "README.txt").read_text()
     assert ("below 0" in text) == below
+    # Swapped records are counted as they are: blocks add up to counties.
+    sums = {key: counts.sum(axis=0) for key, counts in release.tables.counts.items()}
+    whole = [(total == sums["county", name]).all() for (_, name), total in sums.items()]
+    assert all(whole) == ("need not add up" not in text)
     assert "{" not in text

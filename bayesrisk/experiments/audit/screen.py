@@ -184,7 +184,7 @@ def _finding(screen: Screen) -> str:
         people = "1 person has" if targets == 1 else f"{targets:,} people have"
         return (
             f"Too few people can be judged: of {targets + left:,} only {people} a posterior under "
-            "every protection"
+            "every protection. Ask again with fewer columns or wider groups (--columns, --cut)"
         )
     text = capital(_difference(screen))
     if not left:

@@ -525,7 +525,11 @@ class AuditStudy(Study):
             lines.append(f"at most {number} releases of a protection with chance are made{more}")
         size, first = len(self._shards), len(self._slots[0])
         seconds: dict[int, float] = {}
-        parts = {one.name: 0.0 for one in self.protections}
+        names = [
+            "the release without protection" if one.name == "none" else one.name
+            for one in self.protections
+        ]
+        parts = dict.fromkeys(names, 0.0)
         for shard in todo:
             slot, (name, rows, _) = shard // size, self._shards[shard % size]
             number, step = self._order[slot]
@@ -539,7 +543,7 @@ class AuditStudy(Study):
             release_time = places * pilot.release + rows.size * pilot.target
             once = places * pilot.place + min(-(-_SPOTS // size), rows.size) * pilot.check
             seconds[shard] = (0.0 if repeated else once) + releases * release_time
-            parts[self.protections[number].name] += seconds[shard]
+            parts[names[number]] += seconds[shard]
             too_large = population.too_large.get(trial.protection.name, {})
             self._too_large_first[name, trial.protection.name] = {
                 key: {0} for key, numbers in too_large.items() if 0 in numbers

@@ -70,6 +70,9 @@ class RunSummary:
         return [*first, shards, *(f"{name}: {short(value)}" for name, value in facts.items())]
 
 
+_SHORT = 5.0  # seconds of all together that nobody asks about one by one
+
+
 class Outlook(NamedTuple):
     """Lines that a study says before it begins, and about how long each of its shards takes."""
 
@@ -86,7 +89,7 @@ class Outlook(NamedTuple):
         text = " to ".join(dict.fromkeys(times)).replace("to about", "to")
         text += f" with {workers} worker{'s' * (workers > 1)}"
         slowest = max(self.parts, key=lambda name: self.parts[name], default="")
-        if len(self.parts) > 1:
+        if len(self.parts) > 1 and total > _SHORT:
             most = 2.0 * self.parts[slowest] > sum(self.parts.values())
             text += f"; {slowest} takes " + ("most of it" if most else "longest")
         return [*self.lines, text]

@@ -366,6 +366,8 @@ def _law_tables(laws: object, n: int) -> list[LogTable | None]:
         raise ArgumentTypeError(
             f"leaf_prior must be 'flat', a LeafPrior, a CountLaw or a sequence of CountLaw, "
             f"got {quote(laws)}"
+            + "; of a function f write FiniteLaw(0, p) with p of exp(f(0)), exp(f(1)), ... up to "
+            "the largest count, divided by their sum" * callable(laws)
         )
     if len(many) != n:
         raise ShapeError("leaf_prior", f"must have one law for each of {n} leaves", shown=len(many))

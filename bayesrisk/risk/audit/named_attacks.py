@@ -81,7 +81,10 @@ class NamedAttack:
         number = frame[_PEOPLE] if _PEOPLE in frame else pd.Series(1, frame.index)
         people = pd.to_numeric(number, errors="coerce").to_numpy(np.float64, na_value=np.nan)
         if not (np.isfinite(people) & (people >= 0)).all():
-            self._refuse(f"must return numbers >= 0 of {_PEOPLE}, got {quote(list(number))}")
+            self._refuse(
+                f"must return numbers >= 0 of {_PEOPLE}, got {quote(list(number))}; protected "
+                "counts less those of known records may be below 0: take max(count, 0)"
+            )
         kinds = frame[columns].astype(object).assign(**{_PEOPLE: people})
         sums = kinds.groupby(columns, dropna=False, sort=False)[_PEOPLE].sum().reset_index()
         return sums.to_dict("records")

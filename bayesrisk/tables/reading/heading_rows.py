@@ -10,16 +10,28 @@ from bayesrisk.tables.reading.texts import (
     DECIMAL,
     PATH,
     WHOLE,
+    interval,
     is_mark,
     noted,
     number_range,
     says_number,
+    sex,
     total_word,
 )
 
 #: A year, as a pattern.
 YEAR = r"(?:18|19|20)\d\d"
 _LENGTH = 1000  # of a note
+#: What ends a line of a heading that goes on in the next one: "Number / of / returns".
+_JOINT = re.compile(
+    r"(.* )?(of|and|or|per|for|by|with|in|to|from|the|de|des|du|da|di|et|y|e|und|von|der|mit|&)",
+    re.IGNORECASE,
+)
+#: A line of a heading that goes on in the next one: "Number / of / returns".
+_JOINT = re.compile(
+    r"(.* )?(of|and|or|per|for|by|with|in|to|from|the|de|des|du|da|di|et|y|e|und|von|der|mit|&)",
+    re.IGNORECASE,
+)
 _FEW_NUMBERS, _YEARS_DIGITS = 3, 4  # of headings that are numbers one after another
 
 
@@ -65,14 +77,22 @@ def first_heading_row(name: str, rows: Sequence[tuple[int, list[str]]], numeric:
         return start
     above = rows[start - 1][1] if start else []
     alone = sum(map(bool, above)) == 1
+    named = alone and any(text for j, text in enumerate(above) if not j or j not in numeric)
     top = start - 1
     while alone and top > 0 and sum(map(bool, rows[top - 1][1])) != 1:
         if not _are_headings([t for t in rows[top - 1][1] if says_number(t)]):
             break
+        if sum(map(bool, rows[top][1])) > 1 and not any(rows[top - 1][1]):
+            break  # what stands above an empty row is no heading
         top -= 1
     while top < start - 1 and not any(rows[top][1]):
         top += 1
-    if alone and above[0] and top < start - 1:
+    for gap in range(start - 2, top, -1):  # other lines, such as filters, stand above an empty row
+        heads = [[r[j] for _, r in rows[gap:start] if r[j]] for j in numeric if row[j]]
+        if not any(rows[gap][1]) and all(heads) and len({*map(tuple, heads)}) == len(heads):
+            top = gap + 1
+            break
+    if named and top < start - 1:
         return top
     if len(numbers) == len(row) > 1:
         raise _without_headings(name, number, row)
@@ -80,7 +100,7 @@ def first_heading_row(name: str, rows: Sequence[tuple[int, list[str]]], numeric:
         raise _without_headings(name, number, row)
     if len(numeric) > 1 or not WHOLE.fullmatch(numbers[0]):
         return start
-    if alone and (above[0] or any(above[j] for j in numeric)):
+    if alone and (named or any(above[j] for j in numeric)):
         return start - 1
     raise _without_headings(name, number, row)
 
@@ -104,19 +124,19 @@ def _without_headings(name: str, number: int, row: Sequence[str]) -> DataError:
 
 
 def joined_headings(
-    head: Sequence[str], raw: Sequence[str], row: Sequence[str],
+    head: Sequence[str], rows: Sequence[Sequence[str]], row: Sequence[str],
     below: Mapping[int, Sequence[str]], empty: set[int],
 ) -> list[str]:  # fmt: skip
     """Return headings joined with the row below them; empty if that is no row of headings.
 
-    ``raw`` is the row above as it stands.
+    ``rows`` are those above as they stand.
 
     Where counts are below, most texts of a row of headings are others: no numbers but years and
     numbers in turn, ranges only if those below are numbers, and marks only of letters (M and F)
     that none of those below is.  It fills gaps of the row above, or has nothing where labels stand
     below, or has other words above most counts.
     """
-    row = [text[:4] if re.fullmatch(rf"{YEAR}\.0", text) else text for text in row]
+    raw, row = rows[-1], [t[:4] if re.fullmatch(rf"{YEAR}\.0", t) else t for t in row]
     years = [row[j] for j in below]
     several = len({*years}) == len(years) > 1 and len({head[j] for j in below}) == 1
     if several and all(re.fullmatch(YEAR, text) for text in years):  # below what is counted
@@ -158,7 +178,10 @@ def joined_headings(
         and len({*words}) > min(2, len(words) // 2)
         and not any(row[j] in below[j] for j in below if not (in_turn and WHOLE.fullmatch(row[j])))
     )
-    if not (gaps or called or differs) and (row[0] not in ("", head[0]) or not over_all):
+    going_on = [] if number_texts else _going_on(rows, row, below)
+    if not (gaps or called or differs or going_on) and (
+        row[0] not in ("", head[0]) or not over_all
+    ):
         return []
     if len({*filter(None, row)}) == 1 < filled_texts(row):  # it says the same of all
         return list(head)
@@ -166,9 +189,41 @@ def joined_headings(
     lines = all(raw[j] and not raw[j].isdecimal() and not row[j].isdecimal() for j in columns)
     if differs and lines and any(raw[j] and not row[j] for j in below):
         return [_wrapped(a, b) for a, b in zip(head, row, strict=True)]
-    joined = _paths(head, raw, row, below, empty)
+    lower = ["" if j in going_on else text for j, text in enumerate(row)]
+    joined = _paths(head, raw, lower, below, empty)
     heads = [joined[j] for j in below if joined[j]]
-    return joined if len({*heads}) == len(heads) else _paths(head, raw, row, below, set())
+    if len({*heads}) < len(heads):
+        joined = _paths(head, raw, lower, below, set())
+    return [_wrapped(head[j], row[j]) if j in going_on else t for j, t in enumerate(joined)]
+
+
+def _going_on(
+    rows: Sequence[Sequence[str]], row: Sequence[str], below: Mapping[int, Sequence[str]]
+) -> list[int]:
+    """Return the columns whose heading goes on in a row, in small letters, as one name.
+
+    A line of some heading ends with a word such as "of", or each line of each is another one.
+    None reaches over several columns, and no word but such is below two of them.
+    """
+    raw = rows[-1]
+    lower = [
+        j for j, text in enumerate(row)
+        if text[:1].islower() and raw[j] and not (row[j + 1 :] and row[j + 1] and not raw[j + 1])
+    ]  # fmt: skip
+    counts = [j for j in lower if j in below]
+    if not counts or any(row[j] in below[j] for j in counts):
+        return []
+    joint = any(_JOINT.fullmatch(line[j]) for line in (*rows, row) for j in counts)
+    words = [row[j] for j in counts if not _JOINT.fullmatch(row[j])]
+    lines = [[line[j] for j in below] for line in (*rows, row)]
+    several = all(len({*line}) == len(line) > 1 and all(line) for line in lines)
+    plain = not any(map(_is_label, itertools.chain(*lines)))
+    each = several and plain and len(counts) == len(below)
+    return lower if len({*words}) == len(words) and (joint or each) else []
+
+
+def _is_label(text: str) -> bool:
+    return sex(text) is not None or total_word(text) == 2 or interval(text) is not None
 
 
 def _wrapped(text: str, more: str) -> str:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, MutableSequence, Sequence
 from itertools import pairwise
 
+from bayesrisk.exceptions import DataError, quote
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.sheet import Sheet
 from bayesrisk.tables.reading.texts import (
@@ -23,11 +24,14 @@ from bayesrisk.tables.reading.texts import (
     total_word,
 )
 
+_FEW = 16  # rows for each that has the labels of another
 _NO_COUNT = re.compile(
-    r".*((?<![\d ]) ?%|\b(percent(age)?s?|pct|rates?|ratio|share|proportion|mean|median|"
+    r".*((?<![\d ]) ?%|\b(percent\w*|pct|rates?|ratio|share|proportion|mean|median|"
     r"average (age|income|price|rent|wage|salary|earnings|score|size|length|cost)|"
     r"purchasing power|index|uptake|coverage|prevalence|percentile|per 1[0 ,]*00|"
-    r"per capita|full[- ]time equivalents?|ftes?)\b).*|(.* )?p\d\d?(th)?"
+    r"lower ?b|upper ?b|expected (deaths|cases|counts?|numbers?|values?)|excess( deaths)?|"
+    r"per capita|full[- ]time equivalents?|ftes?)\b).*|(.* )?p\d\d?(th)?|expected|"
+    r"(.* )?rank(ing)?|(\w+ ){0,2}(spending|expenditures?|revenues?|payroll|turnover)"
 )
 _CHANGE = re.compile(r".*\b(increase|decrease|change|difference|net|balance)\b.*")
 
@@ -151,3 +155,42 @@ def exclusive(parts: Sequence[str]) -> bool:
     disjoint = len(ends) == len(parts) and all(a[1] < b[0] for a, b in pairwise(ends))
     sexes = {sex(SOME.sub("", part).strip(" :,")) for part in parts}
     return disjoint or len(sexes - {None}) == len(parts)
+
+
+def tell_apart(
+    columns: Sequence[MutableSequence[str]], sheet: Sheet, names: Iterable[int],
+    counts: Iterable[int], rules: ReadingRules,
+) -> None:  # fmt: skip
+    """Tell rows of the same labels apart by their numbers; refuse many with other counts."""
+    labels = [columns[i] for i in names]
+    every = list(zip(*labels, strict=True)) or [()] * len(sheet.rows)
+    places: dict[tuple[str, ...], list[int]] = {}
+    for position, texts in enumerate(every):
+        places.setdefault(texts, []).append(position)
+    twice = {texts: several for texts, several in places.items() if len(several) > 1}
+    counted = [[row[i] for i in counts] for _, row in sheet.rows]
+    others = [(a, b) for a, *rest in twice.values() for b in rest if counted[a] != counted[b]]
+    more = sum(map(len, twice.values()))
+    few = bool(labels) and _FEW * (more - len(twice)) < len(every)
+    if not twice or not (others or few):
+        return
+    first, second = next(iter(others or (several[:2] for several in twice.values())))
+    a, b = sheet.rows[first][0], sheet.rows[second][0]
+    called = quote(", ".join(every[first])) if labels else "rows without labels"
+    choice = rules.choices.get("rows", "separate" if 2 * more <= len(every) else "")
+    if not labels or not choice:
+        raise DataError(
+            f"{sheet.name}: rows {a} and {b}: must have different labels where their counts "
+            f"differ, got {called} twice: columns.HEADING=NAME names the column that tells them "
+            f"apart{'; rows=separate takes each by itself' * bool(labels)}"
+        )
+    text = f"{called} stands in rows {a} and {b}"
+    if len(twice) > 1:
+        text = f"{len(twice)} labels stand in several rows, {called} in rows {a} and {b}"
+    if few:
+        rules.lines.append(f"  {text}: each by itself, with its row")
+    else:
+        rules.ask("rows", "separate", f"{text}: each row of them is by itself")
+    column = max(labels[::-1], key=lambda column: len({*column}))
+    for p in itertools.chain(*twice.values()):
+        column[p] += f" (row {sheet.rows[p][0]})"

@@ -313,7 +313,8 @@ def _table(name: str, grid: Grid) -> Sheet:
         below = {
             j: [r[j] for _, r, _, _ in full[first + 1 :] if r[j] and r != row] for j in numeric
         }
-        if not (joined := joined_headings(head, full[first - 1][1], row, below, empty)):
+        rows_above = [line for _, line, _, _ in full[start:first]]
+        if not (joined := joined_headings(head, rows_above, row, below, empty)):
             break
         head, first = joined, first + 1
     for j in [

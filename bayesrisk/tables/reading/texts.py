@@ -113,6 +113,8 @@ def total_word(label: str, variable: str = "") -> int:
     "All" with the name of its variable is a total: "All schools" among schools; so are ages from 0
     on, which may count people of unknown age.
     """
+    if label.isdecimal():
+        return int(not label.strip("9"))
     plain = " ".join(label.split()).rstrip(":").casefold()
     if label.strip().casefold() == "_t" or _TOTALS.fullmatch(plain) or _ALL.fullmatch(plain):
         return 2
@@ -160,6 +162,8 @@ def interval(label: str) -> tuple[int, int] | None:
     if match := re.fullmatch(r"(?:age)?(\d\d?)(?:t|_)(\d\d)", label.strip(), re.IGNORECASE):
         return (int(match[1]), int(match[2])) if int(match[1]) <= int(match[2]) else None
     text = " ".join(_AGE.sub("", key(label)).split())
+    if re.fullmatch(r"(19|20)\d\d ?[-–/] ?(19|20)\d\d", text):  # years in which people are
+        return None
     return number_range(re.sub(r"^ge ?(?=\d)", ">=", re.sub(r"^lt ?(?=\d)", "<", text)))
 
 

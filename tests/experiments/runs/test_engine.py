@@ -154,6 +154,7 @@ def test_an_outlook_names_the_time_and_what_takes_most_of_it():
     three = one._replace(parts={"a": 120.0, "b": 160.0, "c": 140.0}, optional=0.0)
     assert three.sentences(1)[1] == "about 7 minutes with 1 worker; b takes longest"
     assert three._replace(seconds={}).sentences(1) == ["40 of 200"]
+    assert three._replace(seconds={0: 0.5, 1: 0.1}).sentences(1)[1].count(";") == 0
     # Where others use half of the machine, and where one worker has two threads.
     assert three.sentences(1, 0.5)[1] == "about 15 minutes with 1 worker; b takes longest"
     assert three.sentences(1, 1.5)[1] == "about 5 minutes with 1 worker; b takes longest"

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bayesrisk import ArgumentError
-from bayesrisk.exceptions import ShapeError
-from bayesrisk.inference import LeafPrior
+from bayesrisk import ArgumentError, Tree, tree_posterior
+from bayesrisk.distributions import FiniteLaw
+from bayesrisk.exceptions import ArgumentTypeError, ShapeError
+from bayesrisk.inference import LeafPrior, sample_tree
 from bayesrisk.inference.tree import _kernels as kernels
 
 X = np.arange(40)
@@ -98,3 +99,18 @@ def test_out_of_range(make):
 def test_shapes_must_broadcast():
     with pytest.raises(ShapeError):
         LeafPrior.hurdle([0.1, 0.2], mean=[1.0, 2.0, 3.0])
+
+
+def test_a_function_is_answered_with_the_law_that_says_the_same():
+    tree = Tree.path([2, 1], [-1], n_siblings=2, rho=[0.1, 0.25], prior=0.5)
+
+    def log_weight(counts):
+        return -0.3 * np.asarray(counts)
+
+    with pytest.raises(ArgumentTypeError, match=r"write FiniteLaw\(0, p\)"):
+        tree_posterior(tree, leaf_prior=log_weight)
+    p = np.exp(log_weight(np.arange(80)))
+    exact = tree_posterior(tree, leaf_prior=FiniteLaw(0, p / p.sum())).mean
+    drawn = sample_tree(tree, leaf_prior=log_weight, draws=4000, warmup=200, chains=4, rng=1)
+    error = 5.0 * drawn.counts.std() / np.sqrt(1000.0)
+    np.testing.assert_allclose(drawn.counts.mean(axis=(0, 1)), exact, atol=error)

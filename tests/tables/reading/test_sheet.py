@@ -233,3 +233,42 @@ def test_headings_that_repeat_stand_below_those_before_an_empty_row(tmp_path):
     assert heads[1:4] == ["11!!England!!All", "11!!England!!Covid", "11!!Wales!!All"]
     assert heads[-1] == "12!!Wales!!Covid"
     assert len({*heads}) == 9
+
+
+@pytest.mark.parametrize("end", ["", ",,,,and detail,,,income\n"])
+@pytest.mark.parametrize("of", ["of", "of the"])
+def test_headings_that_go_on_below_in_small_letters_are_one_name(of, end, tmp_path):
+    text = (
+        "Migration into,,Migration from,,Flow,Number,Number,Aggregate\n,,,,,of,of,adjusted\n"
+        f"State,County,State,County,State totals,returns,exemptions,gross\n{end}"
+        "02,013,96,000,Total Migration,115,200,3313\n02,013,97,001,Same State,30,51,952\n"
+        "02,013,97,003,Different State,85,149,2361\n02,016,96,000,Total Migration,259,415,6827\n"
+        "02,016,97,001,Same State,100,180,2500\n02,016,97,003,Different State,159,235,4327\n"
+    ).replace("of,of,", f"{of},{of},")
+    heads = [f"Number {of} returns", f"Number {of} exemptions", "Aggregate adjusted gross"]
+    heads[2] += " income" * bool(end)
+    sheet = sheet_of(tmp_path, text)
+    assert sheet.heads[5:] == heads
+    assert sheet.heads[:4] == [
+        "Migration into!!State", "Migration into!!County",
+        "Migration from!!State", "Migration from!!County",
+    ]  # fmt: skip
+    if end:
+        assert {*read([sheet], {}).cells["stated"]} == {
+            *["115", "200", "30", "51", "85", "149", "259", "415", "100", "180", "159", "235"]
+        }
+
+
+def test_headings_of_which_each_goes_on_otherwise_are_one_name_each(tmp_path):
+    text = "Area,Claims,Persons\nof,made,known\nA,5,6\nB,7,8\n"
+    assert sheet_of(tmp_path, text).heads == ["Area of", "Claims made", "Persons known"]
+
+
+@pytest.mark.parametrize("gap", ["", "Sent to"])
+def test_small_letters_below_headings_of_several_columns_are_labels(gap, tmp_path):
+    came = "Come from" if gap else ""
+    text = f"Area,Sent to,{gap},Come from,{came}\n,home,work,home,work\nA,1,2,3,4\nB,5,6,7,8\n"
+    said = read([sheet_of(tmp_path, text)], {})
+    assert said.sheets[0].heads[1:] == [
+        "Sent to!!home", "Sent to!!work", "Come from!!home", "Come from!!work",
+    ]  # fmt: skip
