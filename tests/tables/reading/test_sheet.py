@@ -272,3 +272,12 @@ def test_small_letters_below_headings_of_several_columns_are_labels(gap, tmp_pat
     assert said.sheets[0].heads[1:] == [
         "Sent to!!home", "Sent to!!work", "Come from!!home", "Come from!!work",
     ]  # fmt: skip
+
+
+def test_numbers_below_a_repeated_heading_need_no_block_above(tmp_path):
+    text = (
+        "As of May,,,,,,,\n\n,,All,,,All,,\n\nLand,Age from,Week,,,Week,,\n,to,1,2,3,4,5,6\n"
+        "A,0-65,3,4,5,6,7,8\nA,All,5,6,7,8,9,9\nB,0-65,2,2,2,2,2,2\nB,All,4,4,4,4,4,5\n"
+    )
+    weeks = [f"Week!!{n}" for n in range(1, 7)]
+    assert heads_and_rows(tmp_path, text)[0] == ["Land", "Age from!!to", *weeks]
