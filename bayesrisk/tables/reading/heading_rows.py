@@ -318,3 +318,16 @@ def told_apart(heads: Sequence[str], columns: Collection[int]) -> list[str]:
         text = texts[k + rest] if rest else upper
         results[places[k + rest]] = f"{name}{PATH}{text}" if text else name
     return results
+
+
+def numbers_columns(row: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
+    """Return whether a row below headings numbers the columns: *A, B, 1, 2, 3*, or *1, 2, 3, 4*.
+
+    So may the first of a list of labels of one letter, which go on below.
+    """
+    texts = [text for text in row if text]
+    letters = [text for text in texts if len(text) == 1 and text.isalpha()]
+    numbers = [str(n) for n in range(1, 1 + len(texts) - len(letters))]
+    if len(numbers) < _FEW_NUMBERS or texts[len(letters) :] != numbers:
+        return False
+    return all(len(other[0]) > 1 for other in below if other[0]) and bool(below)

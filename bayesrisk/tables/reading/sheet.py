@@ -21,6 +21,7 @@ from bayesrisk.tables.reading.heading_rows import (
     filled_texts,
     first_heading_row,
     joined_headings,
+    numbers_columns,
     repeat_each_other,
     short,
     told_apart,
@@ -57,6 +58,7 @@ _UNIT = re.compile(
 _ALONE_NOTE = re.compile(r"\W*((foot)?notes?|(symbol )?legend|key|simbologia)\W*", re.IGNORECASE)
 _RULE = re.compile(r"[-_=*.]{2,}")  # a line before the notes
 _MOST_HEADINGS = 6  # rows
+_FEW_ROWS = 8  # that are looked at
 _FEW_BLANKS = 10  # headings for each that is missing
 _FORMS = {
     "{": "JSON", **dict.fromkeys(("[[", "[{", '["'), "JSON of an API"), "<": "a web page or XML",
@@ -324,6 +326,11 @@ def _table(name: str, grid: Grid) -> Sheet:
     ]:
         head[j], head[j - 1] = head[j - 1], ""  # merged with an empty column
     head = told_apart(head, numeric)
+    column_numbers = numbers_columns(
+        full[first][1], [row for _, row, _, _ in full[first + 1 :]][:_FEW_ROWS]
+    )
+    units += [(full[first][0], short(full[first][1]), "numbers of columns")] * column_numbers
+    first += column_numbers
     left = units + [(i, short(row), "above the table") for i, row, _, _ in full[:start] if any(row)]
     names = [row for _, row, _, _ in full[start:first]]
     outside = columns_beside(names, [row for _, row, _, _ in full[first:]], empty)
