@@ -18,7 +18,7 @@ _OTHERS = re.compile(
     r".*\b(persons? at risk|density|lat(itude)?|lon(gitude)?|change|"
     r"difference|moe|margin of error|standard error|ci|"
     r"(lower|upper)( \S+)* (bounds?|limits?|ci|cl|\d+ ?%.*))\b.*|lower|upper|"
-    r"((total|all|occupied|private|number|no|of) )*households?( (count|number|total))?"
+    r"((occupied|private|number|no|of) )*households?( (count|number|total))?"
 )
 #: Money, beside counts.
 _MONEY = re.compile(
@@ -40,7 +40,7 @@ _NAME = re.compile(r"\b(names?|navn|namn|naam|nom|label|title|description)\b")
 _IDENTIFIER = re.compile(
     r"(.* )?(fips\w*|codes?|id|geoid|geo id|ags|nuts\d?|lsoa|msoa|uid|key|isced|sic|naics|zip|"
     r"postcode|codgeo|teryt|k[oó]d|c[oó]d(igo)?|clave|cve|ubigeo|ibge|insee|schlüssel|lau\d?|"
-    r"(lfd )?nr|\w*nummer)( \d+)?( .*)?|dep|reg"
+    r"((kommune?|gemeinde|lfd) ?)?nr|\w*nummer)( \d+)?( .*)?|dep|reg"
 )
 _MEMBER = re.compile(r"\bid: ?\[\d+\]", re.IGNORECASE)  # of a label: "Member ID: [2]: Male"
 _PERIOD = re.compile(

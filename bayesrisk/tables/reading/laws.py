@@ -9,6 +9,7 @@ from math import ceil, log2, sqrt
 from pathlib import Path
 from typing import NamedTuple
 
+from bayesrisk.exceptions import quote
 from bayesrisk.tables.likelihoods import (
     UNBOUNDED,
     CountLimits,
@@ -17,7 +18,7 @@ from bayesrisk.tables.likelihoods import (
     TrueCounts,
 )
 from bayesrisk.tables.reading.cells import Cell
-from bayesrisk.tables.reading.notes import Note, marked, notes_of, rounding, small_counts
+from bayesrisk.tables.reading.notes import Note, marked, rounding, sheet_notes, small_counts
 from bayesrisk.tables.reading.rules import ReadingRules, law as named_law
 from bayesrisk.tables.reading.sheet import Sheet
 from bayesrisk.tables.reading.sums import CodedLabels, Ends, Groups, LabelSums
@@ -53,7 +54,8 @@ _DASHES, _ROWS = ("-", "–", "—", "−"), 4
 _TRUE = "exact", "true"
 #: Small counts that are withheld for each that is shown, at least.
 _FEWER = 8
-_WORDS = 3  # of a text with a number that says why there is no count
+#: Words of a text with a number that says why there is no count, and so few such that are asked.
+_WORD, _WORDS, _FEW_SENTENCES = re.compile(r"[^\W\d_]{2,}"), 3, 2
 _CHANGED = re.compile(
     r"(randomly|slightly) (adjusted|altered)|perturb|cell.?key|"
     r"(adjusted|altered) .{0,40}(confidential|disclos|privacy|protect|identif)|"
@@ -92,16 +94,17 @@ def _support(law: Likelihood, number: int) -> tuple[int, int]:
 
 def values(cells: Sequence[Cell], rules: ReadingRules, sheets: Sequence[Sheet]) -> list[Value]:
     """Return the meaning of each cell; ``rules`` gets what is asked about laws and marks."""
-    notes = {sheet.name: notes_of(sheet) for sheet in sheets}
+    notes = {sheet.name: sheet_notes(sheet) for sheet in sheets}
     laws = _cell_laws(cells, rules, notes)
-    said = _ask_nines(cells, rules) | _ask_dashes(cells, rules) | _ask_flags(cells, rules)
-    said |= _ask_notes(cells, laws, rules, notes)
-    meanings: dict[tuple[str, int, bool, int], Value] = {}  # few texts stand in many cells
+    answers = _ask_nines(cells, rules) | _ask_dashes(cells, rules) | _ask_flags(cells, rules)
+    answers |= _ask_notes(cells, laws, rules, notes)
+    answers |= _sentences(cells, rules, answers)
+    cache: dict[tuple[str, int, bool, int], Value] = {}  # few texts stand in many cells
     results = []
     for cell, law in zip(cells, laws, strict=True):
         words = (cell.text, cell.unit, cell.row > 0, id(law))
-        if (value := meanings.get(words)) is None:
-            value = meanings[words] = _value(cell, law, rules, said)
+        if (value := cache.get(words)) is None:
+            value = cache[words] = _value(cell, law, rules, answers)
         results.append(value)
     return results
 
@@ -165,8 +168,8 @@ def _guess(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) ->
                 rules.columns[f"{key(column)}.counts"] = answer
         return f"nearest-{step}", f"they are in units of {step:,}"
     positive = [n for n in numbers if n > 0]
-    if positive and (said := rounding(notes)):
-        way, base, sentence = said
+    if positive and (rule := rounding(notes)):
+        way, base, sentence = rule
         most = base - 1 if way == "random" else base // 2  # by which one count may be off
         fits = all(abs(d) <= most * size for d, size in _missed(cells))
         if fits and base > 1 and not any(n % base for n in numbers):
@@ -287,13 +290,33 @@ def _ask_notes(
     marks = sorted(t for t in marks if is_mark(t) or not any(map(str.isdigit, t)))
     answers = dict[str, str]()
     for mark in marks:
-        found = marked(mark, every, alone=len(marks) == 1)
-        if found and (found[0] == "withheld" or _fits(mark, found[0], cells, laws)):
-            text = (
-                f"{mark!r} is {found[0] if found[0] != 'withheld' else 'withheld, and may be any'}"
-            )
-            answers[mark] = rules.ask(f"marks.{mark}", found[0], f"{text}: {found[1].quoted}")
+        finding = marked(mark, every, alone=len(marks) == 1)
+        if finding and (finding[0] == "withheld" or _fits(mark, finding[0], cells, laws)):
+            more = ", and may be any" * (finding[0] == "withheld")
+            text = f"{mark!r} is {finding[0]}{more}: {finding[1].quoted}"
+            answers[mark] = rules.ask(f"marks.{mark}", finding[0], text)
     return answers
+
+
+def _sentences(
+    cells: Sequence[Cell], rules: ReadingRules, said: Mapping[str, str]
+) -> dict[str, str]:
+    """Return texts of words in the place of counts, of which many may be any; a line says so."""
+    first: dict[str, Cell] = {}
+    for cell in cells:
+        first.setdefault(cell.text, cell)
+    texts = [
+        t for t in first
+        if len(_WORD.findall(t)) > 1 and not (is_mark(t) or noted(t) or number_range(t))
+        and t not in said and f"marks.{t}" not in rules.choices and not small_counts(t.casefold())
+    ]  # fmt: skip
+    if len(texts) <= _FEW_SENTENCES:
+        return {}
+    every = {*texts}
+    number = sum(cell.text in every for cell in cells)
+    text = f"{quote(texts[0])} (row {first[texts[0]].row}) and {len(texts) - 1} more texts"
+    rules.lines.append(f"  {number} cells have words, {text}: what they count may be any")
+    return dict.fromkeys(texts, "withheld")
 
 
 def _fits(mark: str, text: str, cells: Sequence[Cell], laws: Sequence[PlainLaw]) -> bool:
@@ -307,9 +330,9 @@ def _fits(mark: str, text: str, cells: Sequence[Cell], laws: Sequence[PlainLaw])
              if c.row and max(low, 1) <= a <= b <= high]  # fmt: skip
     if _FEWER * len(small) > sum(cell.text == mark for cell in cells):
         return False
-    given = [(low, high) if c.text == mark else e for c, e in zip(cells, every, strict=True)]
+    proposal = [(low, high) if c.text == mark else e for c, e in zip(cells, every, strict=True)]
     labels = [cell.labels for cell in cells]
-    pairs = zip(_sums(labels, every), _sums(labels, given), strict=True)
+    pairs = zip(_sums(labels, every), _sums(labels, proposal), strict=True)
     return not any(a.telling == a.good and b.telling > b.good for a, b in pairs)
 
 
@@ -386,10 +409,10 @@ def _plain(cell: Cell, law: Likelihood, number: int) -> Value:
     return Value(law, number)
 
 
-def _value(cell: Cell, rule: PlainLaw, rules: ReadingRules, said: Mapping[str, str]) -> Value:
+def _value(cell: Cell, rule: PlainLaw, rules: ReadingRules, answers: Mapping[str, str]) -> Value:
     """Return the meaning of a cell; refuse a text that is no count, no range and no mark."""
     text, law, marked = cell.text, rule.law, f"marks.{cell.text}" in rules.choices
-    marked = marked or (text in said and WHOLE.fullmatch(text) is not None)
+    marked = marked or (text in answers and WHOLE.fullmatch(text) is not None)
     ends = None if marked else number_range(text)
     if ends and f"marks.{text}" in rules.questions:  # a number that stands for others
         ends = number_range(rules.questions[f"marks.{text}"][0]) or ends
@@ -400,11 +423,14 @@ def _value(cell: Cell, rule: PlainLaw, rules: ReadingRules, said: Mapping[str, s
         note = None if marked else noted(text)
         mark = note.note if note else text
         whole = marked or not (DECIMAL.fullmatch(text) or NEGATIVE.fullmatch(text))
-        words = re.findall(r"[^\W\d_]{2,}", mark)
+        words = _WORD.findall(mark)
         digits = whole and not note and not marked and any(map(str.isdigit, mark))
         small = small_counts(mark.casefold()) if digits and words else None
-        if digits and not small and not is_mark(mark) and len(words) < _WORDS:
-            raise cell.refuse("be a count, a range such as 1-4 or <5, or a mark (marks.MARK=1-4)")
+        said_so = small or is_mark(mark) or mark in answers
+        if digits and not said_so and len(words) < _WORDS:
+            raise cell.refuse(
+                "be a count, a range such as 1-4 or <5, or a mark (marks.MARK=withheld or 1-4)"
+            )
         guess, meaning = "withheld", "a count that is withheld and may be any"
         if rule.withheld and not note:
             guess, meaning = span(*rule.withheld), "withheld by the rule of the counts"
@@ -414,7 +440,7 @@ def _value(cell: Cell, rule: PlainLaw, rules: ReadingRules, said: Mapping[str, s
             guess, meaning = span(*small), "a small count, as it says"
         if note:
             guess, meaning = "note", "a note beside a count that holds"
-        answer = said.get(mark, "")  # as sums show, or words
+        answer = answers.get(mark, "")  # as sums show, or words
         answer = "" if note and answer != "withheld" else answer
         if not answer:
             answer = rules.ask(f"marks.{mark}", guess, f"{mark!r} is {meaning}")

@@ -20,13 +20,14 @@ from bayesrisk.tables.reading.attributes import (
 from bayesrisk.tables.reading.grids import FEWER, MOST
 from bayesrisk.tables.reading.headings import MEMBER, UNIT, in_persons, wide
 from bayesrisk.tables.reading.rows import (
-    blanks_repeat,
+    blanks_end,
     counting_rows,
     filled,
     name_blanks,
     says_no_count,
     tell_apart,
     with_parts,
+    with_repeated,
 )
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.sheet import Sheet
@@ -104,17 +105,19 @@ class SheetColumns:
     """The columns of a sheet, and what each is."""
 
     def __init__(self, sheet: Sheet, sheets: Sequence[Sheet], rules: ReadingRules) -> None:
-        self.sheet, self.rules = with_parts(counting_rows(in_persons(sheet)), rules), rules
+        self.rules = rules
+        self.sheet = with_parts(counting_rows(with_repeated(in_persons(sheet), rules)), rules)
         sheet = self.sheet
         plain = [MEMBER.sub("", head) or head for head in sheet.heads]
         self.heads = [key(re.sub(r"\(\d+ categories\)", "", head)) for head in plain]
         rows = [row for _, row in sheet.rows]
         self.columns = [list(c) for c in zip(*rows, strict=True)] or [[] for _ in self.heads]
-        if rules.all.get("blank", "above") == "above" and blanks_repeat(self.columns):
-            text = "blank labels are those above them: rows would be equal else"
-            rules.ask("blank", "above", text)
         if rules.all.get("blank") == "above":
             self.columns = [filled(column) for column in self.columns]
+        if rules.all.get("blank", "below") == "below" and blanks_end(self.columns):
+            rules.ask("blank", "below", "blank labels are of the group whose total ends it")
+        if rules.all.get("blank") == "below":
+            self.columns = [filled(column[::-1])[::-1] for column in self.columns]
         self.row_counts = [Counter(column) for column in self.columns]  # of rows with each text
         self.reasons: dict[int, str] = {}  # why a column is not used
         #: Whether a column says the same in all rows of all files that have it.
@@ -214,7 +217,7 @@ class SheetColumns:
             return "codes"
         if is_list(plain) and len(plain) + len(marks) >= len(texts) and not self._adds_up(i):
             return "codes"
-        if self._digits_of(i) or self._before_labels(i, words):
+        if self._part_of_code(i) or self._before_labels(i, words):
             return "codes"
         if head.endswith("#") and not self._adds_up(i):  # of few columns: "School #"
             plain_heads = [j for j, n in enumerate(self.numbers) if n and self.heads[j][-1:] != "#"]
@@ -256,7 +259,7 @@ class SheetColumns:
             and len(sizes := {*map(len, texts)}) == 1 and min(sizes) > _DIGITS_OF_CODES
         ]  # fmt: skip
 
-    def _digits_of(self, i: int) -> bool:
+    def _part_of_code(self, i: int) -> bool:
         """Return whether a column is the same digits of a longer code in all rows."""
         for j in self.long_codes:
             pairs = list(dict.fromkeys(zip(self.columns[i], self.columns[j], strict=True)))
@@ -270,13 +273,13 @@ class SheetColumns:
     def _before_labels(self, i: int, words: Sequence[int]) -> bool:
         """Return whether numbers before all labels, one for each row, are in no sum of others."""
         plain = [int(t) for t in self.columns[i] if t.isdecimal() and len(t) < _DIGITS]
-        others = [j for j, numbers in enumerate(self.numbers) if numbers and j not in (i, *words)]
+        rest = [j for j, numbers in enumerate(self.numbers) if numbers and j not in (i, *words)]
         return (
             bool(words)
             and i < min(words)
             and len({*plain}) == len(plain) == len(self.columns[i]) > 2
             and (plain == sorted(plain) or len({*map(len, self.columns[i])}) == 1)
-            and any(map(self._adds_up, others))
+            and any(map(self._adds_up, rest))
             and not self._adds_up(i)
         )
 
@@ -453,7 +456,10 @@ class SheetColumns:
                 clear.remove(i)
         rest = [i for i in clear if i not in named] if named else []
         names |= {i: self.heads[i] for i in self._needed_together(rest, names | labels)}
-        chosen = named or clear or [i for i in numeric if doubts[i] not in _LABELS]
+        listed = [i for i in numeric if doubts[i] == _ROWS and _NUMBERED.fullmatch(self.heads[i])]
+        chosen = named or clear or [
+            i for i in numeric if doubts[i] not in _LABELS and i not in listed
+        ]  # fmt: skip
         for i in numeric:
             if i in chosen or i in names:
                 continue
@@ -501,11 +507,11 @@ class SheetColumns:
             {*zip(*columns, self.columns[i], strict=True)}
         )
 
-    def _needed_together(self, others: Sequence[int], names: Mapping[int, str]) -> list[int]:
+    def _needed_together(self, rest: Sequence[int], names: Mapping[int, str]) -> list[int]:
         """Return the columns that tell rows apart together, those with the fewest texts first."""
         columns, size = [self.columns[j] for j in names], len(self.sheet.rows)
         number, needed = len({*zip(*columns, strict=True)}) if columns else 1, list[int]()
-        for i in sorted(others, key=lambda i: len(self.row_counts[i])):
+        for i in sorted(rest, key=lambda i: len(self.row_counts[i])):
             if number < (more := len({*zip(*columns, self.columns[i], strict=True)})):
                 columns, number, needed = [*columns, self.columns[i]], more, [*needed, i]
         return needed if number == size else []

@@ -18,13 +18,13 @@ from bayesrisk.tables.reading.grids import Grid, grid_tables, text_grid, workboo
 from bayesrisk.tables.reading.heading_rows import (
     YEAR,
     columns_beside,
+    distinct_headings,
     filled_texts,
     first_heading_row,
     joined_headings,
     numbers_columns,
     repeat_each_other,
     short,
-    told_apart,
 )
 from bayesrisk.tables.reading.sections import by_variable, outlined, section_headings
 from bayesrisk.tables.reading.texts import (
@@ -242,6 +242,7 @@ def _table(name: str, grid: Grid) -> Sheet:
     are one row, or several where one fills gaps of that above.  It ends with the last row that has
     a count.
     """
+    grid = _with_first_label(grid)
     units = [(i, short(row), "what is counted") for i, row in grid if _is_unit(row)]
     grid = [(i, row) for i, row in grid if not _is_unit(row)]
     grid = _without_margin(grid)
@@ -292,6 +293,9 @@ def _table(name: str, grid: Grid) -> Sheet:
                 break
         elif block and not (row[0] and filled_texts(row) and not full[block[-1]][1][0]):
             block, before = [], block
+    gap = full[before[-1] + 1 : start] if start and before else []
+    if gap and all(filled_texts(row) == 1 and is_date(row[0]) for _, row, _, _ in gap):
+        start = before[-1]  # headings, and days before the first count
     if start and full[start - 1][2] > width:
         raise _too_wide(name, full[start - 1][0], width, grid[start - 1][1])
     if start is not None:
@@ -325,7 +329,7 @@ def _table(name: str, grid: Grid) -> Sheet:
         j for j in numeric if j and not head[j] and not any(r[j - 1] for _, r, _, _ in full[first:])
     ]:
         head[j], head[j - 1] = head[j - 1], ""  # merged with an empty column
-    head = told_apart(head, numeric)
+    head = distinct_headings(head, numeric)
     column_numbers = numbers_columns(
         full[first][1], [row for _, row, _, _ in full[first + 1 :]][:_FEW_ROWS]
     )
@@ -369,7 +373,8 @@ def _table(name: str, grid: Grid) -> Sheet:
             continue
         if size > width and not (position > last and _is_note(row)):
             raise _too_wide(name, i, width, grid[position][1])
-        if any("\n" in text or "\r" in text for text in grid[position][1]):
+        broken = [text for text in grid[position][1] if "\n" in text or "\r" in text]
+        if not all(_is_prose(text, width) for text in broken):
             raise DataError(f"{name}: row {i}: a quote must be closed on its line")
         complete = labels and all(row[j] for j in labels if head[j])
         if position > last and alone:  # no label: a title of notes, or a sentence
@@ -425,6 +430,15 @@ def _without_margin(grid: Grid) -> Grid:
         return grid
     labels = [next((t for t in row[first::-1] if t.strip()), "") for _, row in grid]
     return [(i, [label, *row[first + 1 :]]) for (i, row), label in zip(grid, labels, strict=True)]
+
+
+def _is_prose(text: str, width: int) -> bool:
+    """Return whether no line of a text is a row of the table, which an open quote has taken in."""
+    return not any(
+        line.count(d) >= width - 1 and says_number(line.rpartition(d)[2].strip())
+        for line in text.splitlines()
+        for d in ",;|\t"
+    )
 
 
 def _split_otherwise(text: str, width: int) -> bool:
@@ -492,6 +506,17 @@ def _withheld(texts: Sequence[str]) -> bool:
         and all(map(is_mark, below))
         and (not any(map(str.isalnum, "".join(below))) or (len({*below}) == 1 and len(below) > 1))
     )
+
+
+def _with_first_label(grid: Grid) -> Grid:
+    """Return rows in which a label beside the unit of all counts stands in the row below it."""
+    rows = list(grid)
+    for k, ((_, row), (i, below)) in enumerate(itertools.pairwise(grid)):
+        texts = [text.strip() for text in row if text.strip()]
+        alone = len(texts) == 2 and row[0].strip() == texts[0] and below and not below[0].strip()
+        if alone and _UNIT.fullmatch(texts[1]) and any(says_number(t) or is_mark(t) for t in below):
+            rows[k], rows[k + 1] = (rows[k][0], ["", *row[1:]]), (i, [row[0], *below[1:]])
+    return rows
 
 
 def _is_unit(row: Sequence[str]) -> bool:
