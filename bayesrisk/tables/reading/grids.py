@@ -100,12 +100,12 @@ def workbook_grids(
     names = [n for n, count in counts.items() if n == wanted or count * _MOST_FEWER >= most]
     names.sort(key=lambda n: (n != wanted, -counts[n]))
     if names and wanted is None:  # a first sheet of years comes before one made of it
-        first = next(n for n in grids if n in names and _alike(grids[n], grids[names[0]]))
+        first = next(n for n in grids if n in names and _share_form(grids[n], grids[names[0]]))
         names.sort(key=lambda n: n != first)
     return tuple((n, grids[n]) for n in names), len(grids)
 
 
-def _alike(grid: Grid, other: Grid) -> bool:
+def _share_form(grid: Grid, other: Grid) -> bool:
     """Return whether two sheets have one form: most headings, and as many whole numbers."""
     rows = [[(row, sum(map(_is_count, row))) for _, row in g] for g in (grid, other)]
     words, more_words = (
@@ -113,8 +113,8 @@ def _alike(grid: Grid, other: Grid) -> bool:
         for rs in rows
     )
     numbers, more = (sum(number for _, number in rs) for rs in rows)
-    same = 3 * len(words & more_words) >= 2 * max(len(words), len(more_words), 1)
-    return same and 2 * numbers >= more
+    match = 3 * len(words & more_words) >= 2 * max(len(words), len(more_words), 1)
+    return match and 2 * numbers >= more
 
 
 def _is_count(text: str) -> bool:

@@ -217,8 +217,8 @@ def _going_on(
     lines = [[line[j] for j in below] for line in (*rows, row)]
     several = all(len({*line}) == len(line) > 1 and all(line) for line in lines)
     plain = not any(map(_is_label, itertools.chain(*lines)))
-    each = several and plain and len(counts) == len(below)
-    return lower if len({*words}) == len(words) and (joint or each) else []
+    differ = several and plain and len(counts) == len(below)
+    return lower if len({*words}) == len(words) and (joint or differ) else []
 
 
 def _is_label(text: str) -> bool:
