@@ -31,11 +31,12 @@ def text_grid(file: str, text: str) -> Grid:
         raise DataError(f"{file}: must hold {FEWER}, got {length} lines")
     best, grid = (0, False, 0), Grid()
     faults = []
+    paired = all(line.count('"') % 2 == 0 for line in text.splitlines())
     for delimiter in ",;\t|":
         if delimiter not in text and delimiter != ",":
             continue
         try:
-            split = list(_lines(text, delimiter))
+            split = list(_lines(text, delimiter, strict=not paired))
         except csv.Error:
             faults.append(delimiter)
             continue
@@ -54,9 +55,10 @@ def _unclosed(text: str) -> int:
     return next((i for i, line in enumerate(lines, 1) if line.count('"') % 2), len(lines))
 
 
-def _lines(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+def _lines(text: str, delimiter: str, *, strict: bool) -> Iterator[tuple[int, list[str]]]:
     """Yield rows with the number of the line that each begins at."""
-    reader, line = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True), 1
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=strict)
+    line = 1
     for row in reader:  # a text of several lines is one where it holds no delimiter
         several = reader.line_num > line and any("\n" in t and delimiter not in t for t in row)
         yield line, [_one_line(t) if delimiter not in t else t for t in row] if several else row

@@ -21,13 +21,13 @@ from bayesrisk.tables.reading.grids import FEWER, MOST
 from bayesrisk.tables.reading.headings import MEMBER, UNIT, in_persons, wide
 from bayesrisk.tables.reading.rows import (
     blanks_end,
-    blanks_repeat,
     counting_rows,
     filled,
     name_blanks,
     says_no_count,
     tell_apart,
     with_parts,
+    with_repeated,
 )
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.sheet import Sheet
@@ -105,15 +105,13 @@ class SheetColumns:
     """The columns of a sheet, and what each is."""
 
     def __init__(self, sheet: Sheet, sheets: Sequence[Sheet], rules: ReadingRules) -> None:
-        self.sheet, self.rules = with_parts(counting_rows(in_persons(sheet)), rules), rules
+        self.rules = rules
+        self.sheet = with_parts(counting_rows(with_repeated(in_persons(sheet), rules)), rules)
         sheet = self.sheet
         plain = [MEMBER.sub("", head) or head for head in sheet.heads]
         self.heads = [key(re.sub(r"\(\d+ categories\)", "", head)) for head in plain]
         rows = [row for _, row in sheet.rows]
         self.columns = [list(c) for c in zip(*rows, strict=True)] or [[] for _ in self.heads]
-        if rules.all.get("blank", "above") == "above" and blanks_repeat(self.columns):
-            text = "blank labels are those above them: rows would be equal else"
-            rules.ask("blank", "above", text)
         if rules.all.get("blank") == "above":
             self.columns = [filled(column) for column in self.columns]
         if rules.all.get("blank", "below") == "below" and blanks_end(self.columns):
@@ -458,7 +456,10 @@ class SheetColumns:
                 clear.remove(i)
         rest = [i for i in clear if i not in named] if named else []
         names |= {i: self.heads[i] for i in self._needed_together(rest, names | labels)}
-        chosen = named or clear or [i for i in numeric if doubts[i] not in _LABELS]
+        listed = [i for i in numeric if doubts[i] == _ROWS and _NUMBERED.fullmatch(self.heads[i])]
+        chosen = named or clear or [
+            i for i in numeric if doubts[i] not in _LABELS and i not in listed
+        ]  # fmt: skip
         for i in numeric:
             if i in chosen or i in names:
                 continue

@@ -17,6 +17,7 @@ from bayesrisk.tables.reading.texts import (
     WHOLE,
     interval,
     is_date,
+    is_mark,
     key,
     listing,
     number_range,
@@ -34,6 +35,7 @@ _NO_COUNT = re.compile(
     r"per capita|full[- ]time equivalents?|ftes?)\b).*|(.* )?p\d\d?(th)?|expected|"
     r"(.* )?rank(ing)?|(\w+ ){0,2}(spending|expenditures?|revenues?|payroll|turnover)"
 )
+_RANK = re.compile(r"rank(ing)? (of|by|in|among)\b.*")
 _CHANGE = re.compile(r".*\b(increase|decrease|change|difference|net|balance)\b.*")
 
 
@@ -63,11 +65,28 @@ def counting_rows(sheet: Sheet) -> Sheet:
     ]  # fmt: skip
     changed_rows = [row for _, row in sheet.rows if any(row[j] in changed for j in whole)]
     labels = says_so.intersection(*[itertools.chain.from_iterable(changed_rows)])
+    labels |= {t for t in texts if _RANK.fullmatch(key(t))}
     rows = [(i, row) for i, row in sheet.rows if labels.isdisjoint(row)]
     if not labels or not rows:
         return sheet
     left = [(i, f"{', '.join(row)[:40]}…", "no count") for i, row in sheet.rows if labels & {*row}]
     return sheet._replace(rows=rows, left=[*sheet.left, *left])
+
+
+def with_repeated(sheet: Sheet, rules: ReadingRules) -> Sheet:
+    """Return a sheet whose blank labels are those above them, if that is said or rows show it."""
+    columns = [list(c) for c in zip(*(row for _, row in sheet.rows), strict=True)]
+    if rules.all.get("blank", "above") == "above" and blanks_repeat(columns):
+        rules.ask("blank", "above", "blank labels are those above them: rows would be equal else")
+    if rules.all.get("blank") != "above":
+        return sheet
+    words = [
+        2 * sum(map(says_number, c)) < len(c) and not all(map(is_mark, filter(None, c)))
+        for c in columns
+    ]  # fmt: skip
+    rows = zip(*(filled(c) if w else c for c, w in zip(columns, words, strict=True)), strict=True)
+    numbers = [number for number, _ in sheet.rows]
+    return sheet._replace(rows=[(i, [*row]) for i, row in zip(numbers, rows, strict=True)])
 
 
 def blanks_repeat(columns: Sequence[Sequence[str]]) -> bool:
@@ -130,7 +149,8 @@ def with_parts(sheet: Sheet, rules: ReadingRules) -> Sheet:
     rows = [row for _, row in sheet.rows]
     for j in range(len(sheet.heads)):
         texts, name = [row[j] for row in rows], sheet.heads[j]
-        settled = f"totals.{name}" in rules.choices or rules.section(f"labels.{name}")
+        settled = f"totals.{name}" in rules.choices or bool(rules.section(f"labels.{name}"))
+        settled = settled or "note" in key(name)
         called = not settled and any(map(SOME.match, texts))
         if called and (paths := part_paths(texts, rows, rules)):
             rows = [[*row[:j], paths.get(i, row[j]), *row[j + 1 :]] for i, row in enumerate(rows)]
@@ -188,12 +208,12 @@ def tell_apart(
         places.setdefault(texts, []).append(position)
     twice = {texts: several for texts, several in places.items() if len(several) > 1}
     counted = [[row[i] for i in counts] for _, row in sheet.rows]
-    others = [(a, b) for a, *rest in twice.values() for b in rest if counted[a] != counted[b]]
+    differing = [(a, b) for a, *rest in twice.values() for b in rest if counted[a] != counted[b]]
     more = sum(map(len, twice.values()))
     few = bool(labels) and _FEW * (more - len(twice)) < len(every)
-    if not twice or not (others or few):
+    if not twice or not (differing or few):
         return
-    first, second = next(iter(others or (several[:2] for several in twice.values())))
+    first, second = next(iter(differing or (several[:2] for several in twice.values())))
     a, b = sheet.rows[first][0], sheet.rows[second][0]
     called = quote(", ".join(every[first])) if labels else "rows without labels"
     choice = rules.choices.get("rows", "separate" if 2 * more <= len(every) else "")

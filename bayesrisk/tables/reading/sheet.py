@@ -21,7 +21,9 @@ from bayesrisk.tables.reading.heading_rows import (
     filled_texts,
     first_heading_row,
     joined_headings,
+    repeat_each_other,
     short,
+    told_apart,
 )
 from bayesrisk.tables.reading.sections import by_variable, outlined, section_headings
 from bayesrisk.tables.reading.texts import (
@@ -238,6 +240,7 @@ def _table(name: str, grid: Grid) -> Sheet:
     are one row, or several where one fills gaps of that above.  It ends with the last row that has
     a count.
     """
+    grid = _with_first_label(grid)
     units = [(i, short(row), "what is counted") for i, row in grid if _is_unit(row)]
     grid = [(i, row) for i, row in grid if not _is_unit(row)]
     grid = _without_margin(grid)
@@ -276,6 +279,8 @@ def _table(name: str, grid: Grid) -> Sheet:
         if filled_texts(row) > 1 and size <= width:
             block.append(position)
             separate = bool(before) and named(full[before[-1]][1], full[block[0]][1])
+            if before and repeat_each_other([full[k][1] for k in block[:-1]], numeric):
+                separate = separate or sum(bool(full[before[-1]][1][j]) for j in numeric) > 1
             if data(row) and (separate or len(block) > 1 or not any(map(says_number, row))):
                 start = before[0] if separate else block[0]  # headings, and empty rows below them
                 keep = [i for i in range(len(full)) if not start < i < block[0] or any(full[i][1])]
@@ -284,6 +289,9 @@ def _table(name: str, grid: Grid) -> Sheet:
                 break
         elif block and not (row[0] and filled_texts(row) and not full[block[-1]][1][0]):
             block, before = [], block
+    days = full[before[-1] + 1 : start] if start and before else []
+    if days and all(filled_texts(row) == 1 and is_date(row[0]) for _, row, _, _ in days):
+        start = before[-1]  # headings, and days before the first count
     if start and full[start - 1][2] > width:
         raise _too_wide(name, full[start - 1][0], width, grid[start - 1][1])
     if start is not None:
@@ -317,6 +325,7 @@ def _table(name: str, grid: Grid) -> Sheet:
         j for j in numeric if j and not head[j] and not any(r[j - 1] for _, r, _, _ in full[first:])
     ]:
         head[j], head[j - 1] = head[j - 1], ""  # merged with an empty column
+    head = told_apart(head, numeric)
     left = units + [(i, short(row), "above the table") for i, row, _, _ in full[:start] if any(row)]
     names = [row for _, row, _, _ in full[start:first]]
     outside = columns_beside(names, [row for _, row, _, _ in full[first:]], empty)
@@ -355,7 +364,8 @@ def _table(name: str, grid: Grid) -> Sheet:
             continue
         if size > width and not (position > last and _is_note(row)):
             raise _too_wide(name, i, width, grid[position][1])
-        if any("\n" in text or "\r" in text for text in grid[position][1]):
+        broken = [text for text in grid[position][1] if "\n" in text or "\r" in text]
+        if not all(_is_prose(text, width) for text in broken):
             raise DataError(f"{name}: row {i}: a quote must be closed on its line")
         complete = labels and all(row[j] for j in labels if head[j])
         if position > last and alone:  # no label: a title of notes, or a sentence
@@ -411,6 +421,15 @@ def _without_margin(grid: Grid) -> Grid:
         return grid
     labels = [next((t for t in row[first::-1] if t.strip()), "") for _, row in grid]
     return [(i, [label, *row[first + 1 :]]) for (i, row), label in zip(grid, labels, strict=True)]
+
+
+def _is_prose(text: str, width: int) -> bool:
+    """Return whether no line of a text is a row of the table, which an open quote has taken in."""
+    return not any(
+        line.count(d) >= width - 1 and says_number(line.rpartition(d)[2].strip())
+        for line in text.splitlines()
+        for d in ",;|\t"
+    )
 
 
 def _split_otherwise(text: str, width: int) -> bool:
@@ -478,6 +497,17 @@ def _withheld(texts: Sequence[str]) -> bool:
         and all(map(is_mark, below))
         and (not any(map(str.isalnum, "".join(below))) or (len({*below}) == 1 and len(below) > 1))
     )
+
+
+def _with_first_label(grid: Grid) -> Grid:
+    """Return rows in which a label beside the unit of all counts stands in the row below it."""
+    rows = list(grid)
+    for k, ((_, row), (i, below)) in enumerate(itertools.pairwise(grid)):
+        texts = [text.strip() for text in row if text.strip()]
+        alone = len(texts) == 2 and row[0].strip() == texts[0] and below and not below[0].strip()
+        if alone and _UNIT.fullmatch(texts[1]) and any(says_number(t) or is_mark(t) for t in below):
+            rows[k], rows[k + 1] = (rows[k][0], ["", *row[1:]]), (i, [row[0], *below[1:]])
+    return rows
 
 
 def _is_unit(row: Sequence[str]) -> bool:

@@ -7,7 +7,6 @@ import pytest
 
 from bayesrisk.exceptions import DataError
 from bayesrisk.tables.reading.reading import TableReading
-from bayesrisk.tables.reading.texts import number_range
 
 #: Places whose names repeat, so that no column of numbers spells one.
 PLACES = [f"m. {n}" if k % 3 else "gm. Wola" for k, n in enumerate("ABCDEFGHIJKLMNOPQRSTUVWX")]
@@ -107,12 +106,12 @@ def test_flags_called_after_their_counts_are_of_these(tmp_path):
 
 def test_texts_that_say_why_there_is_no_count_are_marks(tmp_path):
     text = "poll,KHAN,YADAV\n1,9,14\n2,Merged with No. 502,Merged with No. 502\n"
-    text += "3,6,Enrollment < 5\n4,8,2\n"
+    text += "3,6,Suppressed: between 1 and 4\n4,8,2\n"
     questions = read_text(tmp_path, text).questions
     assert questions["marks.Merged with No. 502"][0] == "withheld"
-    assert number_range("Enrollment < 5") == (0, 4)
+    assert questions["marks.Suppressed: between 1 and 4"][0] == "1-4"
     with pytest.raises(DataError, match=r"row 4, column 'YADAV'.*approx 5"):
-        read_text(tmp_path, text.replace("Enrollment < 5", "approx 5"))
+        read_text(tmp_path, text.replace("Suppressed: between 1 and 4", "approx 5"))
 
 
 def test_headings_stand_below_an_empty_row(tmp_path):
