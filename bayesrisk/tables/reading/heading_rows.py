@@ -219,6 +219,7 @@ def _going_on(
     several = all(len({*line}) == len(line) > 1 and all(line) for line in lines)
     plain = not any(map(_is_label, itertools.chain(*lines)))
     differ = several and plain and len(counts) == len(below)
+    differ = differ and all(j in below or not t or j in lower for j, t in enumerate(row))
     return lower if len({*words}) == len(words) and (joint or differ) else []
 
 

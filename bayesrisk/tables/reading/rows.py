@@ -138,7 +138,8 @@ def name_blanks(
     for column in named:
         blank = [p for p, text in enumerate(column) if not text]
         totals = all(
-            any(total_word(t) >= least[p] and not t.isdecimal() for t in rows[p]) for p in blank
+            any(total_word(t) >= (least[p] if "total" in key(t) else 2) for t in rows[p])
+            for p in blank
         )
         for p in blank:
             column[p] = "Total" if totals or choice == "total" else BLANK
@@ -149,8 +150,8 @@ def with_parts(sheet: Sheet, rules: ReadingRules) -> Sheet:
     rows = [row for _, row in sheet.rows]
     for j in range(len(sheet.heads)):
         texts, name = [row[j] for row in rows], sheet.heads[j]
-        settled = f"totals.{name}" in rules.choices or bool(rules.section(f"labels.{name}"))
-        settled = settled or "note" in key(name)
+        settled = f"totals.{name}" in rules.choices or "note" in key(name)
+        settled = settled or bool(rules.section(f"labels.{name}"))
         called = not settled and any(map(SOME.match, texts))
         if called and (paths := part_paths(texts, rows, rules)):
             rows = [[*row[:j], paths.get(i, row[j]), *row[j + 1 :]] for i, row in enumerate(rows)]
@@ -208,12 +209,12 @@ def tell_apart(
         places.setdefault(texts, []).append(position)
     twice = {texts: several for texts, several in places.items() if len(several) > 1}
     counted = [[row[i] for i in counts] for _, row in sheet.rows]
-    differing = [(a, b) for a, *rest in twice.values() for b in rest if counted[a] != counted[b]]
+    unequal = [(a, b) for a, *rest in twice.values() for b in rest if counted[a] != counted[b]]
     more = sum(map(len, twice.values()))
     few = bool(labels) and _FEW * (more - len(twice)) < len(every)
-    if not twice or not (differing or few):
+    if not twice or not (unequal or few):
         return
-    first, second = next(iter(differing or (several[:2] for several in twice.values())))
+    first, second = next(iter(unequal or (several[:2] for several in twice.values())))
     a, b = sheet.rows[first][0], sheet.rows[second][0]
     called = quote(", ".join(every[first])) if labels else "rows without labels"
     choice = rules.choices.get("rows", "separate" if 2 * more <= len(every) else "")

@@ -289,8 +289,8 @@ def _table(name: str, grid: Grid) -> Sheet:
                 break
         elif block and not (row[0] and filled_texts(row) and not full[block[-1]][1][0]):
             block, before = [], block
-    days = full[before[-1] + 1 : start] if start and before else []
-    if days and all(filled_texts(row) == 1 and is_date(row[0]) for _, row, _, _ in days):
+    gap = full[before[-1] + 1 : start] if start and before else []
+    if gap and all(filled_texts(row) == 1 and is_date(row[0]) for _, row, _, _ in gap):
         start = before[-1]  # headings, and days before the first count
     if start and full[start - 1][2] > width:
         raise _too_wide(name, full[start - 1][0], width, grid[start - 1][1])
