@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -426,7 +427,7 @@ class _Attack:
                 part = "one label" if len(sizes) == 1 else f"{len(sizes):,} labels, each by itself"
                 part = "each label by itself" if fits.all() else part
                 text = f"Records were found that fit {part}: {first_of(sizes)}; "
-            text += f"at most {most:.0%} of {group} could be others." if most else _PROVED
+            text += f"{_at_most(most)} of {group} could be others." if most else _PROVED
             text += self._without(solution)
             if not most:
                 status = np.where(fits, Status.UNIQUE, solution.status)
@@ -675,3 +676,11 @@ class _Certificates:
             statements = statements.assign(reading=self.digest)
             certificates = tuple(c for part in self.parts for c in part.certificates)
             Proofs(statements, certificates).write(folder / self.folder, replace=True)
+
+
+def _at_most(share: float) -> str:
+    """Return a share in words, rounded up."""
+    if share < 1e-3:
+        return "fewer than 0.1%"
+    digits = 0 if share >= 1e-2 else 1
+    return f"at most {math.ceil(share * 10 ** (2 + digits) - 1e-9) / 10**digits:.{digits}f}%"

@@ -1,5 +1,6 @@
 """Numbers that are no counts: codes, periods, and what is the same in all rows of each label."""
 
+import itertools
 import math
 import re
 from collections.abc import Iterator, Sequence
@@ -17,20 +18,29 @@ _OTHERS = re.compile(
     r".*\b(persons? at risk|density|lat(itude)?|lon(gitude)?|change|"
     r"difference|moe|margin of error|standard error|ci|"
     r"(lower|upper)( \S+)* (bounds?|limits?|ci|cl|\d+ ?%.*))\b.*|lower|upper|"
-    r"((total|all|occupied|private|number|no|of) )*households?( (count|number|total))?"
+    r"((occupied|private|number|no|of) )*households?( (count|number|total))?"
+)
+#: Money, beside counts.
+_MONEY = re.compile(
+    r"agi|(.* )?(wages?|salaries|payrolls?|revenues?|turnover|expenditures?|spending|earnings|"
+    r"adjusted gross income|(aggregate|gross|net|taxable|disposable|annual|weekly|monthly|wkly) "
+    r"([\w ]+ )?(income|pay)|(tax|qtrly|quarterly|employer|insurance|pension) contributions?|"
+    r"[\w ]*\w amount)( [(\[]?(in )?([\w,']+ )?(dollars|euros?|pounds|usd|eur|gbp|[£$€].*)[)\]]?)?"
 )
 #: So many bits say that equal numbers are no counts, which are equal by chance in one of 1,000.
 _SAME = 10
-_MANY = 20  # rows whose counts are not all near 2,000
+_MANY, _MORE = 20, 60  # rows whose counts are not all near 2,000, with few of them and with any
 _FEW = 16  # rows with the number of their label for each that has another
-_YEAR = re.compile(r"(19|20)\d\d\b")
+_LISTED = 100  # the least number of a list that does not begin with its rows
+_YEAR = re.compile(r"(19|20)\d\d(?!\w)")
 _CODE = re.compile(r"\b(id|codes?|no|nr|num|number|nummer)\b")
 _NAME = re.compile(r"\b(names?|navn|namn|naam|nom|label|title|description)\b")
 
 
 _IDENTIFIER = re.compile(
-    r"(.* )?(fips|codes?|id|geoid|geo id|ags|nuts\d?|lsoa|msoa|uid|key|isced|sic|naics|zip|"
-    r"postcode|codgeo)( \d+)?( .*)?|dep|reg"
+    r"(.* )?(fips\w*|codes?|id|geoid|geo id|ags|nuts\d?|lsoa|msoa|uid|key|isced|sic|naics|zip|"
+    r"postcode|codgeo|teryt|k[oó]d|c[oó]d(igo)?|clave|cve|ubigeo|ibge|insee|schlüssel|lau\d?|"
+    r"(kommune?|gemeinde|lfd) ?nr|\w*nummer)( \d+)?( .*)?|dep|reg|nr"
 )
 _MEMBER = re.compile(r"\bid: ?\[\d+\]", re.IGNORECASE)  # of a label: "Member ID: [2]: Male"
 _PERIOD = re.compile(
@@ -49,6 +59,14 @@ def is_identifier(head: str) -> bool:
     return _IDENTIFIER.fullmatch(_words(lowest)) is not None and not _MEMBER.search(lowest)
 
 
+def is_list(numbers: Sequence[int]) -> bool:
+    """Return whether numbers are those of a list: rising, and most of them one after another."""
+    rising = len(numbers) >= _MANY and all(a < b for a, b in itertools.pairwise(numbers))
+    if not rising or numbers[0] < _LISTED:
+        return False
+    return 2 * sum(b - a == 1 for a, b in itertools.pairwise(numbers)) >= len(numbers)
+
+
 def is_measure(head: str, heads: Sequence[str]) -> bool:
     """Return whether a heading is of a measure of something else than records that are counted.
 
@@ -58,7 +76,7 @@ def is_measure(head: str, heads: Sequence[str]) -> bool:
     if error != head.strip(" ()") and (not error or error in heads):
         return True
     plain = re.sub(r"(?<=[a-z])\d$", "", head)  # "Population2" has a note
-    return _OTHERS.fullmatch(plain) is not None
+    return any(pattern.fullmatch(plain) for pattern in (_OTHERS, _MONEY))
 
 
 def is_period(head: str, texts: Sequence[str]) -> bool:
@@ -69,9 +87,10 @@ def is_period(head: str, texts: Sequence[str]) -> bool:
     numbers = [int(t) for t in texts if re.fullmatch(r"\d{1,9}", t)]
     if _PERIOD.fullmatch(head) and all(map(_may_be_period, numbers)):
         return True
-    if len(texts) >= _MANY > len({*texts}) * 2 and all(map(_YEAR.match, texts)):
+    many = len(texts) >= _MANY > len({*texts}) * 2 or len(texts) >= _MORE
+    if many and all(map(_YEAR.match, texts)):
         return True
-    dates = numbers and len(numbers) == len(texts) and all(map(_is_written_out, numbers))
+    dates = numbers and len(numbers) == len(texts) and all(map(is_written_out, numbers))
     return bool(dates) and (not head or _SOME_PERIOD.fullmatch(head) is not None)
 
 
@@ -80,7 +99,7 @@ def _may_be_period(number: int) -> bool:
     return number <= 53 or 1000 <= number < 3000 or number > 9999
 
 
-def _is_written_out(number: int) -> bool:
+def is_written_out(number: int) -> bool:
     """Return whether a number is a year, a year and a month, or a day as one number."""
     return 1800 < number < 2100 or 180001 <= number <= 210012 or 18000101 <= number <= 21001231
 

@@ -3,7 +3,7 @@
 import functools
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from bayesrisk.tables.reading.headings import UNIT, heading_kind
 from bayesrisk.tables.reading.roles import SheetColumns
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.sheet import Sheet
-from bayesrisk.tables.reading.texts import PATH, POINTS, WHOLE, total_word
+from bayesrisk.tables.reading.texts import PATH, POINTS, WHOLE, noted, total_word
 
 _SHORT = 3  # letters of a note that may stand beside a count without brackets
 
@@ -53,6 +53,7 @@ class _SheetCells(SheetColumns):
         """Yield the cells of the sheet."""
         names, counts, flag_columns = self.roles()
         flags = self._flags_by_count(flag_columns, [*counts])
+        withholding = self._withholding(flags)
         sheet, choices = self.sheet, self.rules.choices
         thousands = {i for i in counts if sheet.thousands or UNIT.search(sheet.heads[i])}
         units = {i: 1000 if i in thousands and i not in sheet.persons else 1 for i in counts}
@@ -70,7 +71,11 @@ class _SheetCells(SheetColumns):
                 text, flag = texts[column], next((texts[f] for f in flags[column] if texts[f]), "")
                 if flag:
                     note = flag if len(flag) <= _SHORT else f"[{flag}]"
-                    text = f"{text} {note}" if WHOLE.fullmatch(text) else flag
+                    both = f"{text} {note}"
+                    if (column, flag) in withholding:
+                        text = flag
+                    else:
+                        text = both if noted(both) else text if WHOLE.fullmatch(text) else flag
                 if self.points and POINTS.fullmatch(text):
                     text = text.replace(".", "")
                 every_label = labels | more if more else labels
@@ -95,6 +100,22 @@ class _SheetCells(SheetColumns):
             chosen = [max(named, key=lambda i: len(words[i]))] if named else before[-1:] or counts
             for i in chosen:
                 results[i].append(flag)
+        return results
+
+    def _withholding(self, flags: Mapping[int, Sequence[int]]) -> set[tuple[int, str]]:
+        """Return the columns of counts and the flags beside which these are 0, or blank, only.
+
+        Such a 0 stands for a count that is withheld, if others are not all 0.
+        """
+        results = set[tuple[int, str]]()
+        for column, own in flags.items():
+            numbers: dict[str, set[str]] = {}
+            for _, row in self.sheet.rows:
+                flag = next((row[f] for f in own if row[f]), "")
+                numbers.setdefault(flag, set()).add(row[column])
+            stated = numbers.pop("", set()) - {"", "0"}
+            results |= {(column, flag) for flag, texts in numbers.items()
+                        if stated and texts <= {"", "0", "0.0"}}  # fmt: skip
         return results
 
     def _label(self, column: int, name: str, label: str) -> dict[str, str]:

@@ -31,11 +31,12 @@ def text_grid(file: str, text: str) -> Grid:
         raise DataError(f"{file}: must hold {FEWER}, got {length} lines")
     best, grid = (0, False, 0), Grid()
     faults = []
+    paired = all(line.count('"') % 2 == 0 for line in text.splitlines())
     for delimiter in ",;\t|":
         if delimiter not in text and delimiter != ",":
             continue
         try:
-            split = list(_lines(text, delimiter))
+            split = list(_lines(text, delimiter, strict=not paired))
         except csv.Error:
             faults.append(delimiter)
             continue
@@ -54,9 +55,10 @@ def _unclosed(text: str) -> int:
     return next((i for i, line in enumerate(lines, 1) if line.count('"') % 2), len(lines))
 
 
-def _lines(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+def _lines(text: str, delimiter: str, *, strict: bool) -> Iterator[tuple[int, list[str]]]:
     """Yield rows with the number of the line that each begins at."""
-    reader, line = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True), 1
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=strict)
+    line = 1
     for row in reader:  # a text of several lines is one where it holds no delimiter
         several = reader.line_num > line and any("\n" in t and delimiter not in t for t in row)
         yield line, [_one_line(t) if delimiter not in t else t for t in row] if several else row
@@ -99,14 +101,27 @@ def workbook_grids(
     most = max(counts.values(), default=0)
     names = [n for n, count in counts.items() if n == wanted or count * _MOST_FEWER >= most]
     names.sort(key=lambda n: (n != wanted, -counts[n]))
+    if names and wanted is None:  # a first sheet of years comes before one made of it
+        first = next(n for n in grids if n in names and _alike(grids[n], grids[names[0]]))
+        names.sort(key=lambda n: n != first)
     return tuple((n, grids[n]) for n in names), len(grids)
 
 
+def _alike(grid: Grid, other: Grid) -> bool:
+    """Return whether two sheets have one form: most of their words, and as many whole numbers."""
+    texts = [[t for _, row in g for t in row] for g in (grid, other)]
+    words, more_words = ({t for t in ts if any(map(str.isalpha, t))} for ts in texts)
+    numbers, more = (sum(bool(WHOLE.fullmatch(t)) and t != "0" for t in ts) for ts in texts)
+    same = 4 * len(words & more_words) >= 3 * max(len(words), len(more_words))
+    return same and 2 * numbers >= more
+
+
 def _sheet_grid(sheet: Any) -> Grid:
-    """Return the rows of a sheet; a cell that is merged with those below it stands in each."""
+    """Return the rows of a sheet; a cell merged with those below it stands in each with texts."""
     rows = [[_text(value) for value in row] for row in sheet.iter_rows()]
+    filled = [any(map(str.strip, row)) for row in rows]
     for (top, left), (bottom, _) in sheet.merged_cell_ranges or ():
-        for row in rows[top + 1 : bottom + 1]:
+        for row in itertools.compress(rows[top + 1 : bottom + 1], filled[top + 1 :]):
             if left < len(row) and left < len(rows[top]):
                 row[left] = row[left] or rows[top][left]
     return [*enumerate(rows, 1)]
@@ -162,7 +177,7 @@ def _is_table(rows: Sequence[Sequence[str]]) -> bool:
     first = next((j for j, column in enumerate(columns) if any(column)), 0)
     numeric = [
         2 * sum(map(says_number, column)) > sum(map(bool, column))
-        and not (j == first and all(is_date(t) or not WHOLE.fullmatch(t) for t in column[1:]))
+        and any(WHOLE.fullmatch(t) and not (j == first and is_date(t)) for t in column[1:])
         for j, column in enumerate(columns)
     ]
     counts = [c for c, number in zip(columns, numeric, strict=True) if number]
@@ -180,6 +195,7 @@ def _starts(grid: Grid) -> list[int]:
     headings beside the name of the labels of the table above, and years below a title.
     """
     starts, top, counted = [0], list[str](), 0  # rows that count, and headings above the first
+    above = list[list[str]]()  # all rows of them
     block, title, gap = list[int](), -1, False  # rows without numbers before those with some
     near = False  # no empty row is before this one
     for position, (_, row) in enumerate(grid):
@@ -192,10 +208,13 @@ def _starts(grid: Grid) -> list[int]:
             if not (block and adjacent and texts[0]):  # else the name of the labels, below headings
                 title, block = (position if title < 0 or block else title), []
             continue
-        filled = [text for text in texts[1:] if text]
+        label = min(
+            next(j for j, text in enumerate(line) if text) for line in (texts, top or texts)
+        )
+        filled = [text for text in texts[label + 1 :] if text]
         repeats = counted > 1 and texts[1:] == top[1:] and texts[0] != top[0]  # such as years
         separate = counted > 1 and (title >= 0 or gap) and not block and len({*filled}) > 1
-        called = separate and (texts[0] == top[0] or _are_years(filled))
+        called = separate and (texts[label] == top[label] or _are_years(filled))
         numbers = [j for j, text in enumerate(texts) if text and says_number(text)]
         top = top or texts
         if repeats or called or not (numbers or all(map(is_mark, filled))):
@@ -205,13 +224,14 @@ def _starts(grid: Grid) -> list[int]:
             heads = [[text.strip() for text in grid[k][1]] for k in block]
             first = title if title >= 0 else block[0]
             if _names(heads, numbers, isolated=gap or title >= 0) and (
-                title >= 0 or heads[-1] != top
+                title >= 0 or (heads != above and heads != above[-1:])
             ):
                 going_on = title >= 0 and re.search(r"\bcont(inued|\.|'d)", grid[title][1][0])
                 starts += [] if going_on else [first]
-                top = heads[-1]
+                top, above = heads[-1], heads
         elif block and not counted:
-            counted, top = 1, [text.strip() for text in grid[block[-1]][1]]
+            counted, above = 1, [[text.strip() for text in grid[k][1]] for k in block]
+            top = above[-1]
         counted, block, title, gap = counted + bool(numbers), [], -1, False
     return starts
 

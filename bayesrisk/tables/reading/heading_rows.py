@@ -1,5 +1,6 @@
 """Rows of headings: which rows above a table are, and several of them as one."""
 
+import itertools
 import re
 from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
@@ -9,15 +10,28 @@ from bayesrisk.tables.reading.texts import (
     DECIMAL,
     PATH,
     WHOLE,
+    interval,
     is_mark,
     noted,
     number_range,
     says_number,
+    sex,
+    total_word,
 )
 
 #: A year, as a pattern.
 YEAR = r"(?:18|19|20)\d\d"
 _LENGTH = 1000  # of a note
+#: What ends a line of a heading that goes on in the next one: "Number / of / returns".
+_JOINT = re.compile(
+    r"(.* )?(of|and|or|per|for|by|with|in|to|from|the|de|des|du|da|di|et|y|e|und|von|der|mit|&)",
+    re.IGNORECASE,
+)
+#: A line of a heading that goes on in the next one: "Number / of / returns".
+_JOINT = re.compile(
+    r"(.* )?(of|and|or|per|for|by|with|in|to|from|the|de|des|du|da|di|et|y|e|und|von|der|mit|&)",
+    re.IGNORECASE,
+)
 _FEW_NUMBERS, _YEARS_DIGITS = 3, 4  # of headings that are numbers one after another
 
 
@@ -63,22 +77,43 @@ def first_heading_row(name: str, rows: Sequence[tuple[int, list[str]]], numeric:
         return start
     above = rows[start - 1][1] if start else []
     alone = sum(map(bool, above)) == 1
+    named = alone and any(text for j, text in enumerate(above) if not j or j not in numeric)
     top = start - 1
     while alone and top > 0 and sum(map(bool, rows[top - 1][1])) != 1:
-        if not all(re.fullmatch(YEAR, text) for text in rows[top - 1][1] if says_number(text)):
+        if not _are_headings([t for t in rows[top - 1][1] if says_number(t)]):
             break
+        if sum(map(bool, rows[top][1])) > 1 and not any(rows[top - 1][1]):
+            break  # what stands above an empty row is no heading
         top -= 1
     while top < start - 1 and not any(rows[top][1]):
         top += 1
-    if alone and above[0] and top < start - 1:
+    for gap in range(start - 2, top, -1):  # other lines, such as filters, stand above an empty row
+        heads = [[r[j] for _, r in rows[gap:start] if r[j]] for j in numeric if row[j]]
+        if not any(rows[gap][1]) and all(heads) and len({*map(tuple, heads)}) == len(heads):
+            top = gap + 1
+            break
+    if named and top < start - 1:
         return top
     if len(numbers) == len(row) > 1:
         raise _without_headings(name, number, row)
+    if len(numeric) > 1 and not _are_headings(numbers):
+        raise _without_headings(name, number, row)
     if len(numeric) > 1 or not WHOLE.fullmatch(numbers[0]):
         return start
-    if alone and (above[0] or any(above[j] for j in numeric)):
+    if alone and (named or any(above[j] for j in numeric)):
         return start - 1
     raise _without_headings(name, number, row)
+
+
+def _are_headings(texts: Sequence[str]) -> bool:
+    """Return whether numbers may be headings: years, ages, or others that rise or fall."""
+    if any(map(DECIMAL.fullmatch, texts)):
+        return False
+    numbers = [int(re.sub(r"\D", "", text)) for text in texts if WHOLE.fullmatch(text)]
+    steps = [b - a for a, b in pairwise(numbers)]
+    even = len({*steps}) < 2 or len(numbers) > _FEW_NUMBERS
+    years = all(re.fullmatch(YEAR, text) for text in texts)
+    return years or (even and (all(s > 0 for s in steps) or all(s < 0 for s in steps)))
 
 
 def _without_headings(name: str, number: int, row: Sequence[str]) -> DataError:
@@ -89,19 +124,19 @@ def _without_headings(name: str, number: int, row: Sequence[str]) -> DataError:
 
 
 def joined_headings(
-    head: Sequence[str], raw: Sequence[str], row: Sequence[str],
+    head: Sequence[str], rows: Sequence[Sequence[str]], row: Sequence[str],
     below: Mapping[int, Sequence[str]], empty: set[int],
 ) -> list[str]:  # fmt: skip
     """Return headings joined with the row below them; empty if that is no row of headings.
 
-    ``raw`` is the row above as it stands.
+    ``rows`` are those above as they stand.
 
     Where counts are below, most texts of a row of headings are others: no numbers but years and
     numbers in turn, ranges only if those below are numbers, and marks only of letters (M and F)
     that none of those below is.  It fills gaps of the row above, or has nothing where labels stand
     below, or has other words above most counts.
     """
-    row = [text[:4] if re.fullmatch(rf"{YEAR}\.0", text) else text for text in row]
+    raw, row = rows[-1], [t[:4] if re.fullmatch(rf"{YEAR}\.0", t) else t for t in row]
     years = [row[j] for j in below]
     several = len({*years}) == len(years) > 1 and len({head[j] for j in below}) == 1
     if several and all(re.fullmatch(YEAR, text) for text in years):  # below what is counted
@@ -113,7 +148,8 @@ def joined_headings(
     number_texts = 0
     for j, texts in below.items():
         text = row[j]
-        mark = is_mark(text) and (text in marks or not (any(map(str.isalpha, text)) or text == "%"))
+        sign = text in ("%", "#", "$", "€", "£") or any(map(str.isalpha, text))
+        mark = is_mark(text) and (text in marks or not sign)
         wide = number_range(text) and 2 * sum(bool(WHOLE.fullmatch(t)) for t in texts) < len(texts)
         if text:
             number = WHOLE.fullmatch(text) or DECIMAL.fullmatch(text) or noted(text)
@@ -123,12 +159,13 @@ def joined_headings(
     if len(words) <= number_texts:
         return []
     code = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+|\.[\w-]+)*")
-    if all(
-        bool(a) == bool(b) and (not a or code.fullmatch(a)) for a, b in zip(head, row, strict=True)
-    ):
+    coded = [bool(head[j]) == bool(row[j]) and (not head[j] or code.fullmatch(head[j]))
+             for j in range(len(row)) if j in below or head[j] != row[j]]  # fmt: skip
+    if all(coded):
         return list(row)  # a row of codes, and the row of their labels
     gaps = any(a and not b and c for (a, b), c in zip(pairwise(head), row[1:], strict=True))
-    over_all = len(words) == len(below) or all(b for a, b in zip(head, row, strict=True) if a)
+    headed = [j for j in below if head[j]]
+    over_all = len(words) == len(below) or (headed and all(row[j] for j in headed))
     # Labels are called here, and words that no count below repeats say what is counted.
     called = len(words) == len(below) and not any(
         text or not row[j] for j, text in enumerate(head) if j not in below
@@ -141,21 +178,52 @@ def joined_headings(
         and len({*words}) > min(2, len(words) // 2)
         and not any(row[j] in below[j] for j in below if not (in_turn and WHOLE.fullmatch(row[j])))
     )
-    if not (gaps or called or differs) and (row[0] not in ("", head[0]) or not over_all):
+    going_on = [] if number_texts else _going_on(rows, row, below)
+    if not (gaps or called or differs or going_on) and (
+        row[0] not in ("", head[0]) or not over_all
+    ):
         return []
     if len({*filter(None, row)}) == 1 < filled_texts(row):  # it says the same of all
         return list(head)
     columns = [j for j, text in enumerate(row) if text]
-    if (
-        differs
-        and not row[0]
-        and all(raw[j] for j in columns)
-        and any(raw[j] and not row[j] for j in below)
-    ):
+    lines = all(raw[j] and not raw[j].isdecimal() and not row[j].isdecimal() for j in columns)
+    if differs and lines and any(raw[j] and not row[j] for j in below):
         return [_wrapped(a, b) for a, b in zip(head, row, strict=True)]
-    joined = _paths(head, row, below, empty)
-    heads = [joined[j] for j in below]
-    return joined if len({*heads}) == len(heads) else _paths(head, row, below, set())
+    lower = ["" if j in going_on else text for j, text in enumerate(row)]
+    joined = _paths(head, raw, lower, below, empty)
+    heads = [joined[j] for j in below if joined[j]]
+    if len({*heads}) < len(heads):
+        joined = _paths(head, raw, lower, below, set())
+    return [_wrapped(head[j], row[j]) if j in going_on else t for j, t in enumerate(joined)]
+
+
+def _going_on(
+    rows: Sequence[Sequence[str]], row: Sequence[str], below: Mapping[int, Sequence[str]]
+) -> list[int]:
+    """Return the columns whose heading goes on in a row, in small letters, as one name.
+
+    A line of some heading ends with a word such as "of", or each line of each is another one.
+    None reaches over several columns, and no word but such is below two of them.
+    """
+    raw = rows[-1]
+    lower = [
+        j for j, text in enumerate(row)
+        if text[:1].islower() and raw[j] and not (row[j + 1 :] and row[j + 1] and not raw[j + 1])
+    ]  # fmt: skip
+    counts = [j for j in lower if j in below]
+    if not counts or any(row[j] in below[j] for j in counts):
+        return []
+    joint = any(_JOINT.fullmatch(line[j]) for line in (*rows, row) for j in counts)
+    words = [row[j] for j in counts if not _JOINT.fullmatch(row[j])]
+    lines = [[line[j] for j in below] for line in (*rows, row)]
+    several = all(len({*line}) == len(line) > 1 and all(line) for line in lines)
+    plain = not any(map(_is_label, itertools.chain(*lines)))
+    each = several and plain and len(counts) == len(below)
+    return lower if len({*words}) == len(words) and (joint or each) else []
+
+
+def _is_label(text: str) -> bool:
+    return sex(text) is not None or total_word(text) == 2 or interval(text) is not None
 
 
 def _wrapped(text: str, more: str) -> str:
@@ -181,19 +249,72 @@ def _in_turn(numbers: Sequence[str], below: Mapping[int, Sequence[str]], *, span
 
 
 def _paths(
-    head: Sequence[str], row: Sequence[str], below: Collection[int], empty: set[int]
-) -> list[str]:
-    """Return headings with those below them: a heading reaches to the next, or an empty column."""
-    above, row = list(head), list(row)
+    head: Sequence[str], raw: Sequence[str], row: Sequence[str],
+    below: Collection[int], empty: set[int],
+) -> list[str]:  # fmt: skip
+    """Return headings with those below them: a heading reaches to the next, or an empty column.
+
+    So does one in a row between, below the same heading; but a total is below those it names.
+    """
+    above, row, part = list(head), list(row), ""
     for j in range(1, len(above)):
-        above[j] = above[j] or (above[j - 1] if j - 1 not in empty else "")
+        if j - 1 in empty:
+            continue
+        above[j] = above[j] or above[j - 1]
+        part = raw[j - 1] or part
+        inside = above[j - 1] == f"{above[j]}{PATH}{part}" and not raw[j]
+        if inside and row[j] and (part in row[j] or not total_word(row[j])):
+            above[j] = above[j - 1]
     headings = {above[j] for j in range(len(row)) if row[j]}
     above = ["" if len(headings) == 1 and text in headings else text for text in above]
     named = [j for j in below if "" != above[j] != row[j] != ""]
     coded = [j for j in named if above[j].isdecimal() != row[j].isdecimal()]
     if all(len({texts[j] for j in coded}) == len(coded) > _FEW_NUMBERS for texts in (above, row)):
         for j in coded:  # a number of a column beside its name
-            above[j], row[j] = "", row[j] if above[j].isdecimal() else above[j]
+            over, name = above[j], row[j] if above[j].isdecimal() else above[j]
+            for k in range(j, len(row)):
+                if above[k] != over or k in empty or (row[k] and k > j):
+                    break
+                above[k], row[k] = "", name
     return [
-        f"{a}{PATH}{b}" if a and b and a != b else b or a for a, b in zip(above, row, strict=True)
+        f"{a}{PATH}{b}" if a and b and a.rpartition(PATH)[2] != b else a or b
+        for a, b in zip(above, row, strict=True)
     ]
+
+
+def repeat_each_other(rows: Sequence[Sequence[str]], columns: Collection[int]) -> bool:
+    """Return whether headings of several rows are the same above some columns."""
+    levels = []
+    for row in rows:
+        level = list(row)
+        for j in range(1, len(level) if row is not rows[-1] else 0):
+            level[j] = level[j] or level[j - 1]
+        levels.append(level)
+    heads = [tuple(level[j] for level in levels) for j in columns if any(lv[j] for lv in levels)]
+    return len({*heads}) < len(heads)
+
+
+def told_apart(heads: Sequence[str], columns: Collection[int]) -> list[str]:
+    """Return headings that repeat in runs with the first of its run, which differs, before each.
+
+    Such are *2019, Men, Women, 2020, Men, Women*.
+    """
+    places = [j for j in range(min(columns, default=0), len(heads)) if heads[j]]
+    texts = [heads[j] for j in places]
+    counted = [j in columns for j in places]
+    twice = next((k for k, text in enumerate(texts) if counted[k] and text in texts[:k]), 0)
+    if not twice:
+        return list(heads)
+    begin = texts.index(texts[twice]) - 1
+    run, firsts = twice - begin - 1, list[int]()
+    while begin >= 0 and run > 1 and texts[begin + 1 :][: run - 1] == texts[twice:][: run - 1]:
+        firsts.append(begin)
+        begin += run
+    results = list(heads)
+    if len({texts[k] for k in firsts}) < len(firsts):
+        return results
+    for k, rest in itertools.product(firsts, range(run)):
+        upper, _, name = texts[k].rpartition(PATH)
+        text = texts[k + rest] if rest else upper
+        results[places[k + rest]] = f"{name}{PATH}{text}" if text else name
+    return results

@@ -4,6 +4,7 @@ import itertools
 import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from itertools import pairwise
 
 from bayesrisk.tables.reading.margins import margins
 from bayesrisk.tables.reading.rows import part_paths
@@ -82,7 +83,7 @@ def wide(
     columns = [[row[i] for _, row in sheet.rows] for i in numeric]
     paths = part_paths(list(heads.values()), columns, rules)
     heads |= {numeric[position]: path for position, path in paths.items()}
-    parts = _parts(heads)
+    parts = {i: _with_totals(part) for i, part in _parts(heads).items()}
     kinds = {
         i: [heading_kind(label, depth) for depth, label in enumerate(part, 1)]
         for i, part in parts.items()
@@ -182,6 +183,17 @@ def _parts(heads: Mapping[int, str]) -> dict[int, list[str]]:
         if mark == ": " and (tree := _tree(parts)):
             return tree
     return {i: [head] for i, head in heads.items()}
+
+
+def _with_totals(parts: Sequence[str]) -> list[str]:
+    """Return a path in which the total of what it is below is called so: 2015!!2015 Total."""
+    totals = [
+        bool(total_word(b))
+        and key(a) in key(b)
+        and any(total_word(word.strip(" -:,")) == 2 for word in key(b).split(key(a)) if word)
+        for a, b in pairwise(parts)
+    ]
+    return [*parts[:1], *("Total" if t else p for t, p in zip(totals, parts[1:], strict=True))]
 
 
 def _prefix(heads: Sequence[str]) -> str:

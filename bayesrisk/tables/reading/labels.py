@@ -29,6 +29,7 @@ from bayesrisk.tables.reading.texts import (
     total_word,
 )
 
+_YEARS = 1800, 2200
 _TREE_BYTES = 2**22
 _MOST_RUNS = 3000  # labels among which subtotals are looked for
 #: Sums hold by chance in one case of 2**8, or in one of as many as are looked at times that.
@@ -103,8 +104,11 @@ class TableVariable:
 
 
 def _intervals(labels: Mapping[str, str]) -> dict[str, Ends | None]:
-    """Return the first and the last age of each group, None for other labels."""
-    return _without_gaps(_without_next({k: interval(x) for k, x in labels.items()}), labels)
+    """Return the first and the last age of each group, None for other labels, and for all years."""
+    ends = {k: interval(x) for k, x in labels.items()}
+    if all(end and _YEARS[0] <= end[0] <= end[1] <= _YEARS[1] for end in ends.values()):
+        return dict.fromkeys(ends)  # years: no two of their windows are known to add up
+    return _without_gaps(_without_next(ends), labels)
 
 
 def _without_next(ends: Mapping[str, Ends | None]) -> dict[str, Ends | None]:
@@ -245,7 +249,8 @@ def _evidence(
     children = {k: [c for c in parts if c in words] for k, parts in tree.items() if k in words}
     below = {k for parts in children.values() for k in parts}
     top = [k for k in top if k not in below]
-    whole = all(interval(x) is not None for x in labels if not words.get(key(x), 1))
+    plain = {key(x): x for x in labels if not words.get(key(x), 1)}
+    whole = None not in _intervals(plain).values()
     if not whole and len(sums.low) and len(top) <= _MOST_RUNS and not all(map(is_date, top)):
         children |= _runs(top, words, sums)
     totals = [k for k, v in choices.items() if v == "all"]
@@ -436,6 +441,8 @@ def _judge(
         line += f" (the sums hold in {groups.good} of {groups.telling} groups)"
     else:
         kind = _totals_rule(name, one, groups, rules)
+        if groups.rounded and kind == "complete":
+            line += f" (the sums hold within rounding in {groups.good} groups)"
     if kind == "separate":
         one.separate = True
         line += "; labels may overlap: each is taken by itself"
@@ -455,9 +462,9 @@ def _totals_rule(name: str, one: TableVariable, groups: Groups, rules: ReadingRu
             f"the total of {name} counts more than its labels in {short} of {groups.telling} groups"
         )
         return rules.ask(plain, "partial", f"{text}: the rest have a label of their own, {REST!r}")
-    if groups.above and not one.exclusive:  # more than the total: some are counted twice
-        return "separate"
-    if one.exhaustive and not short:
+    if (groups.above and not one.exclusive) or len(one.labels) < 2:
+        return "separate"  # more than the total: some are counted twice
+    if (one.exhaustive and not short) or groups.rounded:
         text = (
             "the labels of each variable make up its totals, and all files count the same records"
         )

@@ -3,11 +3,13 @@
 import functools
 import itertools
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from math import ceil, log2, sqrt
 from pathlib import Path
 from typing import NamedTuple
 
+from bayesrisk.exceptions import quote
 from bayesrisk.tables.likelihoods import (
     UNBOUNDED,
     CountLimits,
@@ -16,7 +18,7 @@ from bayesrisk.tables.likelihoods import (
     TrueCounts,
 )
 from bayesrisk.tables.reading.cells import Cell
-from bayesrisk.tables.reading.notes import Note, marked, notes_of, rounding
+from bayesrisk.tables.reading.notes import Note, marked, notes_of, rounding, small_counts
 from bayesrisk.tables.reading.rules import ReadingRules, law as named_law
 from bayesrisk.tables.reading.sheet import Sheet
 from bayesrisk.tables.reading.sums import CodedLabels, Ends, Groups, LabelSums
@@ -38,6 +40,7 @@ _ROUNDED = [f"{way}-{base}" for way in ("nearest", "random") for base in (3, 5)]
 _WEAKER = ("stats-nz", "perturbed-1", *_ROUNDED, "perturbed-2", "perturbed-5")
 #: The largest change where a note says that counts are changed, and no sum shows by how much.
 _UNSEEN = 5
+_NEAR = 10  # numbers on each side of one that is more common than these
 #: Counts among which it is no chance that none is small.
 _ENOUGH = 12
 #: Numbers are multiples of a base by chance in one case of 2**8.
@@ -51,6 +54,8 @@ _DASHES, _ROWS = ("-", "–", "—", "−"), 4
 _TRUE = "exact", "true"
 #: Small counts that are withheld for each that is shown, at least.
 _FEWER = 8
+#: Words of a text with a number that says why there is no count, and so few such that are asked.
+_WORD, _WORDS, _FEW_SENTENCES = re.compile(r"[^\W\d_]{2,}"), 3, 2
 _CHANGED = re.compile(
     r"(randomly|slightly) (adjusted|altered)|perturb|cell.?key|"
     r"(adjusted|altered) .{0,40}(confidential|disclos|privacy|protect|identif)|"
@@ -91,8 +96,17 @@ def values(cells: Sequence[Cell], rules: ReadingRules, sheets: Sequence[Sheet]) 
     """Return the meaning of each cell; ``rules`` gets what is asked about laws and marks."""
     notes = {sheet.name: notes_of(sheet) for sheet in sheets}
     laws = _cell_laws(cells, rules, notes)
-    said = _ask_dashes(cells, rules) | _ask_notes(cells, laws, rules, notes)
-    return [_value(cell, law, rules, said) for cell, law in zip(cells, laws, strict=True)]
+    said = _ask_nines(cells, rules) | _ask_dashes(cells, rules) | _ask_flags(cells, rules)
+    said |= _ask_notes(cells, laws, rules, notes)
+    said |= _sentences(cells, rules, said)
+    meanings: dict[tuple[str, int, bool, int], Value] = {}  # few texts stand in many cells
+    results = []
+    for cell, law in zip(cells, laws, strict=True):
+        words = (cell.text, cell.unit, cell.row > 0, id(law))
+        if (value := meanings.get(words)) is None:
+            value = meanings[words] = _value(cell, law, rules, said)
+        results.append(value)
+    return results
 
 
 def _cell_laws(
@@ -253,6 +267,18 @@ def _ask_zeros(cells: Sequence[Cell], rules: ReadingRules) -> None:
         rules.ask("marks.0", f"0-{least - 1}", text)
 
 
+def _ask_nines(cells: Sequence[Cell], rules: ReadingRules) -> dict[str, str]:
+    """Ask whether 999 or 9999 stands for what is withheld, where it is more common than others."""
+    times = Counter(cell.text for cell in cells if cell.row)
+    answers = dict[str, str]()
+    for text in [t for t in times if re.fullmatch("9{3,}", t)]:
+        near = sum(times[str(int(text) + d)] for d in range(-_NEAR, _NEAR + 1) if d)
+        if times[text] > max(2, 2 * near):
+            reason = f"{text!r} stands in {times[text]:,} counts: it is withheld, and may be any"
+            answers[text] = rules.ask(f"marks.{text}", "withheld", reason)
+    return {text: answer for text, answer in answers.items() if answer == "withheld"}
+
+
 def _ask_notes(
     cells: Sequence[Cell], laws: Sequence[PlainLaw], rules: ReadingRules,
     notes: Mapping[str, Sequence[Note]],
@@ -273,16 +299,37 @@ def _ask_notes(
     return answers
 
 
+def _sentences(
+    cells: Sequence[Cell], rules: ReadingRules, said: Mapping[str, str]
+) -> dict[str, str]:
+    """Return texts of words in the place of counts, of which many may be any; a line says so."""
+    first: dict[str, Cell] = {}
+    for cell in cells:
+        first.setdefault(cell.text, cell)
+    texts = [
+        t for t in first
+        if len(_WORD.findall(t)) > 1 and not (is_mark(t) or noted(t) or number_range(t))
+        and t not in said and f"marks.{t}" not in rules.choices and not small_counts(t.casefold())
+    ]  # fmt: skip
+    if len(texts) <= _FEW_SENTENCES:
+        return {}
+    number = sum(cell.text in {*texts} for cell in cells)
+    text = f"{quote(texts[0])} (row {first[texts[0]].row}) and {len(texts) - 1} more texts"
+    rules.lines.append(f"  {number} cells have words, {text}: what they count may be any")
+    return dict.fromkeys(texts, "withheld")
+
+
 def _fits(mark: str, text: str, cells: Sequence[Cell], laws: Sequence[PlainLaw]) -> bool:
     """Return whether a mark may be a range: few such counts are shown, and all sums allow it."""
     low, high = number_range(text) or (0, 0)
-    small = [c for c in cells if c.row and (e := _number(c.text)) and max(low, 1) <= e[0] <= high]
-    if _FEWER * len(small) > sum(cell.text == mark for cell in cells):
-        return False
     every = [(0, UNBOUNDED)] * len(cells)
     for position, (cell, law) in enumerate(zip(cells, laws, strict=True)):
         if ends := _number(cell.text):
             every[position] = _support(law.law, ends[0] * cell.unit)
+    small = [c for c, (a, b) in zip(cells, every, strict=True)  # 5 that is rounded may be 6
+             if c.row and max(low, 1) <= a <= b <= high]  # fmt: skip
+    if _FEWER * len(small) > sum(cell.text == mark for cell in cells):
+        return False
     given = [(low, high) if c.text == mark else e for c, e in zip(cells, every, strict=True)]
     labels = [cell.labels for cell in cells]
     pairs = zip(_sums(labels, every), _sums(labels, given), strict=True)
@@ -321,6 +368,19 @@ def _ask_dashes(cells: Sequence[Cell], rules: ReadingRules) -> dict[str, str]:
     return answers
 
 
+def _ask_flags(cells: Sequence[Cell], rules: ReadingRules) -> dict[str, str]:
+    """Ask whether counts beside a note are withheld, where each of several is 0."""
+    numbers: dict[str, list[str]] = {}
+    for note in (noted(cell.text) for cell in cells):
+        if note:
+            numbers.setdefault(note.note, []).append(note.number)
+    return {
+        mark: rules.ask(f"marks.{mark}", "withheld", f"{mark!r} is withheld: beside it is 0 always")
+        for mark, texts in numbers.items()
+        if len(texts) > 1 and {*texts} == {"0"} and f"marks.{mark}" not in rules.choices
+    }
+
+
 def _number(text: str) -> tuple[int, int] | None:
     return number_range(text) if WHOLE.fullmatch(text) else None
 
@@ -352,6 +412,7 @@ def _plain(cell: Cell, law: Likelihood, number: int) -> Value:
 def _value(cell: Cell, rule: PlainLaw, rules: ReadingRules, said: Mapping[str, str]) -> Value:
     """Return the meaning of a cell; refuse a text that is no count, no range and no mark."""
     text, law, marked = cell.text, rule.law, f"marks.{cell.text}" in rules.choices
+    marked = marked or (text in said and WHOLE.fullmatch(text) is not None)
     ends = None if marked else number_range(text)
     if ends and f"marks.{text}" in rules.questions:  # a number that stands for others
         ends = number_range(rules.questions[f"marks.{text}"][0]) or ends
@@ -362,16 +423,25 @@ def _value(cell: Cell, rule: PlainLaw, rules: ReadingRules, said: Mapping[str, s
         note = None if marked else noted(text)
         mark = note.note if note else text
         whole = marked or not (DECIMAL.fullmatch(text) or NEGATIVE.fullmatch(text))
-        if whole and not note and not marked and not is_mark(mark) and any(map(str.isdigit, mark)):
-            raise cell.refuse("be a count, a range such as 1-4 or <5, or a mark (marks.MARK=1-4)")
+        words = _WORD.findall(mark)
+        digits = whole and not note and not marked and any(map(str.isdigit, mark))
+        small = small_counts(mark.casefold()) if digits and words else None
+        said_so = small or is_mark(mark) or mark in said
+        if digits and not said_so and len(words) < _WORDS:
+            raise cell.refuse(
+                "be a count, a range such as 1-4 or <5, or a mark (marks.MARK=withheld or 1-4)"
+            )
         guess, meaning = "withheld", "a count that is withheld and may be any"
         if rule.withheld and not note:
             guess, meaning = span(*rule.withheld), "withheld by the rule of the counts"
         if not whole:
             guess, meaning = "withheld", "no count: it may stand for any"
+        if small:
+            guess, meaning = span(*small), "a small count, as it says"
         if note:
             guess, meaning = "note", "a note beside a count that holds"
-        answer = "" if note else said.get(mark, "")  # as sums show, or words
+        answer = said.get(mark, "")  # as sums show, or words
+        answer = "" if note and answer != "withheld" else answer
         if not answer:
             answer = rules.ask(f"marks.{mark}", guess, f"{mark!r} is {meaning}")
         if answer == "withheld":

@@ -84,7 +84,7 @@ def _sentences(text: str) -> Iterator[str]:
     yield from filter(None, map(str.strip, re.split(r"(?<=[a-z0-9)*][.;])\s+", text)))
 
 
-def _limits(text: str) -> tuple[int, int] | None:
+def small_counts(text: str) -> tuple[int, int] | None:
     """Return the least and the most of the small counts that a sentence is about."""
     for pattern, ends in _NUMBERS:
         for match in pattern.finditer(text):
@@ -118,7 +118,7 @@ def marked(mark: str, notes: Sequence[Note], *, alone: bool) -> tuple[str, Note]
     small = [
         (limits, note) for note in notes
         if _HIDDEN.search(plain := note.text.casefold()) and not _OTHER.search(plain)
-        and (limits := _limits(plain))
+        and (limits := small_counts(plain))
     ]  # fmt: skip
     second = any(_SECOND.search(note.text.casefold()) for note in notes)
     if len({limits for limits, _ in small}) == 1 and not second and (found or alone):
@@ -143,7 +143,7 @@ def _explained(mark: str, note: Note) -> tuple[str, Note] | None:
     meaning = first[1] if first else plain if shown else ""
     if not meaning or _OTHER.search(meaning):
         return None
-    if limits := None if _SECOND.search(meaning) else _limits(meaning):
+    if limits := None if _SECOND.search(meaning) else small_counts(meaning):
         return span(*limits), note
     if _NONE.fullmatch(meaning.strip(" .")):
         return "0", note

@@ -242,18 +242,22 @@ def _ask_large(
     cells: Sequence[Cell], variables_: Mapping[str, TableVariable], rules: ReadingRules
 ) -> None:
     """Take labels each by itself where they are too many for tables of them all."""
-    joint = {name: one for name, one in variables_.items() if not one.separate}
-    for name in sorted(joint, key=lambda n: -len(joint[n].labels)):
-        size = len(joint[name].labels)
-        tables: dict[frozenset[str], set[frozenset[tuple[str, str]]]] = {}
-        for cell in cells if len(cells) * size > MOST_WEIGHTS else ():
-            margin = {n: key(label) for n, label in cell.labels.items() if n in joint}
-            tables.setdefault(frozenset(margin), set()).add(frozenset(margin.items()))
-        if max(map(len, tables.values()), default=0) * size <= MOST_WEIGHTS:
+    sizes = {name: len(one.labels) for name, one in variables_.items() if not one.separate}
+    for name in sorted(sizes, key=lambda n: -sizes[n]):
+        if len(cells) * sum(sizes.values()) <= MOST_WEIGHTS:
             return
-        text = f"{size:,} labels of {name} are too many to be read together: each is by itself"
-        variables_[name].separate = rules.ask(f"totals.{name}", "separate", text) == "separate"
-        del joint[name]
+        tables: dict[frozenset[str], set[frozenset[tuple[str, str]]]] = {}
+        for cell in cells:
+            margin = {n: key(label) for n, label in cell.labels.items() if n in sizes}
+            tables.setdefault(frozenset(margin), set()).add(frozenset(margin.items()))
+        # Each cell of a table has a weight for each label of its variables.
+        weights = sum(len(one) * sum(sizes[n] for n in names) for names, one in tables.items())
+        if weights <= MOST_WEIGHTS:
+            return
+        text = f"{sizes[name]:,} labels of {name} are too many to be read together"
+        answer = rules.ask(f"totals.{name}", "separate", f"{text}: each is by itself")
+        variables_[name].separate = answer == "separate"
+        del sizes[name]
 
 
 def _limits(
@@ -356,13 +360,14 @@ def _entries(
 ) -> list[_Entry]:
     separate = [name for name, variable in variables_.items() if variable.separate]
     joint = [name for name in variables_ if name not in separate]
-    entries = []
+    entries, one = list[_Entry](), dict[tuple[Any, ...], tuple[Any, ...]]()  # many are the same
     groups = {name: variables_[name].groups for name in joint}
     for cell, value in zip(cells, meanings, strict=True):
         labels = cell.labels
         place = tuple([key(labels.get(name, "all")) for name in separate])
         keys = [(n, key(labels[n])) for n in joint if n in labels]
         margin = tuple([(n, g) for n, k in keys if (g := groups[n].get(k))])
+        place, margin = one.setdefault(place, place), one.setdefault(margin, margin)
         entries.append(_Entry(cell, place, margin, value))
     return entries
 

@@ -9,16 +9,25 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bayesrisk.exceptions import DataError, quote
-from bayesrisk.tables.reading.attributes import attributes, is_identifier, is_measure, is_period
+from bayesrisk.tables.reading.attributes import (
+    attributes,
+    is_identifier,
+    is_list,
+    is_measure,
+    is_period,
+    is_written_out,
+)
 from bayesrisk.tables.reading.grids import FEWER, MOST
 from bayesrisk.tables.reading.headings import MEMBER, UNIT, in_persons, wide
 from bayesrisk.tables.reading.rows import (
-    blanks_repeat,
+    blanks_end,
     counting_rows,
     filled,
     name_blanks,
     says_no_count,
+    tell_apart,
     with_parts,
+    with_repeated,
 )
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.sheet import Sheet
@@ -48,11 +57,13 @@ _RESERVED = re.compile(
 _COUNT = re.compile(
     r"(.*\b)?(counts?|cnt|frequency|n|no of \w+|(obs|observation) value)|records|obs|values?|"
     r"numbers?( of .*)?|"
-    r"observations?|anzahl|nombre|aantal|antal|número|numero|liczba"
+    r"observations?|anzahl|nombre|aantal|antal|número|numero|liczba|valor(es)?|valeurs?|wert|"
+    r"waarde|verdi|värde|arvo"
 )
 _FLAG = re.compile(
     r"(.* )?(flags?|symbols?|annotations?)|(obs )?conf(identiality)?|"
-    r"((obs|observation|conf|confidentiality|data|value|cell|suppression) )?status( code)?"
+    r"((obs|observation|conf|confidentiality|data|value|cell|suppression) )?status( code)?|"
+    r"(conf|confidentiality|disclosure|suppression|suppressed|withheld)( (code|indicator|yn))?"
 )
 _NOTES = re.compile(r".*\b(foot)?notes?\b.*")
 _GROUP = re.compile(r"([a-z]+ )?(age|band|age group|age range|year)s?( (group|grp|band|range))?")
@@ -65,11 +76,16 @@ _ROWS = "numbers of rows"
 _SPELLED, _DECIMALS = "codes of labels", "numbers with decimals or below 0"
 _LABELS = ("a period", "codes", "codes with leading zeros", _SPELLED)
 _SEVERAL = 4  # columns of counts for each that is called one
-_FEW = 16  # rows for each that has the label of another
+_FEW_CODES, _DIGITS_OF_CODES = 3, 5
+_PEOPLE = 10  # digits of all people on earth
+_DECIMAL_TEXTS = 4  # at most among counts
+_SHORT = 3  # letters of a flag
 _DIGITS = 16  # of numbers that are added up, fewer
 _BESIDE = 8  # columns on each side that may add up with one
 _CODES = 2  # columns of numbers of places at most, beside more columns of counts
 _FEW_REPEATS = 4  # of counts that may be the same in rows of one label by chance
+#: Thousands that are apart.
+_APART = re.compile(r"\d[,'’\u00a0\u2009\u202f ]\d{3}")
 #: A number of a row, or of its series: 17, v1017, 1.1.3.
 _SERIAL = re.compile(r"[A-Za-z]{0,2}\d+(\.\d+)*")
 _LEVEL = re.compile(r"((geograph\w*|geo|area|region(al)?|summary) (level|type)|level)( name)?")
@@ -89,17 +105,19 @@ class SheetColumns:
     """The columns of a sheet, and what each is."""
 
     def __init__(self, sheet: Sheet, sheets: Sequence[Sheet], rules: ReadingRules) -> None:
-        self.sheet, self.rules = with_parts(counting_rows(in_persons(sheet)), rules), rules
+        self.rules = rules
+        self.sheet = with_parts(counting_rows(with_repeated(in_persons(sheet), rules)), rules)
         sheet = self.sheet
         plain = [MEMBER.sub("", head) or head for head in sheet.heads]
         self.heads = [key(re.sub(r"\(\d+ categories\)", "", head)) for head in plain]
         rows = [row for _, row in sheet.rows]
         self.columns = [list(c) for c in zip(*rows, strict=True)] or [[] for _ in self.heads]
-        if rules.all.get("blank", "above") == "above" and blanks_repeat(self.columns):
-            text = "blank labels are those above them: rows would be equal else"
-            rules.ask("blank", "above", text)
         if rules.all.get("blank") == "above":
             self.columns = [filled(column) for column in self.columns]
+        if rules.all.get("blank", "below") == "below" and blanks_end(self.columns):
+            rules.ask("blank", "below", "blank labels are of the group whose total ends it")
+        if rules.all.get("blank") == "below":
+            self.columns = [filled(column[::-1])[::-1] for column in self.columns]
         self.row_counts = [Counter(column) for column in self.columns]  # of rows with each text
         self.reasons: dict[int, str] = {}  # why a column is not used
         #: Whether a column says the same in all rows of all files that have it.
@@ -183,12 +201,23 @@ class SheetColumns:
         plain = [int(t) for t in texts if re.fullmatch(r"\d{1,9}", t)]
         if any(re.fullmatch(r"0\d+", t) for t in texts):
             return "codes with leading zeros"
-        if is_period(head, texts) and not (any(map(is_mark, texts)) or self._adds_up(i)):
+        if any(t.isdecimal() and len(t) > _PEOPLE for t in texts):
+            return "codes"
+        # Counts of a year may be withheld; a mark among years is a label of a row, such as %.
+        years = len(plain) > 1 and all(map(is_written_out, plain))
+        hidden = any(map(is_mark, texts)) and not years
+        if is_period(head, texts) and not (hidden or self._adds_up(i)):
             return "a period"
         marks = {t for t in texts if is_mark(t)}  # codes are not withheld, but all may have a word
-        if is_identifier(self.sheet.heads[i]) and all(
-            any(total_word(t) == 2 for t in row) for _, row in self.sheet.rows if row[i] in marks
-        ):
+        if is_identifier(self.sheet.heads[i]) and (
+            (len({len(t) for t in texts if t.isdecimal()}) == 1 < len({*texts} - marks))
+            or all(any(total_word(t) == 2 for t in row)
+                   for _, row in self.sheet.rows if row[i] in marks)
+        ):  # fmt: skip
+            return "codes"
+        if is_list(plain) and len(plain) + len(marks) >= len(texts) and not self._adds_up(i):
+            return "codes"
+        if self._digits_of(i) or self._before_labels(i, words):
             return "codes"
         if head.endswith("#") and not self._adds_up(i):  # of few columns: "School #"
             plain_heads = [j for j, n in enumerate(self.numbers) if n and self.heads[j][-1:] != "#"]
@@ -201,16 +230,14 @@ class SheetColumns:
             and plain[0] < 2
             and len(texts) == len(plain)
             and (_NUMBERED.fullmatch(head) or len(plain) > 5)
+            and not self._adds_up(i)
         ):
             return _ROWS
-        if is_measure(head, self.heads) and not (
-            self._adds_up(i, whole=True) if "pop" in head else
-            total_word(head) == 2 and self._adds_up(i)
-        ):  # fmt: skip
+        if is_measure(head, self.heads) and not self._adds_up(i, whole=total_word(head) < 2):
             return "a measure of something else"
         even = len({b - a for a, b in itertools.pairwise(plain)}) == 1
         rising = len(plain) > (2 if even else 5) and plain[0] > 999 and plain == sorted({*plain})
-        repeated = len({*texts}) < len(texts)
+        repeated = len({*texts}) < len(texts) or (head and _NUMBERED.fullmatch(head) is not None)
         counted = _COUNT.fullmatch(head) or total_word(head) == 2
         label = is_date(head) or bool(sex(head)) or interval(head) is not None  # of counts
         if (
@@ -222,6 +249,39 @@ class SheetColumns:
         ):
             return _SPELLED
         return ""
+
+    @functools.cached_property
+    def long_codes(self) -> list[int]:
+        """Columns of codes with one number of digits, in which others may be read."""
+        return [
+            j for j, texts in enumerate(self.row_counts)
+            if len(texts) >= _FEW_CODES and all(map(str.isdecimal, texts))
+            and len(sizes := {*map(len, texts)}) == 1 and min(sizes) > _DIGITS_OF_CODES
+        ]  # fmt: skip
+
+    def _digits_of(self, i: int) -> bool:
+        """Return whether a column is the same digits of a longer code in all rows."""
+        for j in self.long_codes:
+            pairs = list(dict.fromkeys(zip(self.columns[i], self.columns[j], strict=True)))
+            size = len(pairs[0][0])
+            if i != j and size > 1 and all(len(text) == size for text, _ in pairs):
+                starts = range(len(pairs[0][1]) - size + 1)
+                if any(all(c[k : k + size] == text for text, c in pairs) for k in starts):
+                    return True
+        return False
+
+    def _before_labels(self, i: int, words: Sequence[int]) -> bool:
+        """Return whether numbers before all labels, one for each row, are in no sum of others."""
+        plain = [int(t) for t in self.columns[i] if t.isdecimal() and len(t) < _DIGITS]
+        others = [j for j, numbers in enumerate(self.numbers) if numbers and j not in (i, *words)]
+        return (
+            bool(words)
+            and i < min(words)
+            and len({*plain}) == len(plain) == len(self.columns[i]) > 2
+            and (plain == sorted(plain) or len({*map(len, self.columns[i])}) == 1)
+            and any(map(self._adds_up, others))
+            and not self._adds_up(i)
+        )
 
     # Roles.
 
@@ -291,10 +351,13 @@ class SheetColumns:
                 "tabulate them, or use audit)"
             )
         self._refuse_same(counts)
+        for i in [i for i in names if i not in choices and self._own_flags(i, names, counts)]:
+            del names[i]
+            flags.append(i)
         self._drop(names, choices)
         self._leave_out(names, [*counts, *flags])
         name_blanks(self.columns, names, self.sheet, self.rules.choices.get("blank", ""))
-        self._keep_apart(names, counts)
+        tell_apart(self.columns, self.sheet, names, counts, self.rules)
         return self._titled(names, counts, flags, choices)
 
     def _withheld(self, i: int) -> bool:
@@ -328,14 +391,25 @@ class SheetColumns:
             return short and all(map(is_mark, texts))
         return _FLAG.fullmatch(head) is not None and (short or not any(map(total_word, texts)))
 
+    def _own_flags(self, i: int, names: Mapping[int, str], counts: Iterable[int]) -> bool:
+        """Return whether a column has short codes of a column of counts, called after it."""
+        texts, head = self.row_counts[i], self.heads[i]
+        called = any(h and head.startswith(f"{h} ") for h in (self.heads[j] for j in counts))
+        short = all(len(t) <= _SHORT and not t.isdecimal() for t in texts)
+        if not called or not short:
+            return False
+        rest = [self.columns[j] for j in names if j != i]
+        several = len({*zip(*rest, strict=True)}) if rest else 1
+        return several == len({*zip(*rest, self.columns[i], strict=True)})
+
     def _decimals(self, i: int, texts: Sequence[str]) -> bool:
         """Return whether numbers of a column have decimals, or are below 0."""
         if UNIT.search(self.sheet.heads[i]):
             return False
-        wrong = [t for t in texts if DECIMAL.fullmatch(t) or NEGATIVE.fullmatch(t)]
+        wrong = [t for t in texts if DECIMAL.fullmatch(t.lstrip("<>≤≥~ ")) or NEGATIVE.fullmatch(t)]
         wrong = [t for t in wrong if not (self.points and POINTS.fullmatch(t))]
         rows, below = self.row_counts[i], sum(map(bool, map(NEGATIVE.fullmatch, texts)))
-        if below > 1 or len(wrong) > _FEW:  # one alone may be a code for what is withheld
+        if below > 1 or len(wrong) > _DECIMAL_TEXTS:  # one alone may be a code for what is withheld
             return True
         return 3 * sum(rows[t] for t in wrong) >= sum(rows[t] for t in texts if t[-1].isdigit()) > 0
 
@@ -365,7 +439,8 @@ class SheetColumns:
             doubts |= dict.fromkeys([i for i in numeric if doubts[i] == _SPELLED][-1:], "")
         rest = [i for i in numeric if not doubts[i]]
         for i in numeric if len(rest) > 1 else ():  # counts that spell a label by chance
-            if doubts[i] == _SPELLED and self._repeats(i) < _FEW_REPEATS:
+            numbered = self.heads[i] and _NUMBERED.fullmatch(self.heads[i])
+            if doubts[i] == _SPELLED and not numbered and self._repeats(i) < _FEW_REPEATS:
                 doubts[i] = ""
         fixed = [i for i in numeric if self.fixed[i] and doubts[i]]
         labels = {i: self.heads[i] for i in numeric if doubts[i] in _LABELS and i not in fixed}
@@ -379,7 +454,12 @@ class SheetColumns:
             for i in [i for i in clear[:-1] if self._needed(i, names | labels)][:1]:
                 names[i] = self.heads[i] or "code"
                 clear.remove(i)
-        chosen = named or clear or [i for i in numeric if doubts[i] not in _LABELS]
+        rest = [i for i in clear if i not in named] if named else []
+        names |= {i: self.heads[i] for i in self._needed_together(rest, names | labels)}
+        listed = [i for i in numeric if doubts[i] == _ROWS and _NUMBERED.fullmatch(self.heads[i])]
+        chosen = named or clear or [
+            i for i in numeric if doubts[i] not in _LABELS and i not in listed
+        ]  # fmt: skip
         for i in numeric:
             if i in chosen or i in names:
                 continue
@@ -415,14 +495,26 @@ class SheetColumns:
         """Return whether rows are told apart by a column, and not without it.
 
         It repeats its texts, or most rows are told apart by it alone: counts that happen to differ
-        where a label stands twice are none.
+        where a label stands twice are none, nor are those with a mark or with thousands apart.
         """
+        texts = self.row_counts[i]
+        if any(t and not any(map(str.isalnum, t)) for t in texts) or any(map(_APART.search, texts)):
+            return False
         columns, size = [self.columns[j] for j in names], len(self.columns[i])
         without = len({*zip(*columns, strict=True)}) if columns else 1
         few = 4 * len(self.row_counts[i]) <= size and 10 * without <= 9 * size
         return (few or 2 * without <= size) and without < size == len(
             {*zip(*columns, self.columns[i], strict=True)}
         )
+
+    def _needed_together(self, others: Sequence[int], names: Mapping[int, str]) -> list[int]:
+        """Return the columns that tell rows apart together, those with the fewest texts first."""
+        columns, size = [self.columns[j] for j in names], len(self.sheet.rows)
+        number, needed = len({*zip(*columns, strict=True)}) if columns else 1, list[int]()
+        for i in sorted(others, key=lambda i: len(self.row_counts[i])):
+            if number < (more := len({*zip(*columns, self.columns[i], strict=True)})):
+                columns, number, needed = [*columns, self.columns[i]], more, [*needed, i]
+        return needed if number == size else []
 
     def _counts_rows(self, i: int, names: Mapping[int, str]) -> bool:
         """Return whether a column has another number in each row, which nothing else needs."""
@@ -459,7 +551,9 @@ class SheetColumns:
             if i in names and j in names and all(self.columns[j]) and self._spelled(i, j):
                 del names[i]
                 self.reasons[i] = f"the same as {self.sheet.heads[j]!r}, or blank"
-        plain = [row for _, row in self.sheet.rows if not any(total_word(t) == 2 for t in row)]
+        blanks = any("" in self.row_counts[i] for i in names)
+        rows = self.sheet.rows if blanks else []
+        plain = [row for _, row in rows if not any(total_word(t) == 2 for t in row)]
         for i in [i for i in names if i not in choices and any(not row[i] for row in plain)]:
             rest = {*zip(*(self.columns[j] for j in names if j != i), strict=True)}
             if len(rest) == len(self.columns[i]) > 3 and "blank" not in self.rules.all:
@@ -526,46 +620,6 @@ class SheetColumns:
                     f"{sheet.name}: columns {before + 1} and {i + 1} must count different records, "
                     f"got the headings {twice}: call one of them otherwise, or remove it"
                 )
-
-    def _keep_apart(self, names: Mapping[int, str], counts: Mapping[int, dict[str, str]]) -> None:
-        """Tell rows of the same labels apart by their numbers; refuse many with other counts."""
-        every = list(zip(*(self.columns[i] for i in names), strict=True)) or [()] * len(
-            self.sheet.rows
-        )
-        rows: dict[tuple[str, ...], list[int]] = {}
-        for position, labels in enumerate(every):
-            rows.setdefault(labels, []).append(position)
-        twice = {labels: places for labels, places in rows.items() if len(places) > 1}
-        several = sum(map(len, twice.values()))
-        few = _FEW * (several - len(twice)) < len(every)
-        texts = [[row[i] for i in counts] for _, row in self.sheet.rows]
-        other = {
-            labels: b for labels, (a, *rest) in twice.items() for b in rest if texts[a] != texts[b]
-        }
-        if not twice or not (other or (few and names)):
-            return
-        labels = next(iter(other or twice))
-        a, b = (
-            self.sheet.rows[p][0] for p in (twice[labels][0], other.get(labels, twice[labels][1]))
-        )
-        called = quote(", ".join(labels)) if labels else "rows without labels"
-        choice = self.rules.choices.get("rows", "separate" if 2 * several <= len(every) else "")
-        if not names or not choice:
-            raise DataError(
-                f"{self.sheet.name}: rows {a} and {b}: must have different labels where their "
-                f"counts differ, got {called} twice: columns.HEADING=NAME names the column that "
-                "tells them apart" + "; rows=separate takes each by itself" * bool(names)
-            )
-        text = f"{called} stands in rows {a} and {b}"
-        if len(twice) > 1:
-            text = f"{len(twice)} labels stand in several rows, such as {called} in {a} and {b}"
-        if few:
-            self.rules.lines.append(f"  {text}: each by itself, with its row")
-        else:
-            self.rules.ask("rows", "separate", f"{text}: each row of them is by itself")
-        column = self.columns[max(names, key=lambda i: (len({*self.columns[i]}), i))]
-        for p in itertools.chain(*twice.values()):
-            column[p] += f" (row {self.sheet.rows[p][0]})"
 
     def _titled(
         self, names: dict[int, str], counts: dict[int, dict[str, str]], flags: list[int],

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, MutableSequence, Sequence
 from itertools import pairwise
 
+from bayesrisk.exceptions import DataError, quote
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.sheet import Sheet
 from bayesrisk.tables.reading.texts import (
@@ -15,6 +16,8 @@ from bayesrisk.tables.reading.texts import (
     SOME,
     WHOLE,
     interval,
+    is_date,
+    is_mark,
     key,
     listing,
     number_range,
@@ -23,12 +26,16 @@ from bayesrisk.tables.reading.texts import (
     total_word,
 )
 
+_FEW = 16  # rows for each that has the labels of another
 _NO_COUNT = re.compile(
-    r".*((?<![\d ]) ?%|\b(percent(age)?s?|pct|rates?|ratio|share|proportion|mean|median|"
+    r".*((?<![\d ]) ?%|\b(percent\w*|pct|rates?|ratio|share|proportion|mean|median|"
     r"average (age|income|price|rent|wage|salary|earnings|score|size|length|cost)|"
     r"purchasing power|index|uptake|coverage|prevalence|percentile|per 1[0 ,]*00|"
-    r"per capita|full time equivalents?|ftes?)\b).*|(.* )?p\d\d?(th)?"
+    r"lower ?b|upper ?b|expected (deaths|cases|counts?|numbers?|values?)|excess( deaths)?|"
+    r"per capita|full[- ]time equivalents?|ftes?)\b).*|(.* )?p\d\d?(th)?|expected|"
+    r"(.* )?rank(ing)?|(\w+ ){0,2}(spending|expenditures?|revenues?|payroll|turnover)"
 )
+_RANK = re.compile(r"rank(ing)? (of|by|in|among)\b.*")
 _CHANGE = re.compile(r".*\b(increase|decrease|change|difference|net|balance)\b.*")
 
 
@@ -58,11 +65,28 @@ def counting_rows(sheet: Sheet) -> Sheet:
     ]  # fmt: skip
     changed_rows = [row for _, row in sheet.rows if any(row[j] in changed for j in whole)]
     labels = says_so.intersection(*[itertools.chain.from_iterable(changed_rows)])
+    labels |= {t for t in texts if _RANK.fullmatch(key(t))}
     rows = [(i, row) for i, row in sheet.rows if labels.isdisjoint(row)]
     if not labels or not rows:
         return sheet
     left = [(i, f"{', '.join(row)[:40]}…", "no count") for i, row in sheet.rows if labels & {*row}]
     return sheet._replace(rows=rows, left=[*sheet.left, *left])
+
+
+def with_repeated(sheet: Sheet, rules: ReadingRules) -> Sheet:
+    """Return a sheet whose blank labels are those above them, if that is said or rows show it."""
+    columns = [list(c) for c in zip(*(row for _, row in sheet.rows), strict=True)]
+    if rules.all.get("blank", "above") == "above" and blanks_repeat(columns):
+        rules.ask("blank", "above", "blank labels are those above them: rows would be equal else")
+    if rules.all.get("blank") != "above":
+        return sheet
+    words = [
+        2 * sum(map(says_number, c)) < len(c) and not all(map(is_mark, filter(None, c)))
+        for c in columns
+    ]  # fmt: skip
+    rows = zip(*(filled(c) if w else c for c, w in zip(columns, words, strict=True)), strict=True)
+    numbers = [number for number, _ in sheet.rows]
+    return sheet._replace(rows=[(i, [*row]) for i, row in zip(numbers, rows, strict=True)])
 
 
 def blanks_repeat(columns: Sequence[Sequence[str]]) -> bool:
@@ -76,6 +100,20 @@ def blanks_repeat(columns: Sequence[Sequence[str]]) -> bool:
         return False
     repeated = {*zip(*map(filled, labels), strict=True)}
     return len({*rows}) < len(repeated) == len(rows)
+
+
+def blanks_end(columns: Sequence[Sequence[str]]) -> bool:
+    """Return whether blanks stand above the totals of their groups, which tell rows apart."""
+    labels = [c for c in columns if 2 * sum(map(says_number, c)) < len(c)]
+    groups = [c for c in labels if c and not c[0] and c[-1]]
+    ends = [below for c in groups for text, below in pairwise(c) if not text and below]
+    if not ends or any(not total_word(text) or total_word(text) == 2 for text in ends):
+        return False
+    years = [c for c in columns if all(map(is_date, c))]
+    rows = {*zip(*labels, *years, strict=True)}
+    called = [filled(c[::-1])[::-1] if c in groups else c for c in labels]
+    repeated = {*zip(*called, *years, strict=True)}
+    return len(rows) < len(repeated) == len(columns[0])
 
 
 def filled(column: Sequence[str]) -> list[str]:
@@ -92,12 +130,16 @@ def name_blanks(
 ) -> None:
     """Call blank labels a total where that stands beside each of them, else a label of their own.
 
-    The sums of labels say later whether it counts all.
+    Where all labels are blank, a word that may say a total does.  The sums of labels say later
+    whether it counts all.
     """
-    rows = [row for _, row in sheet.rows]
-    for column in (columns[i] for i in names):
+    rows, named = [row for _, row in sheet.rows], [columns[i] for i in names]
+    least = [1 if not any(texts) else 2 for texts in zip(*named, strict=True)]
+    for column in named:
         blank = [p for p, text in enumerate(column) if not text]
-        totals = all(any(total_word(text) == 2 for text in rows[p]) for p in blank)
+        totals = all(
+            any(total_word(t) >= least[p] and not t.isdecimal() for t in rows[p]) for p in blank
+        )
         for p in blank:
             column[p] = "Total" if totals or choice == "total" else BLANK
 
@@ -107,7 +149,8 @@ def with_parts(sheet: Sheet, rules: ReadingRules) -> Sheet:
     rows = [row for _, row in sheet.rows]
     for j in range(len(sheet.heads)):
         texts, name = [row[j] for row in rows], sheet.heads[j]
-        settled = f"totals.{name}" in rules.choices or rules.section(f"labels.{name}")
+        settled = f"totals.{name}" in rules.choices or bool(rules.section(f"labels.{name}"))
+        settled = settled or "note" in key(name)
         called = not settled and any(map(SOME.match, texts))
         if called and (paths := part_paths(texts, rows, rules)):
             rows = [[*row[:j], paths.get(i, row[j]), *row[j + 1 :]] for i, row in enumerate(rows)]
@@ -151,3 +194,42 @@ def exclusive(parts: Sequence[str]) -> bool:
     disjoint = len(ends) == len(parts) and all(a[1] < b[0] for a, b in pairwise(ends))
     sexes = {sex(SOME.sub("", part).strip(" :,")) for part in parts}
     return disjoint or len(sexes - {None}) == len(parts)
+
+
+def tell_apart(
+    columns: Sequence[MutableSequence[str]], sheet: Sheet, names: Iterable[int],
+    counts: Iterable[int], rules: ReadingRules,
+) -> None:  # fmt: skip
+    """Tell rows of the same labels apart by their numbers; refuse many with other counts."""
+    labels = [columns[i] for i in names]
+    every = list(zip(*labels, strict=True)) or [()] * len(sheet.rows)
+    places: dict[tuple[str, ...], list[int]] = {}
+    for position, texts in enumerate(every):
+        places.setdefault(texts, []).append(position)
+    twice = {texts: several for texts, several in places.items() if len(several) > 1}
+    counted = [[row[i] for i in counts] for _, row in sheet.rows]
+    differing = [(a, b) for a, *rest in twice.values() for b in rest if counted[a] != counted[b]]
+    more = sum(map(len, twice.values()))
+    few = bool(labels) and _FEW * (more - len(twice)) < len(every)
+    if not twice or not (differing or few):
+        return
+    first, second = next(iter(differing or (several[:2] for several in twice.values())))
+    a, b = sheet.rows[first][0], sheet.rows[second][0]
+    called = quote(", ".join(every[first])) if labels else "rows without labels"
+    choice = rules.choices.get("rows", "separate" if 2 * more <= len(every) else "")
+    if not labels or not choice:
+        raise DataError(
+            f"{sheet.name}: rows {a} and {b}: must have different labels where their counts "
+            f"differ, got {called} twice: columns.HEADING=NAME names the column that tells them "
+            f"apart{'; rows=separate takes each by itself' * bool(labels)}"
+        )
+    text = f"{called} stands in rows {a} and {b}"
+    if len(twice) > 1:
+        text = f"{len(twice)} labels stand in several rows, {called} in rows {a} and {b}"
+    if few:
+        rules.lines.append(f"  {text}: each by itself, with its row")
+    else:
+        rules.ask("rows", "separate", f"{text}: each row of them is by itself")
+    column = max(labels[::-1], key=lambda column: len({*column}))
+    for p in itertools.chain(*twice.values()):
+        column[p] += f" (row {sheet.rows[p][0]})"

@@ -1,31 +1,31 @@
-"""Sections of a table: rows of one text, which are headings of the rows below them.
+"""Sections and outlines: rows of one text above the rows that it is about, and indented labels.
 
-A heading is a label of these rows, such as a town above its wards, or it is the variable of their
-labels, such as *Sex* above *Male* and *Female*.
+The heading of a section is a label of its rows, such as a town above its wards, or the variable of
+their labels, such as *Sex* above *Male* and *Female*.
 """
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from bayesrisk.tables.reading.grids import Grid
-from bayesrisk.tables.reading.texts import PATH, number_range
+from bayesrisk.tables.reading.texts import PATH, number_range, total_word
 
-LABELS, VARIABLES = "labels", "variables"
 _BITS = 8  # sums of sections are equal by chance in one case of 2**8
 _ROUNDED = 50  # a sum of rounded counts misses its total by at most one part of so many
 
 
 class _Section(NamedTuple):
-    """The heading of a section, its depth, and the rows below it with theirs."""
+    """The heading of a section, and the rows below it with their depths."""
 
     heading: str
-    depth: int
     rows: list[tuple[Sequence[str], int]]
 
-    def sums(self, columns: Sequence[int]) -> dict[int, int]:
+    def sums(self, columns: Collection[int]) -> dict[int, int]:
         """Return the sum of the labels that are within no other, by column, where all are known."""
-        least = min((depth for _, depth in self.rows), default=0)
+        least = min(depth for _, depth in self.rows)
         results = {}
         for j in columns:
             ends = [number_range(row[j]) for row, depth in self.rows if depth == least]
@@ -34,57 +34,134 @@ class _Section(NamedTuple):
         return results
 
 
-def section_kind(
-    rows: Sequence[Sequence[str]], depths: Sequence[int], heads: Sequence[Sequence[str]],
-    labels: Sequence[int],
-) -> str:  # fmt: skip
-    """Return what rows of one text say of those below: labels, variables, or nothing (empty).
+def section_headings(
+    rows: Sequence[tuple[int, list[str], int, int]], heads: Sequence[Sequence[str]],
+    labels: Sequence[int], counts: Collection[int],
+) -> dict[int, str]:  # fmt: skip
+    """Return the headings, rows of one text, of the rows below them by their number; or none.
 
-    Each of several has rows below it, and one row at most, the total, stands above all.  A label
-    stands below two of them, or the labels are indented, or an empty row is before each heading.
-    They are variables if the labels of each make up the same total.
+    Each has rows below it, or another heading above such.  Rows before the first are the total, or
+    of no section.  They are no labels without counts if a label stands below two of them, an empty
+    row is before each, the rows below are indented, or those of each add up to the same total.
     """
-    sections, gaps, empty = [_Section("", -1, [])], True, True
-    for row, depth in zip(rows, depths, strict=True):
-        if not any(row):
-            empty = True
-        elif row not in heads:
-            if len(row) - row.count("") > 1:
-                sections[-1].rows.append((row, depth))
-            elif row[0]:
-                sections.append(_Section(row[0], depth, []))
-                gaps = gaps and empty
-            else:
-                return ""
-            empty = False
-    above, *below = sections
-    if len(below) < 2 or len(above.rows) > 1 or not all(section.rows for section in below):
-        return ""
-    labels = sorted({0, *labels})  # ages are numbers, and labels all the same
-    places: dict[tuple[str, ...], int] = {}
-    repeated = any(
-        places.setdefault(tuple(row[j] for j in labels), i) != i
-        for i, section in enumerate(below) for row, _ in section.rows
-    )  # fmt: skip
-    counts = [j for j in range(len(rows[0])) if j not in labels]
-    one_label = not any(row[j] for section in below for row, _ in section.rows for j in labels[1:])
-    if one_label and not repeated and _same_total(above, below, counts):
-        return VARIABLES
-    indented = all(depth > section.depth for section in below for _, depth in section.rows)
-    return LABELS if repeated or gaps or indented else ""
+    sections, first_section = dict[int, str](), dict[tuple[str, ...], str]()
+    upper, section, gap, gaps, repeated = "", "", True, True, False
+    above = False  # the row above is a heading
+    depths = list[int](), list[int]()  # of headings, and of rows below them
+    filled = [row for _, row, _, _ in rows if any(row)]
+    lone = [(row, after) for row, after in itertools.pairwise(filled) if _is_lone(row)]
+    times = Counter(row[0] for row, _ in lone)
+    several = {row[0] for row, after in lone if times[row[0]] > 1 or _is_lone(after)}
+    titles = [row for row, after in lone if after in heads]
+    for number, row, _, depth in rows if len(titles) < len(lone) else ():
+        if not any(row) or row in heads or row in titles:
+            gap = gap or not any(row)
+            continue
+        alone = _is_lone(row)
+        if alone or section:
+            depths[not alone].append(depth)
+        if alone:
+            if not row[0] or (upper and not above and row[0] not in several):
+                return {}  # perhaps below no other one
+            upper = section if above else upper
+            section, gaps = row[0], gaps and (gap or above)
+        else:
+            texts = tuple(row[j] for j in (labels or [0]))  # ages are numbers, and labels
+            total = row[0] if total_word(row[0]) or not sections else ""
+            sections[number] = f"{upper}{PATH}{section}" if upper else section or total
+            repeated = repeated or first_section.setdefault(texts, section) != section
+        above, gap = alone, False
+    leading = [(sections[i], row) for i, row, _, _ in rows if sections.get(i) in ("", row[0])]
+    several_sections = len({*sections.values()} - {name for name, _ in leading}) > 1
+    if above or not depths[0] or not (several_sections or len(leading) > 1):
+        return {}
+    if repeated or gaps or max(depths[0]) < min(depths[1]):
+        first = next((name for name, _ in leading), "")
+        return {i: "" if not total_word(t) and t == first else t for i, t in sections.items()}
+    named = _sections([(sections[i], row, depth) for i, row, _, depth in rows if i in sections])
+    return sections if len(leading) < 2 and _same_total(named, {*counts} - {0}) else {}
 
 
-def _same_total(above: _Section, below: Sequence[_Section], counts: Sequence[int]) -> bool:
-    """Return whether labels of at least half of the sections, two or more, make up one total."""
-    every = [section.sums(counts) for section in below if len(section.rows) > 1]
-    total = above.sums(counts) if above.rows else next(filter(None, every), {})
-    rounded = _ROUNDED if above.rows else 0
-    equal = 0
+def _is_lone(row: Sequence[str]) -> bool:
+    return len(row) - row.count("") < 2
+
+
+def _sections(rows: Sequence[tuple[str, Sequence[str], int]]) -> list[_Section]:
+    """Return the sections of rows with their headings and depths."""
+    results: dict[str, _Section] = {}
+    for heading, row, depth in rows:
+        results.setdefault(heading, _Section(heading, [])).rows.append((row, depth))
+    return list(results.values())
+
+
+def _same_total(sections: Sequence[_Section], counts: Collection[int]) -> bool:
+    """Return whether labels of at least half of the sections, two or more, make up one total.
+
+    The total is the first section, a row that is called as that; it may be rounded.
+    """
+    first = sections[0]
+    stated = len(first.rows) == 1 and first.rows[0][0][0] == first.heading
+    every = [section.sums(counts) for section in sections[stated:] if len(section.rows) > 1]
+    total = first.sums(counts) if stated else next(filter(None, every), {})
+    rounded = _ROUNDED if stated else 0
+    bits = list[float]()
     for sums in every:
         pairs = [(sums[j], total[j]) for j in sums if total.get(j, 0) > 0]
-        near = all(abs(a - b) * rounded <= b if rounded else a == b for a, b in pairs)
-        equal += near and sum(math.log2(b) for _, b in pairs) >= _BITS
-    return equal > 1 and 2 * equal >= len(every)
+        if all(abs(a - b) * rounded <= b if rounded else a == b for a, b in pairs):
+            bits.append(sum(math.log2(b) for _, b in pairs))
+    weights = [b for b in bits if b >= (_BITS / 2 if stated else _BITS)]
+    return len(weights) > 1 and 2 * len(weights) >= len(every) and sum(weights) >= _BITS
+
+
+def by_variable(
+    head: Sequence[str], body: Grid, depths: Sequence[int], counts: Collection[int]
+) -> tuple[list[str], Grid]:
+    """Return a table with a column for each section, if each is a variable, which others count all.
+
+    Rows begin with the heading of their section and their label; ``counts`` are the columns after
+    the first.  Sections are variables if their labels make up one total.
+    """
+    named = [(row[0], row[1:], depth) for (_, row), depth in zip(body, depths, strict=True)]
+    sections = _sections(named)
+    labels = [{row[0] for row, _ in section.rows} for section in sections]
+    several = any(row[j] for _, row, _ in named for j in range(1, min({*counts} - {0}, default=1)))
+    if (
+        several
+        or sum(map(len, labels)) > len(set().union(*labels))
+        or not _same_total(sections, {*counts} - {0})
+    ):
+        return list(head), with_paths(body, depths, 1)
+    whole = [s.heading for s in sections[:1] if labels[0] == {s.heading}]
+    names = [section.heading for section in sections[len(whole) :]]
+    results: Grid = []
+    for name in (*whole, *names):
+        inside = [k for k, (_, row) in enumerate(body) if row[0] == name]
+        for i, row in with_paths([body[k] for k in inside], [depths[k] for k in inside], 1):
+            results.append((i, [*(row[1] if name == n else "Total" for n in names), *row[2:]]))
+    return [*names, *head[2:]], results
+
+
+def outlined(
+    head: Sequence[str], body: Grid, depths: Sequence[int], counts: Collection[int]
+) -> tuple[list[str], Grid]:
+    """Return a table whose labels have before them those that they are part of.
+
+    Labels are indented, or stand in one of several columns: these are their depth.  What a label
+    is part of stands before it or, as a total, below it.
+    """
+    size = min(counts, default=0)
+    filled = [[j for j in range(size) if row[j]] for _, row in body]
+    if any(len(places) != 1 for places in filled) or len({*itertools.chain(*filled)}) < 2:
+        return list(head), with_paths(body, depths, 0)
+    columns = [place for (place,) in filled]
+    name = "/".join(dict.fromkeys(filter(None, head[:size])))
+    rows = [(i, [row[j], *[""] * (size - 1), *row[size:]])
+            for (i, row), j in zip(body, columns, strict=True)]  # fmt: skip
+    if columns[0] > min(columns) == columns[-1]:
+        rows = with_paths(rows[::-1], columns[::-1], 0)[::-1]
+    else:
+        rows = with_paths(rows, columns, 0)
+    return [name, *[""] * (size - 1), *head[size:]], rows
 
 
 def with_paths(body: Grid, depths: Sequence[int], column: int) -> Grid:
@@ -100,20 +177,3 @@ def with_paths(body: Grid, depths: Sequence[int], column: int) -> Grid:
         text = PATH.join(text for _, text in path) if row[column] else ""
         rows.append((i, [*row[:column], text, *row[column + 1 :]]))
     return rows
-
-
-def with_variables(
-    head: Sequence[str], body: Grid, depths: Sequence[int]
-) -> tuple[list[str], Grid]:
-    """Return headings and rows with a column for each section, which others count all of.
-
-    Rows begin with the heading of their section and their label.
-    """
-    names = list(dict.fromkeys(row[0] for _, row in body if row[0]))
-    results: Grid = []
-    for name in ("", *names):
-        inside = [k for k, (_, row) in enumerate(body) if row[0] == name]
-        for i, row in with_paths([body[k] for k in inside], [depths[k] for k in inside], 1):
-            labels = [row[1] if name == other else "Total" for other in names]
-            results.append((i, [*labels, *row[2:]]))
-    return [*names, *head[2:]], results

@@ -21,15 +21,11 @@ from bayesrisk.tables.reading.heading_rows import (
     filled_texts,
     first_heading_row,
     joined_headings,
+    repeat_each_other,
     short,
+    told_apart,
 )
-from bayesrisk.tables.reading.sections import (
-    LABELS,
-    VARIABLES,
-    section_kind,
-    with_paths,
-    with_variables,
-)
+from bayesrisk.tables.reading.sections import by_variable, outlined, section_headings
 from bayesrisk.tables.reading.texts import (
     DECIMAL,
     PATH,
@@ -61,6 +57,7 @@ _UNIT = re.compile(
 _ALONE_NOTE = re.compile(r"\W*((foot)?notes?|(symbol )?legend|key|simbologia)\W*", re.IGNORECASE)
 _RULE = re.compile(r"[-_=*.]{2,}")  # a line before the notes
 _MOST_HEADINGS = 6  # rows
+_FEW_BLANKS = 10  # headings for each that is missing
 _FORMS = {
     "{": "JSON", **dict.fromkeys(("[[", "[{", '["'), "JSON of an API"), "<": "a web page or XML",
     "CHARSET=": "a PC-Axis file", "AXIS-VERSION=": "a PC-Axis file", "%PDF": "a PDF",
@@ -243,8 +240,10 @@ def _table(name: str, grid: Grid) -> Sheet:
     are one row, or several where one fills gaps of that above.  It ends with the last row that has
     a count.
     """
+    grid = _with_first_label(grid)
     units = [(i, short(row), "what is counted") for i, row in grid if _is_unit(row)]
     grid = [(i, row) for i, row in grid if not _is_unit(row)]
+    grid = _without_margin(grid)
     rows = [(i, [" ".join(c.split()) for c in row], _depth(row)) for i, row in grid]
     width = _width([row for _, row, _ in rows])
     full = [(i, (row + [""] * width)[:width], len(_trimmed(row)), d) for i, row, d in rows]
@@ -267,21 +266,32 @@ def _table(name: str, grid: Grid) -> Sheet:
         texts = [row[j] for j in numeric if row[j]]
         return data(row) or (filled_texts(row) > 1 and bool(texts) and all(map(is_mark, texts)))
 
+    def named(above: Sequence[str], row: Sequence[str]) -> bool:
+        """Return whether a row of headings names all counts of a row below empty ones."""
+        filled = [j for j in numeric if says_number(row[j])]
+        texts, values = [above[j] for j in filled], [row[j] for j in filled]
+        words = texts.count("") * _FEW_BLANKS <= len(texts) and not any(map(says_number, texts))
+        words = words and not all(map(is_date, values))
+        return words and all(DECIMAL.fullmatch(t) or WHOLE.fullmatch(t) for t in values)
+
     block, before, start = list[int](), list[int](), None  # rows side by side, one has a number
     for position, (_, row, size, _) in enumerate(full):
         if filled_texts(row) > 1 and size <= width:
             block.append(position)
-            if data(row) and (len(block) > 1 or not any(map(says_number, row))):
-                start = block[0]
+            separate = bool(before) and named(full[before[-1]][1], full[block[0]][1])
+            if before and repeat_each_other([full[k][1] for k in block[:-1]], numeric):
+                separate = separate or sum(bool(full[before[-1]][1][j]) for j in numeric) > 1
+            if data(row) and (separate or len(block) > 1 or not any(map(says_number, row))):
+                start = before[0] if separate else block[0]  # headings, and empty rows below them
+                keep = [i for i in range(len(full)) if not start < i < block[0] or any(full[i][1])]
+                full, grid = [full[i] for i in keep], [grid[i] for i in keep]
+                legend = sum(i < legend for i in keep)
                 break
-        elif block:
+        elif block and not (row[0] and filled_texts(row) and not full[block[-1]][1][0]):
             block, before = [], block
-    if start is not None and before and not any(full[start - 1][1]):
-        filled = [j for j in numeric if full[start][1][j]]
-        above, values = ([full[k][1][j] for j in filled] for k in (before[-1], start))
-        named = all(above) and not any(map(says_number, above)) and not all(map(is_date, values))
-        if named and all(DECIMAL.fullmatch(t) or WHOLE.fullmatch(t) for t in values):
-            start = before[-1]  # headings, and an empty row below them
+    days = full[before[-1] + 1 : start] if start and before else []
+    if days and all(filled_texts(row) == 1 and is_date(row[0]) for _, row, _, _ in days):
+        start = before[-1]  # headings, and days before the first count
     if start and full[start - 1][2] > width:
         raise _too_wide(name, full[start - 1][0], width, grid[start - 1][1])
     if start is not None:
@@ -300,12 +310,22 @@ def _table(name: str, grid: Grid) -> Sheet:
     }
     while first < min(start + _MOST_HEADINGS, len(full) - 1):
         row = full[first][1]
+        next_row = full[first + 1][1]  # of headings, where the name of the labels stands between
+        if row[0] and filled_texts(row) == 1 < filled_texts(next_row) and not data(next_row):
+            head, first = [head[0] or row[0], *head[1:]], first + 1
+            continue
         below = {
             j: [r[j] for _, r, _, _ in full[first + 1 :] if r[j] and r != row] for j in numeric
         }
-        if not (joined := joined_headings(head, full[first - 1][1], row, below, empty)):
+        rows_above = [line for _, line, _, _ in full[start:first]]
+        if not (joined := joined_headings(head, rows_above, row, below, empty)):
             break
         head, first = joined, first + 1
+    for j in [
+        j for j in numeric if j and not head[j] and not any(r[j - 1] for _, r, _, _ in full[first:])
+    ]:
+        head[j], head[j - 1] = head[j - 1], ""  # merged with an empty column
+    head = told_apart(head, numeric)
     left = units + [(i, short(row), "above the table") for i, row, _, _ in full[:start] if any(row)]
     names = [row for _, row, _, _ in full[start:first]]
     outside = columns_beside(names, [row for _, row, _, _ in full[first:]], empty)
@@ -317,14 +337,12 @@ def _table(name: str, grid: Grid) -> Sheet:
     backwards = range((legend if legend > first else len(full)) - 1, first - 1, -1)
     last = next((i for i in backwards if stated(full[i][1])), first - 1)
     inner = [row for _, row, _, _ in full[first : last + 1]]
-    sections = section_kind(inner, [d for _, _, _, d in full[first : last + 1]], heads, labels)
     lone = [position for position, row in enumerate(inner) if filled_texts(row) == 1]
-    if (
-        lone == [0] and inner[0][0] and not says_number(inner[0][0])
-    ):  # the name of the labels, in a row of its own
+    if lone == [0] and inner[0][0] and not says_number(inner[0][0]):  # the name of the labels
         head, first = [inner[0][0], *head[1:]], first + 1
+    sections = section_headings(full[first : last + 1], heads, labels, numeric)
     longest = max((len(row[0]) for _, row, _, _ in full[first : last + 1]), default=0)
-    body, depths, beyond, closed, section = [], [], False, False, ""
+    body, depths, beyond, closed = [], [], False, False
     for position in range(first, len(full)):
         i, row, size, depth = full[position]
         if not any(row):
@@ -340,13 +358,14 @@ def _table(name: str, grid: Grid) -> Sheet:
         if alone and not any(map(str.isalnum, "".join(row))) and position < last:
             continue  # a line between rows
         closed = closed or (position > last and alone and _RULE.fullmatch(row[0]) is not None)
-        aside = position > last and alone and not row[0]  # a source below another column
+        aside = position > last and not row[0]  # a source below another column
         if closed or (aside and not any(says_number(t) or is_mark(t) for t in row if t)):
             left.append((i, short(row), "a note below the table"))
             continue
         if size > width and not (position > last and _is_note(row)):
             raise _too_wide(name, i, width, grid[position][1])
-        if any("\n" in text or "\r" in text for text in grid[position][1]):
+        broken = [text for text in grid[position][1] if "\n" in text or "\r" in text]
+        if not all(_is_prose(text, width) for text in broken):
             raise DataError(f"{name}: row {i}: a quote must be closed on its line")
         complete = labels and all(row[j] for j in labels if head[j])
         if position > last and alone:  # no label: a title of notes, or a sentence
@@ -366,21 +385,18 @@ def _table(name: str, grid: Grid) -> Sheet:
             left.append((i, short(row), "a note below the table"))
             continue
         if alone and sections and row[0]:
-            section = row[0]
             continue
         if alone:
             raise DataError(
                 f"{name}: row {i}: must be a row of the table, got {quote(short(row))}; a table "
                 "that begins here needs a file of its own"
             )
-        heading = section or (row[0] if sections == LABELS else "")
-        body.append((i, [heading, *row] if sections else row))
+        body.append((i, [sections.get(i, ""), *row] if sections else row))
         depths.append(depth)
-    head = ["section", *head] if sections else head
-    if sections == VARIABLES:
-        head, body = with_variables(head, body, depths)
+    if sections:
+        head, body = by_variable(["section", *head], body, depths, numeric)
     else:
-        body = with_paths(body, depths, int(bool(sections)))
+        head, body = outlined(head, body, depths, numeric)
     used = [bool(head[j]) or any(row[j] for _, row in body) for j in range(len(head))]
     keep = [j for j, use in enumerate(used) if use]
     body = [(i, [row[j] for j in keep]) for i, row in body]
@@ -391,6 +407,29 @@ def _table(name: str, grid: Grid) -> Sheet:
     titled = [next(filter(None, row)) for _, row, _, _ in full[:start] if filled_texts(row) == 1]
     caption = next((text for text in titled[::-1] if not _NOTE.fullmatch(text)), "")
     return Sheet(name, titles, body, left, thousands=thousands, caption=caption)
+
+
+def _without_margin(grid: Grid) -> Grid:
+    """Return rows without columns to the left of all labels; a text there stands where none is."""
+    firsts = [
+        next(j for j, text in enumerate(row) if text.strip())
+        for _, row in grid
+        if sum(map(bool, map(str.strip, row))) > 1 and any(map(says_number, row))
+    ]
+    first = min(firsts, default=0)
+    if not first:
+        return grid
+    labels = [next((t for t in row[first::-1] if t.strip()), "") for _, row in grid]
+    return [(i, [label, *row[first + 1 :]]) for (i, row), label in zip(grid, labels, strict=True)]
+
+
+def _is_prose(text: str, width: int) -> bool:
+    """Return whether no line of a text is a row of the table, which an open quote has taken in."""
+    return not any(
+        line.count(d) >= width - 1 and says_number(line.rpartition(d)[2].strip())
+        for line in text.splitlines()
+        for d in ",;|\t"
+    )
 
 
 def _split_otherwise(text: str, width: int) -> bool:
@@ -443,6 +482,10 @@ def _numeric(rows: Sequence[Sequence[str]], width: int) -> set[int]:
         marks = sum(n for t, n in texts.items() if not says_number(t) and is_mark(t))
         if numbers and 2 * (numbers + marks) >= sum(texts.values()) - 1:  # one is the heading
             numeric.add(j)
+    if len(numeric) > 1 and not any(
+        WHOLE.fullmatch(row[0]) or DECIMAL.fullmatch(row[0]) for row in rows
+    ):
+        numeric.discard(0)  # groups of ages
     return numeric or {j for j in range(width) if _withheld([row[j] for row in rows])}
 
 
@@ -454,6 +497,17 @@ def _withheld(texts: Sequence[str]) -> bool:
         and all(map(is_mark, below))
         and (not any(map(str.isalnum, "".join(below))) or (len({*below}) == 1 and len(below) > 1))
     )
+
+
+def _with_first_label(grid: Grid) -> Grid:
+    """Return rows in which a label beside the unit of all counts stands in the row below it."""
+    rows = list(grid)
+    for k, ((_, row), (i, below)) in enumerate(itertools.pairwise(grid)):
+        texts = [text.strip() for text in row if text.strip()]
+        alone = len(texts) == 2 and row[0].strip() == texts[0] and below and not below[0].strip()
+        if alone and _UNIT.fullmatch(texts[1]) and any(says_number(t) or is_mark(t) for t in below):
+            rows[k], rows[k + 1] = (rows[k][0], ["", *row[1:]]), (i, [row[0], *below[1:]])
+    return rows
 
 
 def _is_unit(row: Sequence[str]) -> bool:

@@ -12,6 +12,7 @@ from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.reading.texts import key
 
 _MOST_ENTRIES = 2**24
+_MANY, _MANY_BITS = 8, 64  # groups, and bits, that show sums of rounded counts
 _ALONE = 10  # bits that one group needs, where a sum holds by chance in one case of 1,000
 Ends = tuple[int, int]
 BoolPair = tuple[BoolArray, BoolArray]
@@ -30,7 +31,8 @@ def judgement(low: IntArray, high: IntArray, least: IntArray, most: IntArray) ->
 class Groups(NamedTuple):
     """Numbers of groups in which a sum says something, fits, is too large, and is exact.
 
-    ``bits`` is how unlikely it is that all fit by chance, as minus the logarithm to base 2.
+    ``bits`` is how unlikely it is that all fit by chance, as minus the logarithm to base 2;
+    ``balanced`` says that sums of rounded counts miss totals above and below alike.
     """
 
     telling: int = 0
@@ -38,6 +40,12 @@ class Groups(NamedTuple):
     above: int = 0
     exact: int = 0
     bits: float = 0.0
+    balanced: bool = False
+
+    @property
+    def rounded(self) -> bool:
+        """Whether sums of rounded counts hold in many groups, and miss the totals by chance."""
+        return self.balanced and self.good == self.telling and self.bits >= _MANY_BITS
 
     @property
     def no_chance(self) -> bool:
@@ -146,6 +154,7 @@ class LabelSums:
         positions, inside = [self.column[p] for p in parts], {*parts}
         low, high = self.low[:, positions].sum(axis=1), self.largest[:, positions].sum(axis=1)
         number = self.bounded[:, positions].sum(axis=1)
+        positive = np.all(self.low[:, positions] > 0, axis=1)
 
         def judge(label: str) -> Groups:
             column, inner = self.column[label], label in inside
@@ -155,7 +164,14 @@ class LabelSums:
             most = high[rows] - inner * self.largest[rows, column]
             *numbers, bits = self.judged(least, most, full, rows, label)
             telling, good, above, exact = map(int, numbers)
-            return Groups(telling, good, above, exact, float(bits))
+            # By how much a total exceeds its parts, from the middles of what their laws allow.
+            stated = full & positive[rows]
+            middles = self.low[rows, column] + self.largest[rows, column]
+            missed = (middles - least - most)[stated] / 2
+            balanced = len(missed) >= _MANY and abs(float(missed.mean())) <= float(
+                2 * missed.std() / len(missed) ** 0.5
+            )
+            return Groups(telling, good, above, exact, float(bits), balanced)
 
         return judge
 

@@ -11,11 +11,12 @@ from bayesrisk.tables.likelihoods import UNBOUNDED
 _NUMBER = r"(\d{1,3}(?:[,'’\u00a0\u2009\u202f ]\d{3})+|\d+)(?:\.0+)?"
 WHOLE = re.compile(_NUMBER)
 _MORE, _LESS = r"(?:more|over|above|older|plus)", r"(?:fewer|less|under|below|younger)"
+_COUNTED = r"(?:(?:n|counts?|numbers?|enrol?lments?|totals?) ?)?"
 _ENDS: dict[str, Callable[..., tuple[int, int]]] = {
     _NUMBER: lambda a: (a, a),
     rf"{_NUMBER} ?(?:-|–|—|to|_) ?{_NUMBER}": lambda a, b: (a, b),
-    rf"(?:n ?)?(?:<|under|below|{_LESS} than) ?{_NUMBER}": lambda a: (0, a - 1),
-    rf"(?:n ?)?(?:<=|≤|up to|at most|no more than) ?{_NUMBER}": lambda a: (0, a),
+    rf"{_COUNTED}(?:<|under|below|{_LESS} than) ?{_NUMBER}": lambda a: (0, a - 1),
+    rf"{_COUNTED}(?:<=|≤|up to|at most|no more than) ?{_NUMBER}": lambda a: (0, a),
     rf"(?:>|over|{_MORE} than) ?{_NUMBER}": lambda a: (a + 1, UNBOUNDED),
     rf"(?:>=|≥|at least) ?{_NUMBER}": lambda a: (a, UNBOUNDED),
     rf"{_NUMBER} ?(?:\+|plus|(?:and|or|&) {_MORE})": lambda a: (a, UNBOUNDED),
@@ -112,6 +113,8 @@ def total_word(label: str, variable: str = "") -> int:
     "All" with the name of its variable is a total: "All schools" among schools; so are ages from 0
     on, which may count people of unknown age.
     """
+    if label.isdecimal():
+        return int(not label.strip("9"))
     plain = " ".join(label.split()).rstrip(":").casefold()
     if label.strip().casefold() == "_t" or _TOTALS.fullmatch(plain) or _ALL.fullmatch(plain):
         return 2
@@ -159,6 +162,8 @@ def interval(label: str) -> tuple[int, int] | None:
     if match := re.fullmatch(r"(?:age)?(\d\d?)(?:t|_)(\d\d)", label.strip(), re.IGNORECASE):
         return (int(match[1]), int(match[2])) if int(match[1]) <= int(match[2]) else None
     text = " ".join(_AGE.sub("", key(label)).split())
+    if re.fullmatch(r"(19|20)\d\d ?[-–/] ?(19|20)\d\d", text):  # years in which people are
+        return None
     return number_range(re.sub(r"^ge ?(?=\d)", ">=", re.sub(r"^lt ?(?=\d)", "<", text)))
 
 

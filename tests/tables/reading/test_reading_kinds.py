@@ -1292,6 +1292,23 @@ def test_amounts_of_money_are_no_counts(tmp_path):
     assert {*said.cells["stated"]} == {"25", "24", "7", "41", "42", "9"}
 
 
+@pytest.mark.parametrize(
+    "money",
+    ["wages", "taxable_qtrly_wages", "qtrly_contributions", "Adjusted gross income", "AGI",
+     "Aggregate income (in dollars)", "Grant amount", "Annual payroll ($1,000)"],
+)  # fmt: skip
+def test_wages_and_incomes_beside_counts_are_no_counts(money, tmp_path):
+    text = f'Area,Men,Women,"{money}"\nAsh,25,24,27547\nElm,41,42,31769\nOak,*,9,8877\n'
+    said = read_layouts([sheet_of(tmp_path, text)], {})
+    assert {*said.cells["stated"]} == {"25", "24", "41", "42", "9", "*"}
+
+
+def test_people_by_income_are_counts(tmp_path):
+    text = "Area,Low income,High income,Total income\nAsh,25,24,49\nElm,41,42,83\nOak,6,9,15\n"
+    said = read_layouts([sheet_of(tmp_path, text)], {})
+    assert len(said.cells) == 9
+
+
 def test_a_code_that_some_labels_lack_is_a_spelling(tmp_path):
     text = "Country,ISO3,Year,People\nAlba,ALB,2020,5\nVarious,,2020,7\nBern,BER,2020,9\n"
     text += text.split("\n", 1)[1].replace("2020", "2021")
@@ -1440,3 +1457,68 @@ def test_rows_with_neither_all_labels_nor_counts_are_left_out(tmp_path):
     said = read_layouts([sheet_of(tmp_path, f"year,age,region,sex,n\n{rows}")], {}).accepted()
     assert said.cells["stated"].tolist() == ["8", "*", "11", "7", "", "9"]
     assert variables_of(said)["age"] == {"0-4"}
+
+
+@pytest.mark.parametrize("head", ["disclosure_code", "Suppression flag", "OBS_STATUS"])
+def test_a_zero_is_withheld_where_its_flag_stands_beside_zeros_alone(tmp_path, head):
+    text = f"area,trade,{head},employees\nA,Farms,,907\nA,Mines,N,0\nA,Shops,,20\n"
+    text += "B,Farms,,100\nB,Mines,N,0\nB,Shops,e,30\n"
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"}).accepted()
+    assert said.cells["stated"].tolist() == ["907", "N", "20", "100", "N", "30 e"]
+    assert (stated_bounds(said).loc["N", "low"] == 0).all()
+    assert stated_bounds(said).loc["N", "high"].isna().all()
+
+
+def test_windows_of_years_that_overlap_are_no_sums_of_years(tmp_path):
+    counts = {"1997-2001": 4, "1998-2002": 1, "1999-2003": 3, "2001-2005": 9, "2002-2006": "*"}
+    text = "period,zone,n\n" + "".join(f"{p},{z},{n}\n" for z in "AB" for p, n in counts.items())
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    bounds = stated_bounds(said)
+    assert bounds["low"].tolist().count(0) == 2
+    assert "period" in said.separate
+
+
+@pytest.mark.parametrize(
+    ("head", "codes"),
+    [
+        ("Nr.,Teil", ["101,Ash", "102,Elm", "201,Fir", "202,Oak"]),
+        ("Rank,Teil", ["17,Ash", "12,Elm", "31,Fir", "45,Oak"]),  # before labels, in no sum
+        ("CDS,D", ["0161119,11", "0161259,12", "0310033,00", "0761648,16"]),  # of a longer code
+        ("TERYT,Gmina", ["20101,Ash", "20102,Elm", ",Irak", "20104,Oak"]),  # blank in some rows
+    ],
+)
+def test_numbers_of_places_are_no_counts(tmp_path, head, codes):
+    counts = ["9,4,5", "7,6,1", "12,5,7", "8,6,2"]
+    text = f"{head},All,M,F\n" + "".join(map("{},{}\n".format, codes, counts))
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"}).accepted()
+    assert sorted(said.cells["stated"]) == sorted(",".join(counts).split(","))
+
+
+def test_a_row_number_that_is_part_of_a_sum_is_a_count(tmp_path):
+    text = "area,Men,Women,All\n" + "".join(
+        f"{w},{k},{k * k},{k + k * k}\n" for k, w in enumerate(WARDS, 1)
+    )
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    assert variables_of(said)["sex"] == {"Men", "Women"}
+
+
+def test_nines_that_are_common_are_withheld(tmp_path):
+    rows = [("9999", "4", "12"), ("7", "9999", "30"), ("5", "6", "11"), ("9999", "9999", "40")]
+    text = "area,M,F,All\n" + "".join(
+        f"{w},{','.join(row)}\n" for w, row in zip(WARDS, rows, strict=False)
+    )
+    bounds = stated_bounds(read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"}))
+    nines = bounds.loc["9999", ["low", "high"]].to_numpy().tolist()
+    assert sorted(nines) == [[0, 40], [0, 40], [8, 8], [23, 23]]
+
+
+def test_sums_that_hold_within_rounding_make_one_guess(tmp_path):
+    rng = np.random.default_rng(1)
+    lines = ["provider,mode,n"]
+    for k in range(12):
+        full, part = map(int, rng.integers(100, 4000, 2))
+        counts = {"Full": full, "Part": part, "All": full + part}
+        lines += [f"U{k},{mode},{5 * round(n / 5)}" for mode, n in counts.items()]
+    said = read_layouts([sheet_of(tmp_path, "\n".join(lines) + "\n")], {})
+    assert said.questions["totals"][0] == "complete"
+    assert {*said.questions} == {"counts", "totals"}

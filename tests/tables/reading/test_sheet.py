@@ -2,6 +2,7 @@
 
 import pytest
 
+from bayesrisk.exceptions import DataError
 from bayesrisk.tables.reading.reading import read
 from bayesrisk.tables.reading.sheet import file_sheet
 
@@ -83,3 +84,191 @@ def test_a_label_with_a_word_of_rates_is_left_out_only_where_counts_have_decimal
     assert {*reading.cells["stated"]} == {"12", "15", "9", "7"}
     text = "Year,Kind,n\n2019,Deaths,12\n2019,Rate,3.5\n2020,Deaths,9\n2020,Rate,2\n"
     assert {*read([sheet_of(tmp_path, text)], {}).cells["stated"]} == {"12", "9"}
+
+
+def heads_and_rows(folder, text):
+    sheet = sheet_of(folder, text)
+    return sheet.heads, [row for _, row in sheet.rows]
+
+
+def test_columns_without_labels_to_the_left_are_no_part_of_a_table(tmp_path):
+    text = "Title\nFilters:\nRooms,,One,Two\n,Zone of homes,,\n,S01,3,4\n,S02,5,6\n"
+    assert heads_and_rows(tmp_path, text) == (
+        ["Zone of homes", "One", "Two"],
+        [["S01", "3", "4"], ["S02", "5", "6"]],
+    )
+
+
+def test_notes_below_a_table_may_stand_in_any_column(tmp_path):
+    note = "1 Counts of 2016 are by place of residence"
+    text = f"Land,Year,1,2,3\nA,2016,5,6,7\nB,2016,8,9,1\n\n,,{note},,{note}\n"
+    assert [row[0] for row in heads_and_rows(tmp_path, text)[1]] == ["A", "B"]
+
+
+PLACES = {"North": "37", "North!!Ash": "25", "North!!Elm": "12", "South": "9", "South!!Oak": "9"}
+
+
+@pytest.mark.parametrize("order", ["above", "below"])
+def test_labels_in_one_of_several_columns_are_a_tree(order, tmp_path):
+    rows = [[*path.split("!!"), n] for path, n in PLACES.items()]
+    if order == "below":
+        rows = [*rows[1:3], rows[0], rows[4], rows[3]]
+    lines = [f"{row[0]},,{row[1]}" if len(row) == 2 else f",{row[1]},{row[2]}" for row in rows]
+    heads, rows = heads_and_rows(tmp_path, "Region,Town,People\n" + "\n".join(lines) + "\n")
+    assert heads == ["Region/Town", "People"]
+    assert dict(rows) == PLACES
+
+
+CHARACTERISTICS = (
+    "Characteristic,Total,Female,Male\nTotal,20,12,8\nAge,,,\n0-17,6,4,2\n18+,14,8,6\n"
+    "Marital status,,,\nMarried,9,{},3\nSingle,7,{},4\nUnknown,4,3,1\n"
+)
+
+
+def test_sections_that_each_make_up_the_total_are_variables(tmp_path):
+    cells = read([sheet_of(tmp_path, CHARACTERISTICS.format("*", "*"))], {"counts": "exact"}).cells
+    counts = cells.set_index(["age", "marital status", "sex"])["stated"]
+    assert counts["all", "all", "all"] == "20"
+    assert counts["0-17", "all", "Female"] == "4"
+    assert counts["all", "Single", "Female"] == "*"
+    assert len(counts) == 18
+
+
+def test_sections_that_miss_the_total_are_none(tmp_path):
+    text = CHARACTERISTICS.format(6, 3).replace("Married,9", "Married,8")
+    cells = read([sheet_of(tmp_path, text.replace("Unknown", "0-17"))], {}).cells
+    assert {*cells["section"]} == {"Total", "Age", "Marital status"}
+
+
+def test_a_heading_between_others_reaches_to_the_next_but_not_over_a_total_of_more(tmp_path):
+    text = (
+        "Place,2015,,,,,,,2016,,\n,Q1,,,Q2,,,2015 Total,Q1,,\n"
+        ",Jan,Feb,Q1 Total,Apr,May,Q2 Total,,Jan,Feb,Q1 Total\n"
+        "A,1,2,3,4,5,9,12,1,1,2\nB,2,2,4,3,3,6,10,3,4,7\n"
+    )
+    assert heads_and_rows(tmp_path, text)[0] == [
+        "Place", "2015!!Q1!!Jan", "2015!!Q1!!Feb", "2015!!Q1!!Q1 Total", "2015!!Q2!!Apr",
+        "2015!!Q2!!May", "2015!!Q2!!Q2 Total", "2015!!2015 Total", "2016!!Q1!!Jan",
+        "2016!!Q1!!Feb", "2016!!Q1!!Q1 Total",
+    ]  # fmt: skip
+
+
+def test_signs_below_headings_say_what_is_counted(tmp_path):
+    text = "Region,Grade 8,Grade 9,\n,Number,#,%\nA,40,30,75\nB,20,5,25\n"
+    assert heads_and_rows(tmp_path, text)[0] == [
+        "Region", "Grade 8!!Number", "Grade 9!!#", "Grade 9!!%",
+    ]  # fmt: skip
+
+
+def test_a_first_row_of_counts_is_no_row_of_headings(tmp_path):
+    with pytest.raises(DataError, match="must be a row of headings"):
+        sheet_of(tmp_path, "Tokens,761,1020,930,1110\nTickets,3,4,5,6\nCash,7,8,8,9\n")
+
+
+def test_all_rows_of_headings_stand_above_empty_rows(tmp_path):
+    text = (
+        "Title,,back to contents\n\nPlace,People,,Homes\n,Men,Women,Let\n\n\nA,3,4,7\nB,5,1,6\n"
+        "Notes:\n1 Of those who live there\n"
+    )
+    assert heads_and_rows(tmp_path, text) == (
+        ["Place", "People!!Men", "People!!Women", "Homes!!Let"],
+        [["A", "3", "4", "7"], ["B", "5", "1", "6"]],
+    )
+
+
+def test_the_name_of_labels_may_stand_between_rows_of_headings(tmp_path):
+    text = ",Rates,,Numbers,\nDeaths,,,,\n,Men,Women,Men,Women\n0-17,1.5,2.5,3,4\n18+,2.5,3.5,5,6\n"
+    heads, rows = heads_and_rows(tmp_path, text)
+    assert heads == ["Deaths", "Rates!!Men", "Rates!!Women", "Numbers!!Men", "Numbers!!Women"]
+    assert len(rows) == 2
+
+
+def test_codes_above_names_may_stand_beside_the_name_of_the_labels(tmp_path):
+    text = "Country,K02,E92,W92\nCountry,Both,England,Wales\n\nAll,9,5,4\n0-17,5,3,2\n18+,4,2,2\n"
+    assert heads_and_rows(tmp_path, text)[0] == ["Country", "Both", "England", "Wales"]
+
+
+def test_a_heading_merged_with_an_empty_column_is_that_of_the_counts(tmp_path):
+    text = "Place,2019,2020,Year to date,\nA,3,4,,7\nB,5,1,,6\n"
+    assert heads_and_rows(tmp_path, text)[0] == ["Place", "2019", "2020", "Year to date"]
+
+
+@pytest.mark.parametrize("between", ["", "\n"])
+def test_rows_before_the_first_section_are_of_none(between, tmp_path):
+    text = (
+        f"Group,Men,Women\nDeaths,9,8\n{between}Under 65,,\nNorth,3,2\nSouth,1,1\n"
+        f"{between}65 and over,,\nNorth,4,3\nSouth,1,2\n"
+    )
+    assert heads_and_rows(tmp_path, text) == (
+        ["section", "Group", "Men", "Women"],
+        [["", "Deaths", "9", "8"], ["Under 65", "North", "3", "2"], ["Under 65", "South", "1", "1"],
+         ["65 and over", "North", "4", "3"], ["65 and over", "South", "1", "2"]],
+    )  # fmt: skip
+
+
+def test_sections_in_two_levels(tmp_path):
+    text = (
+        "Age,n\nEngland,\nMen,\n0-17,3\n18+,4\nWomen,\n0-17,5\n18+,6\nWales,\nMen,\n0-17,1\n18+,2\n"
+        "Women,\n0-17,7\n18+,8\n"
+    )
+    sections = [row[0] for row in heads_and_rows(tmp_path, text)[1]]
+    assert sections[::2] == ["England!!Men", "England!!Women", "Wales!!Men", "Wales!!Women"]
+    regions = text.replace("Women,\n0-17,5\n18+,6", "Regions,\nEast,5\nWest,6", 1)
+    with pytest.raises(DataError, match="must be a row of the table"):  # are they of men?
+        sheet_of(tmp_path, regions)
+
+
+@pytest.mark.parametrize("end", ["", ",,,,and detail,,,income\n"])
+@pytest.mark.parametrize("of", ["of", "of the"])
+def test_headings_that_go_on_below_in_small_letters_are_one_name(of, end, tmp_path):
+    text = (
+        "Migration into,,Migration from,,Flow,Number,Number,Aggregate\n,,,,,of,of,adjusted\n"
+        f"State,County,State,County,State totals,returns,exemptions,gross\n{end}"
+        "02,013,96,000,Total Migration,115,200,3313\n02,013,97,001,Same State,30,51,952\n"
+        "02,013,97,003,Different State,85,149,2361\n02,016,96,000,Total Migration,259,415,6827\n"
+        "02,016,97,001,Same State,100,180,2500\n02,016,97,003,Different State,159,235,4327\n"
+    ).replace("of,of,", f"{of},{of},")
+    heads = [f"Number {of} returns", f"Number {of} exemptions", "Aggregate adjusted gross"]
+    heads[2] += " income" * bool(end)
+    sheet = sheet_of(tmp_path, text)
+    assert sheet.heads[5:] == heads
+    assert sheet.heads[:4] == [
+        "Migration into!!State", "Migration into!!County",
+        "Migration from!!State", "Migration from!!County",
+    ]  # fmt: skip
+    if end:
+        assert {*read([sheet], {}).cells["stated"]} == {
+            *["115", "200", "30", "51", "85", "149", "259", "415", "100", "180", "159", "235"]
+        }
+
+
+def test_headings_of_which_each_goes_on_otherwise_are_one_name_each(tmp_path):
+    text = "Area,Claims,Persons\nof,made,known\nA,5,6\nB,7,8\n"
+    assert sheet_of(tmp_path, text).heads == ["Area of", "Claims made", "Persons known"]
+
+
+@pytest.mark.parametrize("gap", ["", "Sent to"])
+def test_small_letters_below_headings_of_several_columns_are_labels(gap, tmp_path):
+    came = "Come from" if gap else ""
+    text = f"Area,Sent to,{gap},Come from,{came}\n,home,work,home,work\nA,1,2,3,4\nB,5,6,7,8\n"
+    said = read([sheet_of(tmp_path, text)], {})
+    assert said.sheets[0].heads[1:] == [
+        "Sent to!!home", "Sent to!!work", "Come from!!home", "Come from!!work",
+    ]  # fmt: skip
+
+
+def test_headings_that_repeat_in_runs_are_told_apart_by_the_first_of_each(tmp_path):
+    text = "Day,2019,Men,Women,2020,Men,Women\n1,7,3,4,9,5,4\n2,5,1,4,8,3,5\n"
+    years = [[f"{y}", f"{y}!!Men", f"{y}!!Women"] for y in (2019, 2020)]
+    assert heads_and_rows(tmp_path, text)[0] == ["Day", *years[0], *years[1]]
+
+
+def test_headings_that_repeat_stand_below_those_before_an_empty_row(tmp_path):
+    text = (
+        "Weekly deaths\nWeek,11,,,,12,,,\n\n,England,,Wales,,England,,Wales,\n"
+        ",All,Covid,All,Covid,All,Covid,All,Covid\nHome,9,1,8,2,7,3,6,4\nHospital,9,8,7,6,5,4,3,2\n"
+    )
+    heads = heads_and_rows(tmp_path, text)[0]
+    assert heads[1:4] == ["11!!England!!All", "11!!England!!Covid", "11!!Wales!!All"]
+    assert heads[-1] == "12!!Wales!!Covid"
+    assert len({*heads}) == 9

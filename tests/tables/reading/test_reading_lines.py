@@ -1,0 +1,160 @@
+"""Lines around and between the rows of a table: filters, names of labels, sentences, totals."""
+
+import pytest
+
+from bayesrisk import PublishedTables
+from bayesrisk.exceptions import DataError
+from bayesrisk.reconstruction import count_bounds
+from bayesrisk.tables.reading.reading import read
+from bayesrisk.tables.reading.sheet import file_sheet
+
+
+def reading_of(tmp_path, text, **settings):
+    file = tmp_path / "t.csv"
+    file.write_text(text, encoding="utf-8")
+    return read([file_sheet(file)], settings)
+
+
+def stated(said):
+    """Return the texts of the counts with their labels, without those of totals."""
+    names = [n for n in said.cells if n not in ("place", "table", "cell", "stated", "file", "row")]
+    rows = said.cells[said.cells["file"] != ""]
+    return {
+        frozenset({*labels} - {"all", "All", "Total"}): text
+        for *labels, text in rows[[*names, "stated"]].itertuples(index=False, name=None)
+    }
+
+
+FILTERS = 'SuperWEB2(tm)\n\n"Counting: Individuals"\n\nFilters:\n"Summation","Individuals"\n{}\n'
+ZONES = '"Data Zone 2011",\n"S01",969,930,39,\n"S02",758,711,47,\n"S03",542,503,39,\n'
+
+
+@pytest.mark.parametrize("more", ["", '"Sex","Both"\n', '"Sex","Both","of all ages"\n'])
+@pytest.mark.parametrize("name", ["Data Zone 2011", "Age", "Zone - 2"])
+def test_the_name_of_the_labels_below_headings_and_filters(more, name, tmp_path):
+    head = '"Ethnic Group","All People","White","Asian",\n'
+    text = FILTERS.format(more) + head + ZONES.replace("Data Zone 2011", name)
+    said = reading_of(tmp_path, text + '\n\n"INFO","Data has been perturbed"\n')
+    assert said.sheets[0].heads == [name, "All People", "White", "Asian"]
+    assert stated(said)[frozenset({"S02", "Asian"})] == "47"
+    assert len(stated(said)) == 9
+
+
+def test_two_rows_of_headings_below_filters(tmp_path):
+    head = '"Sex","Male",,"Female",,\n"Age","0-15","16+","0-15","16+",\n'
+    rows = '"Data Zone 2011",\n"S01",69,30,39,7,\n"S02",58,11,47,8,\n"S03",42,53,39,9,\n'
+    said = reading_of(tmp_path, FILTERS.format("") + head + rows)
+    assert stated(said)[frozenset({"S02", "Female", "0-15"})] == "47"
+    assert len(stated(said)) == 12
+
+
+OFFICES = """Office and province,,2015,,,,2016,,,
+,,Jan,Feb,Mar,2015 Total,Jan,Feb,Mar,2016 Total
+,Nova Scotia,0,--,5,5,0,0,--,--
+,Quebec,10,35,30,75,40,35,30,105
+,Ontario,65,160,165,390,215,365,210,790
+Airport - Total,,75,195,200,470,255,400,240,895
+,Nova Scotia,0,0,0,0,0,--,--,5
+,Quebec,40,90,100,230,140,95,90,325
+,Ontario,185,230,310,725,270,255,260,785
+Border - Total,,225,320,410,955,410,350,355,"1,115"
+Total,,300,515,610,"1,425",665,750,595,"2,010"
+
+Notes: all values between 0 and 5 are shown as “--”. All others are rounded to the nearest 5.
+"""
+
+
+@pytest.mark.parametrize("word", ["{} - Total", "{} Total", "Total {}"])
+def test_groups_whose_name_stands_below_them_and_totals_of_a_heading(word, tmp_path):
+    text = OFFICES
+    for name in ("Airport", "Border"):
+        text = text.replace(f"{name} - Total", word.format(name))
+    for year in ("2015", "2016"):
+        text = text.replace(f"{year} Total", word.format(year))
+    said = reading_of(tmp_path, text)
+    assert said.questions["counts"][0] == "nearest-5"
+    assert said.questions["marks.--"][0] == "0-5"
+    counts = stated(said)
+    airport, border = word.format("Airport"), word.format("Border")
+    assert counts[frozenset({airport, "Ontario", "2015", "Feb"})] == "160"
+    assert counts[frozenset({border, "Ontario", "2015", "Feb"})] == "230"
+    assert counts[frozenset({border, "2016"})] == "1,115"
+    assert counts[frozenset({border, "Nova Scotia", "2016"})] == "5"
+    assert len(counts) == 72
+
+
+@pytest.mark.parametrize("text", ['"1,234"', "--"])
+def test_numbers_with_thousands_apart_or_marks_are_no_labels(text, tmp_path):
+    rows = f"A,{text},10\nA,6,11\nA,7,12\nB,{text},13\nB,6,14\nB,7,15\n"
+    with pytest.raises(DataError, match="different labels"):
+        reading_of(tmp_path, f"area,men,women\n{rows}")
+
+
+def test_blank_labels_are_of_the_total_that_ends_their_group(tmp_path):
+    text = "Office,Province,Year,Claims\n" + "".join(
+        f"{office},{province},{year},{count + 2 * (year - 2015)}\n"
+        for office, province, count in (
+            ("", "Ash", 12), ("", "Elm", 40), ("Airport - Total", "All", 52),
+            ("", "Ash", 11), ("", "Elm", 30), ("Border - Total", "All", 41), ("Mail", "All", 9),
+        )
+        for year in (2015, 2016)
+    )  # fmt: skip
+    said = reading_of(tmp_path, text)
+    assert said.questions["blank"][0] == "below"
+    counts = stated(said)
+    assert counts[frozenset({"Airport - Total", "Elm", "2015"})] == "40"
+    assert counts[frozenset({"Border - Total", "Elm", "2016"})] == "32"
+    assert counts[frozenset({"Border - Total", "2016"})] == "43"
+    assert counts[frozenset({"Mail", "2015"})] == "9"
+
+
+DISTRICTS = """County Code,County,District Code,District,Absent
+01,Adams,0010,Mapleton,2296
+01,Adams,0020,Northglenn,8551
+02,Alamosa,0100,Sangre,{}
+03,Arapahoe,0120,Englewood,1113
+{},,,,12260
+"""
+
+
+@pytest.mark.parametrize(
+    ("hidden", "word"), [("300", "STATE TOTALS"), ("*", "STATE TOTALS"), ("300", "99")]
+)
+def test_a_row_without_labels_that_is_the_sum_of_all_is_the_total(hidden, word, tmp_path):
+    said = reading_of(tmp_path, DISTRICTS.format(hidden, word))
+    assert "blank" not in said.questions
+    assert stated(said)[frozenset()] == "12260"
+    if hidden == "*":
+        said = read(said.sheets, {"totals.district": "complete"}).accepted()
+        counts = count_bounds(PublishedTables(*said.parts)).counts
+        assert {(300, 300)} < {*zip(counts["low"], counts["high"], strict=True)}
+
+
+def test_a_row_without_labels_that_is_no_sum_is_by_itself(tmp_path):
+    said = reading_of(tmp_path, DISTRICTS.format("301", "99"))
+    assert said.questions["blank"][0] == "label"
+
+
+@pytest.mark.parametrize(
+    "words", ["Merged with No. {}", "Fusionné avec le bureau {}", "see district {} (below)"]
+)
+@pytest.mark.parametrize("place", [0, 1])
+def test_words_in_the_place_of_counts_say_nothing_of_them(place, words, tmp_path):
+    text = "Poll,Dalton,Efford,Total,Electors\nCove,17,54,71,162\nHead,1,24,25,108\n"
+    for k, electors in enumerate((20, 19, 7)):
+        votes = ["", "", ""]
+        votes[place] = words.format(k + 1)
+        text += f"Mobile {k},{','.join(votes)},{electors}\n"
+    said = reading_of(tmp_path, text + "Perlican,23,103,126,361\nAdvance,7,36,43,150\n")
+    assert not any("Merged" in name or "istrict" in name for name in said.questions)
+    assert len(said.questions) < 5
+    bounds = count_bounds(PublishedTables(*said.accepted().parts)).counts
+    cells = said.cells.merge(bounds.rename(columns={"geoid": "place"}), how="left")
+    none = cells[cells["stated"] == words.format(1)]
+    assert len(none) == 1
+    assert (none["low"].item(), none["high"].isna().item() or none["high"].item() > 100) == (
+        0,
+        True,
+    )
+    chosen = read(said.sheets, {f"marks.{words.format(1)}": "1-4"})
+    assert chosen.rules[f"marks.{words.format(1)}"] == "1-4"

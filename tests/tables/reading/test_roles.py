@@ -1,0 +1,135 @@
+"""Numbers of places, bounds and flags are no counts; several columns tell rows apart together."""
+
+from itertools import product
+
+import pandas as pd
+import pytest
+
+from bayesrisk.exceptions import DataError
+from bayesrisk.tables.reading.reading import TableReading
+
+#: Places whose names repeat, so that no column of numbers spells one.
+PLACES = [f"m. {n}" if k % 3 else "gm. Wola" for k, n in enumerate("ABCDEFGHIJKLMNOPQRSTUVWX")]
+
+
+def read_text(tmp_path, text, **settings):
+    file = tmp_path / "t.csv"
+    file.write_text(text, encoding="utf-8")
+    return TableReading.read(file, **settings)
+
+
+def stated(reading, column="stated"):
+    return {*reading.cells[column]}
+
+
+@pytest.mark.parametrize(
+    ("head", "numbers"),
+    [
+        ("TERYT Gminy", [20101 + k + 90 * (k // 8) for k in range(24)]),
+        ("Numer", [20101 + k + 90 * (k // 8) for k in range(24)]),  # one after another, most
+        ("ORGIDMDE", [60917083000 + 7919 * (k * k % 97) for k in range(24)]),  # more than people
+        ("Nr.", [101 + 7 * k for k in range(24)]),
+    ],
+)
+def test_numbers_of_places_are_no_counts(head, numbers, tmp_path):
+    counts = [(k * k * 7 % 50 + 3, k * 5 % 31 + 2) for k in range(24)]
+    names = PLACES if head != "Nr." else [f"Ward {n}" for n in "ABCDEFGHIJKLMNOPQRSTUVWX"]
+    rows = [f"{p},{n},{p[0]}{k % 5},{a},{b}" for k, (p, n, (a, b)) in
+            enumerate(zip(names, numbers, counts, strict=True))]  # fmt: skip
+    text = f"gmina,{head},powiat,komisje,karty\n" + "\n".join(rows) + "\n"
+    reading = read_text(tmp_path, text)
+    assert stated(reading) == {str(n) for pair in counts for n in pair}
+
+
+def test_counts_that_rise_are_counts(tmp_path):
+    rows = [f"day {k},{100 + 3 * k},{7 * k % 20}" for k in range(24)]
+    reading = read_text(tmp_path, "when,ill,dead\n" + "\n".join(rows) + "\n")
+    assert {"100", "103", "169"} <= stated(reading)
+
+
+def test_codes_with_a_mark_are_codes_where_all_have_as_many_digits(tmp_path):
+    text = "school,LEA_ZIP,men,women\nA,10451,5,6\nB,NA,7,8\nC,10451,3,9\nD,11203,2,4\n"
+    assert "10451" not in stated(read_text(tmp_path, text))
+
+
+def test_bounds_and_expected_numbers_are_no_counts(tmp_path):
+    text = "week,age,deaths,Expected,lowerB,upperB\n1,0-64,193,195,159,231\n1,65+,99,95,90,120\n"
+    assert stated(read_text(tmp_path, text)) == {"193", "99"}
+    rest = text.replace(",deaths", "").replace(",193", "").replace(",99", "")
+    with pytest.raises(DataError, match=r"lowerB: no counts.*columns.HEADING=count"):
+        read_text(tmp_path, rest)
+
+
+def test_estimates_with_some_decimals_are_no_counts(tmp_path):
+    numbers = ["149", "166", "185", "177", "163", "185.9", "195.1", "155.1", "127.3", "191.7"] * 2
+    rows = [f"{k},{n},{2 * k + 3}" for k, n in enumerate(numbers, 1)]
+    reading = read_text(tmp_path, "place,nowcast,deaths\n" + "\n".join(rows) + "\n")
+    assert stated(reading) == {str(2 * k + 3) for k in range(1, 21)}
+
+
+def test_numbers_beside_a_named_count_tell_rows_apart_together(tmp_path):
+    every = product(["Raval", "Gracia"], [1001, 1002, 1003], [1, 2, 3, 4], [1, 2])
+    rows = [f"{q},{s},{k * k % 90 + 1},{e},{x}" for k, (q, s, e, x) in enumerate(every)]
+    text = "barri,seccio,Valor,educa,sexe\n" + "\n".join(rows) + "\n"
+    reading = read_text(tmp_path, text.replace(",1,1,", ",..,1,"), counts="exact")
+    assert {"barri", "seccio", "educa", "sexe"} <= {*reading.cells.columns}
+    assert len(reading.cells) == 48
+
+
+def test_school_years_are_no_ages(tmp_path):
+    rows = [f"{s},{y},{n}" for (s, y), n in zip(
+        product(["Ash", "Elm"], ["2014-2015", "2015-2016", "2016/2017"]), range(41, 47),
+        strict=True)]  # fmt: skip
+    reading = read_text(tmp_path, "school,periode,antall\n" + "\n".join(rows) + "\n")
+    assert {*reading.separate} == {"school", "periode"}
+
+
+BUSINESS = """ap,ap_nf,emp,emp_nf,est,fipstate,year
+205,G,60,G,7,1,2011
+59,G,12,G,3,2,2011
+0,D,0,D,2,4,2011
+148,-,44,G,6,1,2010
+88,G,26,H,9,2,2010
+0,D,0,D,5,4,2010
+"""
+
+
+def test_flags_called_after_their_counts_are_of_these(tmp_path):
+    reading = read_text(tmp_path, BUSINESS)
+    assert {n for n in reading.cells.columns if n.endswith("nf")} == set()
+    assert reading.questions["marks.D"][0] == "withheld"
+    assert reading.questions["marks.G"][0] == "note"
+    cells = reading.cells
+    assert {"0 D", "59 G", "148", "7"} <= stated(reading)
+    assert {*cells.loc[cells["category 1"] == "est", "stated"]} == set("732695")
+
+
+def test_texts_that_say_why_there_is_no_count_are_marks(tmp_path):
+    text = "poll,KHAN,YADAV\n1,9,14\n2,Merged with No. 502,Merged with No. 502\n"
+    text += "3,6,Suppressed: between 1 and 4\n4,8,2\n"
+    questions = read_text(tmp_path, text).questions
+    assert questions["marks.Merged with No. 502"][0] == "withheld"
+    assert questions["marks.Suppressed: between 1 and 4"][0] == "1-4"
+    with pytest.raises(DataError, match=r"row 4, column 'YADAV'.*approx 5"):
+        read_text(tmp_path, text.replace("Suppressed: between 1 and 4", "approx 5"))
+
+
+def test_headings_stand_below_an_empty_row(tmp_path):
+    text = "Filters:\nOptions,Individuals\n\nReligion,All,Pagan\nData zone,,\nS1,9,4\nS2,7,5\n"
+    reading = read_text(tmp_path, text)
+    assert stated(reading) == {"9", "4", "7", "5"}
+    assert stated(reading, "data zone") == {"S1", "S2"}
+
+
+def test_counts_of_a_frame_are_those_of_its_file(tmp_path):
+    frame = pd.DataFrame([line.split(",") for line in BUSINESS.splitlines()[1:]],
+                         columns=BUSINESS.splitlines()[0].split(","))  # fmt: skip
+    one, other = TableReading.from_frame(frame), read_text(tmp_path, BUSINESS)
+    assert one.cells["stated"].tolist() == other.cells["stated"].tolist()
+
+
+def test_a_mark_among_years_is_a_label_of_its_row(tmp_path):
+    text = "Jahr,KW,A00,A30,A60\n2018,37,144,60,204\n2019,37,128,72,200\n2020,37,144,74,218\n"
+    reading = read_text(tmp_path, text + "Delta,37,5,7,12\n%,,0.03,0.09,0.05\n")
+    assert {"2018", "2019", "2020"} <= {*reading.cells["jahr"]}
+    assert {"144", "60", "204"} <= {*reading.cells["stated"]}
