@@ -136,14 +136,14 @@ class SolverBackend(Protocol):
 class Deadline:
     """When work ends: some seconds from now, after a number of linear programs, or never.
 
-    ``each`` is the most that one part of the work may take of these seconds.
+    ``share`` is the most that one part of the work may take of these seconds.
     """
 
     def __init__(
-        self, seconds: float | None = None, nodes: int | None = None, each: float | None = None
+        self, seconds: float | None = None, nodes: int | None = None, share: float | None = None
     ) -> None:
         self._end = np.inf if seconds is None else time.perf_counter() + seconds
-        self._nodes, self._each = nodes, each
+        self._nodes, self._share = nodes, share
 
     @property
     def left(self) -> float:
@@ -167,9 +167,9 @@ class Deadline:
         return deadline
 
     @property
-    def of_parts(self) -> Limits:
+    def part_limits(self) -> Limits:
         """Limits of the parts of the work, which end together."""
-        return Limits(self._each, nodes=self._nodes, end=self._end)
+        return Limits(self._share, nodes=self._nodes, end=self._end)
 
     @property
     def limits(self) -> Limits:
@@ -231,6 +231,8 @@ def solver_and_limits(
     """Return the solver of a name, and the limits of a question to it, both checked."""
     backend = make_solver(solver)
     if isinstance(time_limit, Deadline):
-        return backend, replace(time_limit.of_parts, nodes=checked_nodes(node_limit, backend.name))
+        return backend, replace(
+            time_limit.part_limits, nodes=checked_nodes(node_limit, backend.name)
+        )
     seconds = check.time_limit(time_limit)
     return backend, Limits(seconds, nodes=checked_nodes(node_limit, backend.name))

@@ -100,7 +100,7 @@ class PlaceBounds:
         share, size = self._clock.share, self._problem.geoids.size
         whole = last - first == size
         problem = self._problem if whole else self._problem.part(np.arange(first, last))
-        limit = None if share is None else Deadline(share, each=share / (last - first))
+        limit = None if share is None else Deadline(share, share=share / (last - first))
         return reconstruction.count_bounds(problem, time_limit=limit)
 
     def _retry(self) -> None:

@@ -247,7 +247,7 @@ class _Attack:
     def half(self) -> Deadline | None:
         """When a step must end, which takes half of what is left, and each place its share."""
         share = self.clock.share
-        return None if share is None else Deadline(share, each=self.place_share)
+        return None if share is None else Deadline(share, share=self.place_share)
 
     def steps(self) -> Iterator[None]:
         """Take the steps, the surest and quickest first."""

@@ -149,7 +149,6 @@ def prove(
     *,
     most: int | None = None,
     node_limit: int = 1000,
-    time_limit: float | None = None,
     known_rule: bool = True,
     queries: Workload | None = None,
     **options: object,
@@ -169,13 +168,12 @@ def prove(
         So many statements, the first ones; all by default.
     node_limit : int, default 1000
         Nodes of the refutation of each part of a statement; beyond, it stays without.
-    time_limit : float, optional
-        Seconds after which the statements that are left stay without.
     known_rule, queries : bool and Workload
         As the answer was asked for.
     **options : object
         Those of :func:`find_claims` that say which records can be: ``structural_rules``,
-        ``tenure``, ``cells``.
+        ``tenure``, ``cells``; and ``time_limit``, seconds after which the statements that are left
+        stay without.
 
     Returns
     -------
@@ -208,7 +206,7 @@ def prove(
     if queries is not None:
         check.instance(queries, Workload, "queries")
     check.integer(node_limit, "node_limit", lower=1)
-    deadline = Deadline(check.time_limit(time_limit))
+    deadline = Deadline(check.time_limit(options.get("time_limit")))
     work, finest = tables.workload, tables.workload.levels[-1]
     rules, cells, extra, assumed = Rules(False, "merged", ()), None, list[Table](), False
     if isinstance(result, Claims):

@@ -455,10 +455,10 @@ def test_an_interior_point_is_positive_wherever_some_point_is():
 
 
 def test_calls_that_share_a_deadline_end_together_and_each_has_its_most():
-    shared = Deadline(100.0, each=30.0).of_parts
+    shared = Deadline(100.0, share=30.0).part_limits
     assert shared.next.seconds == 30.0
-    assert 50.0 < Deadline(100.0).of_parts.next.seconds <= 100.0
-    assert Deadline(0.0, each=30.0).of_parts.next.seconds == 0.0
-    assert Deadline(0.0, each=30.0).of_parts.deadline.late
+    assert 50.0 < Deadline(100.0).part_limits.next.seconds <= 100.0
+    assert Deadline(0.0, share=30.0).part_limits.next.seconds == 0.0
+    assert Deadline(0.0, share=30.0).part_limits.deadline.late
     assert Limits(7.0).next == Limits(7.0)
     assert Limits().next.seconds is None

@@ -71,11 +71,11 @@ class _SheetCells(SheetColumns):
                 text, flag = texts[column], next((texts[f] for f in flags[column] if texts[f]), "")
                 if flag:
                     note = flag if len(flag) <= _SHORT else f"[{flag}]"
-                    both = f"{text} {note}"
+                    pair = f"{text} {note}"
                     if (column, flag) in withholding:
                         text = flag
                     else:
-                        text = both if noted(both) else text if WHOLE.fullmatch(text) else flag
+                        text = pair if noted(pair) else text if WHOLE.fullmatch(text) else flag
                 if self.points and POINTS.fullmatch(text):
                     text = text.replace(".", "")
                 every_label = labels | more if more else labels

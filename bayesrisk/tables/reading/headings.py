@@ -197,7 +197,7 @@ def _with_totals(parts: Sequence[str]) -> list[str]:
 
 
 def _prefix(heads: Sequence[str]) -> str:
-    """Return what all headings begin with, if that is the name of a variable; else nothing."""
+    """Return the beginning of all headings, if that is the name of a variable; else nothing."""
     for mark in (PATH, ": "):
         parts = [head.split(mark) for head in heads]
         common = [p[0] for p in zip(*(part[:-1] for part in parts), strict=False) if len({*p}) == 1]

@@ -18,7 +18,7 @@ from bayesrisk.tables.likelihoods import (
     TrueCounts,
 )
 from bayesrisk.tables.reading.cells import Cell
-from bayesrisk.tables.reading.notes import Note, marked, notes_of, rounding, small_counts
+from bayesrisk.tables.reading.notes import Note, marked, rounding, sheet_notes, small_counts
 from bayesrisk.tables.reading.rules import ReadingRules, law as named_law
 from bayesrisk.tables.reading.sheet import Sheet
 from bayesrisk.tables.reading.sums import CodedLabels, Ends, Groups, LabelSums
@@ -94,17 +94,17 @@ def _support(law: Likelihood, number: int) -> tuple[int, int]:
 
 def values(cells: Sequence[Cell], rules: ReadingRules, sheets: Sequence[Sheet]) -> list[Value]:
     """Return the meaning of each cell; ``rules`` gets what is asked about laws and marks."""
-    notes = {sheet.name: notes_of(sheet) for sheet in sheets}
+    notes = {sheet.name: sheet_notes(sheet) for sheet in sheets}
     laws = _cell_laws(cells, rules, notes)
-    said = _ask_nines(cells, rules) | _ask_dashes(cells, rules) | _ask_flags(cells, rules)
-    said |= _ask_notes(cells, laws, rules, notes)
-    said |= _sentences(cells, rules, said)
-    meanings: dict[tuple[str, int, bool, int], Value] = {}  # few texts stand in many cells
+    answers = _ask_nines(cells, rules) | _ask_dashes(cells, rules) | _ask_flags(cells, rules)
+    answers |= _ask_notes(cells, laws, rules, notes)
+    answers |= _sentences(cells, rules, answers)
+    cache: dict[tuple[str, int, bool, int], Value] = {}  # few texts stand in many cells
     results = []
     for cell, law in zip(cells, laws, strict=True):
         words = (cell.text, cell.unit, cell.row > 0, id(law))
-        if (value := meanings.get(words)) is None:
-            value = meanings[words] = _value(cell, law, rules, said)
+        if (value := cache.get(words)) is None:
+            value = cache[words] = _value(cell, law, rules, answers)
         results.append(value)
     return results
 
@@ -168,8 +168,8 @@ def _guess(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) ->
                 rules.columns[f"{key(column)}.counts"] = answer
         return f"nearest-{step}", f"they are in units of {step:,}"
     positive = [n for n in numbers if n > 0]
-    if positive and (said := rounding(notes)):
-        way, base, sentence = said
+    if positive and (rule := rounding(notes)):
+        way, base, sentence = rule
         most = base - 1 if way == "random" else base // 2  # by which one count may be off
         fits = all(abs(d) <= most * size for d, size in _missed(cells))
         if fits and base > 1 and not any(n % base for n in numbers):
@@ -290,12 +290,11 @@ def _ask_notes(
     marks = sorted(t for t in marks if is_mark(t) or not any(map(str.isdigit, t)))
     answers = dict[str, str]()
     for mark in marks:
-        found = marked(mark, every, alone=len(marks) == 1)
-        if found and (found[0] == "withheld" or _fits(mark, found[0], cells, laws)):
-            text = (
-                f"{mark!r} is {found[0] if found[0] != 'withheld' else 'withheld, and may be any'}"
-            )
-            answers[mark] = rules.ask(f"marks.{mark}", found[0], f"{text}: {found[1].quoted}")
+        finding = marked(mark, every, alone=len(marks) == 1)
+        if finding and (finding[0] == "withheld" or _fits(mark, finding[0], cells, laws)):
+            more = ", and may be any" * (finding[0] == "withheld")
+            text = f"{mark!r} is {finding[0]}{more}: {finding[1].quoted}"
+            answers[mark] = rules.ask(f"marks.{mark}", finding[0], text)
     return answers
 
 
@@ -313,7 +312,8 @@ def _sentences(
     ]  # fmt: skip
     if len(texts) <= _FEW_SENTENCES:
         return {}
-    number = sum(cell.text in {*texts} for cell in cells)
+    every = {*texts}
+    number = sum(cell.text in every for cell in cells)
     text = f"{quote(texts[0])} (row {first[texts[0]].row}) and {len(texts) - 1} more texts"
     rules.lines.append(f"  {number} cells have words, {text}: what they count may be any")
     return dict.fromkeys(texts, "withheld")
@@ -330,9 +330,9 @@ def _fits(mark: str, text: str, cells: Sequence[Cell], laws: Sequence[PlainLaw])
              if c.row and max(low, 1) <= a <= b <= high]  # fmt: skip
     if _FEWER * len(small) > sum(cell.text == mark for cell in cells):
         return False
-    given = [(low, high) if c.text == mark else e for c, e in zip(cells, every, strict=True)]
+    proposal = [(low, high) if c.text == mark else e for c, e in zip(cells, every, strict=True)]
     labels = [cell.labels for cell in cells]
-    pairs = zip(_sums(labels, every), _sums(labels, given), strict=True)
+    pairs = zip(_sums(labels, every), _sums(labels, proposal), strict=True)
     return not any(a.telling == a.good and b.telling > b.good for a, b in pairs)
 
 
@@ -409,10 +409,10 @@ def _plain(cell: Cell, law: Likelihood, number: int) -> Value:
     return Value(law, number)
 
 
-def _value(cell: Cell, rule: PlainLaw, rules: ReadingRules, said: Mapping[str, str]) -> Value:
+def _value(cell: Cell, rule: PlainLaw, rules: ReadingRules, answers: Mapping[str, str]) -> Value:
     """Return the meaning of a cell; refuse a text that is no count, no range and no mark."""
     text, law, marked = cell.text, rule.law, f"marks.{cell.text}" in rules.choices
-    marked = marked or (text in said and WHOLE.fullmatch(text) is not None)
+    marked = marked or (text in answers and WHOLE.fullmatch(text) is not None)
     ends = None if marked else number_range(text)
     if ends and f"marks.{text}" in rules.questions:  # a number that stands for others
         ends = number_range(rules.questions[f"marks.{text}"][0]) or ends
@@ -426,7 +426,7 @@ def _value(cell: Cell, rule: PlainLaw, rules: ReadingRules, said: Mapping[str, s
         words = _WORD.findall(mark)
         digits = whole and not note and not marked and any(map(str.isdigit, mark))
         small = small_counts(mark.casefold()) if digits and words else None
-        said_so = small or is_mark(mark) or mark in said
+        said_so = small or is_mark(mark) or mark in answers
         if digits and not said_so and len(words) < _WORDS:
             raise cell.refuse(
                 "be a count, a range such as 1-4 or <5, or a mark (marks.MARK=withheld or 1-4)"
@@ -440,7 +440,7 @@ def _value(cell: Cell, rule: PlainLaw, rules: ReadingRules, said: Mapping[str, s
             guess, meaning = span(*small), "a small count, as it says"
         if note:
             guess, meaning = "note", "a note beside a count that holds"
-        answer = said.get(mark, "")  # as sums show, or words
+        answer = answers.get(mark, "")  # as sums show, or words
         answer = "" if note and answer != "withheld" else answer
         if not answer:
             answer = rules.ask(f"marks.{mark}", guess, f"{mark!r} is {meaning}")

@@ -68,7 +68,7 @@ class Note(NamedTuple):
         return f"row {self.row} says {cut(self.text, 90)!r}"
 
 
-def notes_of(sheet: Sheet) -> list[Note]:
+def sheet_notes(sheet: Sheet) -> list[Note]:
     """Return the sentences above and below a table, and those of its columns of notes."""
     texts = [(row, text) for row, text, _ in sheet.left]
     for j, head in enumerate(sheet.heads):
@@ -110,20 +110,20 @@ def marked(mark: str, notes: Sequence[Note], *, alone: bool) -> tuple[str, Note]
 
     ``alone`` if no other mark may stand for the small counts that a sentence is about.
     """
-    found = next((pair for note in notes if (pair := _explained(mark, note))), None)
-    if found and found[0] not in ("", "withheld"):
-        return found
-    if found and not found[0]:  # there is no count
-        return "withheld", found[1]
+    finding = next((pair for note in notes if (pair := _explained(mark, note))), None)
+    if finding and finding[0] not in ("", "withheld"):
+        return finding
+    if finding and not finding[0]:  # there is no count
+        return "withheld", finding[1]
     small = [
         (limits, note) for note in notes
         if _HIDDEN.search(plain := note.text.casefold()) and not _OTHER.search(plain)
         and (limits := small_counts(plain))
     ]  # fmt: skip
     second = any(_SECOND.search(note.text.casefold()) for note in notes)
-    if len({limits for limits, _ in small}) == 1 and not second and (found or alone):
+    if len({limits for limits, _ in small}) == 1 and not second and (finding or alone):
         return span(*small[0][0]), small[0][1]
-    return found
+    return finding
 
 
 def _explained(mark: str, note: Note) -> tuple[str, Note] | None:
@@ -139,8 +139,8 @@ def _explained(mark: str, note: Note) -> tuple[str, Note] | None:
         plain,
     )
     name = "asterisk" if core == "*" else re.escape(core)
-    shown = _SHOWN.search(plain) and re.search(rf"(?<![\w*]){name}(?![\w*])", plain)
-    meaning = first[1] if first else plain if shown else ""
+    display = _SHOWN.search(plain) and re.search(rf"(?<![\w*]){name}(?![\w*])", plain)
+    meaning = first[1] if first else plain if display else ""
     if not meaning or _OTHER.search(meaning):
         return None
     if limits := None if _SECOND.search(meaning) else small_counts(meaning):

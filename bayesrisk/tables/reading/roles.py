@@ -217,7 +217,7 @@ class SheetColumns:
             return "codes"
         if is_list(plain) and len(plain) + len(marks) >= len(texts) and not self._adds_up(i):
             return "codes"
-        if self._digits_of(i) or self._before_labels(i, words):
+        if self._part_of_code(i) or self._before_labels(i, words):
             return "codes"
         if head.endswith("#") and not self._adds_up(i):  # of few columns: "School #"
             plain_heads = [j for j, n in enumerate(self.numbers) if n and self.heads[j][-1:] != "#"]
@@ -259,7 +259,7 @@ class SheetColumns:
             and len(sizes := {*map(len, texts)}) == 1 and min(sizes) > _DIGITS_OF_CODES
         ]  # fmt: skip
 
-    def _digits_of(self, i: int) -> bool:
+    def _part_of_code(self, i: int) -> bool:
         """Return whether a column is the same digits of a longer code in all rows."""
         for j in self.long_codes:
             pairs = list(dict.fromkeys(zip(self.columns[i], self.columns[j], strict=True)))
@@ -273,13 +273,13 @@ class SheetColumns:
     def _before_labels(self, i: int, words: Sequence[int]) -> bool:
         """Return whether numbers before all labels, one for each row, are in no sum of others."""
         plain = [int(t) for t in self.columns[i] if t.isdecimal() and len(t) < _DIGITS]
-        others = [j for j, numbers in enumerate(self.numbers) if numbers and j not in (i, *words)]
+        rest = [j for j, numbers in enumerate(self.numbers) if numbers and j not in (i, *words)]
         return (
             bool(words)
             and i < min(words)
             and len({*plain}) == len(plain) == len(self.columns[i]) > 2
             and (plain == sorted(plain) or len({*map(len, self.columns[i])}) == 1)
-            and any(map(self._adds_up, others))
+            and any(map(self._adds_up, rest))
             and not self._adds_up(i)
         )
 
@@ -507,11 +507,11 @@ class SheetColumns:
             {*zip(*columns, self.columns[i], strict=True)}
         )
 
-    def _needed_together(self, others: Sequence[int], names: Mapping[int, str]) -> list[int]:
+    def _needed_together(self, rest: Sequence[int], names: Mapping[int, str]) -> list[int]:
         """Return the columns that tell rows apart together, those with the fewest texts first."""
         columns, size = [self.columns[j] for j in names], len(self.sheet.rows)
         number, needed = len({*zip(*columns, strict=True)}) if columns else 1, list[int]()
-        for i in sorted(others, key=lambda i: len(self.row_counts[i])):
+        for i in sorted(rest, key=lambda i: len(self.row_counts[i])):
             if number < (more := len({*zip(*columns, self.columns[i], strict=True)})):
                 columns, number, needed = [*columns, self.columns[i]], more, [*needed, i]
         return needed if number == size else []

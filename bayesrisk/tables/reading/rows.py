@@ -29,7 +29,7 @@ from bayesrisk.tables.reading.texts import (
 _FEW = 16  # rows for each that has the labels of another
 _NO_COUNT = re.compile(
     r".*((?<![\d ]) ?%|\b(percent\w*|pct|rates?|ratio|share|proportion|mean|median|"
-    r"average (age|income|price|rent|wage|salary|earnings|score|size|length|cost)|"
+    r"(?<!below )(?<!above )(?<!than )averages?|"
     r"purchasing power|index|uptake|coverage|prevalence|percentile|per 1[0 ,]*00|"
     r"lower ?b|upper ?b|expected (deaths|cases|counts?|numbers?|values?)|excess( deaths)?|"
     r"per capita|full[- ]time equivalents?|ftes?)\b).*|(.* )?p\d\d?(th)?|expected|"
@@ -149,8 +149,8 @@ def with_parts(sheet: Sheet, rules: ReadingRules) -> Sheet:
     rows = [row for _, row in sheet.rows]
     for j in range(len(sheet.heads)):
         texts, name = [row[j] for row in rows], sheet.heads[j]
-        settled = f"totals.{name}" in rules.choices or bool(rules.section(f"labels.{name}"))
-        settled = settled or "note" in key(name)
+        settled = f"totals.{name}" in rules.choices or "note" in key(name)
+        settled = settled or bool(rules.section(f"labels.{name}"))
         called = not settled and any(map(SOME.match, texts))
         if called and (paths := part_paths(texts, rows, rules)):
             rows = [[*row[:j], paths.get(i, row[j]), *row[j + 1 :]] for i, row in enumerate(rows)]
@@ -208,12 +208,12 @@ def tell_apart(
         places.setdefault(texts, []).append(position)
     twice = {texts: several for texts, several in places.items() if len(several) > 1}
     counted = [[row[i] for i in counts] for _, row in sheet.rows]
-    differing = [(a, b) for a, *rest in twice.values() for b in rest if counted[a] != counted[b]]
+    unequal = [(a, b) for a, *rest in twice.values() for b in rest if counted[a] != counted[b]]
     more = sum(map(len, twice.values()))
     few = bool(labels) and _FEW * (more - len(twice)) < len(every)
-    if not twice or not (differing or few):
+    if not twice or not (unequal or few):
         return
-    first, second = next(iter(differing or (several[:2] for several in twice.values())))
+    first, second = next(iter(unequal or (several[:2] for several in twice.values())))
     a, b = sheet.rows[first][0], sheet.rows[second][0]
     called = quote(", ".join(every[first])) if labels else "rows without labels"
     choice = rules.choices.get("rows", "separate" if 2 * more <= len(every) else "")

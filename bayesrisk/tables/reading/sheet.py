@@ -279,8 +279,10 @@ def _table(name: str, grid: Grid) -> Sheet:
         if filled_texts(row) > 1 and size <= width:
             block.append(position)
             separate = bool(before) and named(full[before[-1]][1], full[block[0]][1])
-            if before and repeat_each_other([full[k][1] for k in block[:-1]], numeric):
-                separate = separate or sum(bool(full[before[-1]][1][j]) for j in numeric) > 1
+            heads = [full[k][1] for k in block[:-1]]
+            if before and heads and all(heads[-1][j] for j in numeric if says_number(row[j])):
+                several = sum(bool(full[before[-1]][1][j]) for j in numeric) > 1
+                separate = separate or (several and repeat_each_other(heads, numeric))
             if data(row) and (separate or len(block) > 1 or not any(map(says_number, row))):
                 start = before[0] if separate else block[0]  # headings, and empty rows below them
                 keep = [i for i in range(len(full)) if not start < i < block[0] or any(full[i][1])]
@@ -289,8 +291,8 @@ def _table(name: str, grid: Grid) -> Sheet:
                 break
         elif block and not (row[0] and filled_texts(row) and not full[block[-1]][1][0]):
             block, before = [], block
-    days = full[before[-1] + 1 : start] if start and before else []
-    if days and all(filled_texts(row) == 1 and is_date(row[0]) for _, row, _, _ in days):
+    gap = full[before[-1] + 1 : start] if start and before else []
+    if gap and all(filled_texts(row) == 1 and is_date(row[0]) for _, row, _, _ in gap):
         start = before[-1]  # headings, and days before the first count
     if start and full[start - 1][2] > width:
         raise _too_wide(name, full[start - 1][0], width, grid[start - 1][1])

@@ -128,6 +128,67 @@ def test_counts_of_a_frame_are_those_of_its_file(tmp_path):
     assert one.cells["stated"].tolist() == other.cells["stated"].tolist()
 
 
+def test_days_before_the_first_count_are_rows(tmp_path):
+    days = "".join(f"2020-03-0{d},,\n" for d in range(4, 8))
+    text = f"date,care.home,other\n{days}2020-03-08,1,\n2020-03-09,2,5\n2020-03-10,4,6\n"
+    reading = read_text(tmp_path, text, counts="exact")
+    assert stated(reading, "date") == {"2020-03-08", "2020-03-09", "2020-03-10"}
+    assert stated(reading, "category 1") == {"care.home", "other"}
+
+
+def test_the_name_of_labels_stands_above_them_in_a_row_of_its_own(tmp_path):
+    text = "Counting: Homes\n\nKind,,House,Flat\n,Data zone,,\n,S1,91,40\n,S2,70,52\n,S3,66,5\n"
+    reading = read_text(tmp_path, text)
+    assert stated(reading) == {"91", "40", "70", "52", "66", "5"}
+    assert stated(reading, "data zone") == {"S1", "S2", "S3"}
+
+
+def test_numbers_of_rows_alone_are_no_counts(tmp_path):
+    rows = [f"{k},P{k * k},{k}.5{k},{k * 7 % 50}.25" for k in range(9)]
+    with pytest.raises(DataError, match=r"columns.HEADING=count"):
+        read_text(tmp_path, ",country,latitude,longitude\n" + "\n".join(rows) + "\n")
+
+
+def test_labels_that_are_too_many_to_be_crossed_are_each_by_itself():
+    places, months = range(1700), range(12)
+    rows = [(f"{100_000 + p} Town", *("1" if (p + m) % 7 else "2" for m in months)) for p in places]
+    rows = [(name, *texts, str(sum(map(int, texts)))) for name, *texts in rows]
+    sums = [str(sum(int(row[k]) for row in rows)) for k in range(1, 14)]
+    heads = ["town", *(f"2008/{m + 1:02d}" for m in months), "Total"]
+    frame = pd.DataFrame([*rows, ("Total", *sums)], columns=heads)
+    reading = TableReading.from_frame(frame, counts="exact")
+    assert reading.questions["totals.town"][0] == "separate"
+    assert "town" in reading.separate
+
+
+NOTED = """"Causes of death"
+,"Age","All ages",,
+,"Sex","Both sexes",,
+"Causes","Characteristics","2019","2020","2021"
+"Total, all causes",,"Number",,
+,"Rank of causes","..","..",".."
+,"Number of deaths","28","30","33"
+"Falls","Rank of causes","4","41","40"
+,"Number of deaths","9","..","8"
+"Others","Rank of causes","46","45","44"
+,"Number of deaths","19","21","25"
+
+1,"The category "All ages" includes children."
+"""
+
+
+def test_a_table_with_ranks_units_and_quotes_in_notes_is_read(tmp_path):
+    reading = read_text(tmp_path, NOTED, counts="exact")
+    assert stated(reading) == {"28", "30", "33", "9", "..", "8", "19", "21", "25"}
+    assert stated(reading, "causes") == {"all", "Falls", "Others"}
+
+
+def test_a_quote_that_is_left_open_takes_no_row_in(tmp_path):
+    text = 'a,b,n\nx,y,1\n"x,z,2\nw",z,3\nw,y,4\n'
+    with pytest.raises(DataError, match="row 3: a quote must be closed"):
+        read_text(tmp_path, text)
+
+
 def test_a_mark_among_years_is_a_label_of_its_row(tmp_path):
     text = "Jahr,KW,A00,A30,A60\n2018,37,144,60,204\n2019,37,128,72,200\n2020,37,144,74,218\n"
     reading = read_text(tmp_path, text + "Delta,37,5,7,12\n%,,0.03,0.09,0.05\n")
