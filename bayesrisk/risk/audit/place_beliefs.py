@@ -157,15 +157,15 @@ class PlaceLaws:
                 elsewhere = belief_without_record(
                     rest.law, self._position, shares, rest.prior, question
                 )
-            drawn = any(law is not None and law.draws is not None for law in (rest.law, other))
+            exact = all(law is None or law.draws is None for law in (rest.law, other))
         else:  # no number of unfinished chains is a belief: what counts alone say may be one
             without, posterior, elsewhere = self._by_counts(target, rest, shares, start)
             if posterior.error.any():
                 nothing = TargetBelief.exact(np.zeros(question.values))
                 engine = rest.law.engine
                 return TargetBeliefs(target.row, start, nothing, nothing, engine, UNDECIDED)
-            drawn = bool(without.error.any() or elsewhere.error.any())
-        status = SAMPLED if drawn else CALCULATED
+            exact = not (without.error.any() or elsewhere.error.any())
+        status = CALCULATED if exact else SAMPLED
         if np.isnan(posterior.probability).any():  # the tables have no record of its kind
             posterior, without, status = start, start, UNSTATED
         if (moved := self._place.release.moved) and status != UNSTATED:
