@@ -196,7 +196,8 @@ class SheetColumns:
         plain = [int(t) for t in texts if re.fullmatch(r"\d{1,9}", t)]
         if any(re.fullmatch(r"0\d+", t) for t in texts):
             return "codes with leading zeros"
-        if any(t.isdecimal() and len(t) > _PEOPLE for t in texts):
+        counted = bool(_COUNT.fullmatch(head)) or total_word(head) == 2
+        if not counted and any(t.isdecimal() and len(t) > _PEOPLE for t in texts):
             return "codes"
         # Counts of a year may be withheld; a mark among years is a label of a row, such as %.
         years = len(plain) > 1 and all(map(is_written_out, plain))
@@ -233,7 +234,6 @@ class SheetColumns:
         even = len({b - a for a, b in itertools.pairwise(plain)}) == 1
         rising = len(plain) > (2 if even else 5) and plain[0] > 999 and plain == sorted({*plain})
         repeated = len({*texts}) < len(texts) or (head and _NUMBERED.fullmatch(head) is not None)
-        counted = _COUNT.fullmatch(head) or total_word(head) == 2
         label = is_date(head) or bool(sex(head)) or interval(head) is not None  # of counts
         if (
             (repeated or rising or every)
