@@ -29,10 +29,10 @@ _MONEY = re.compile(
 )
 #: So many bits say that equal numbers are no counts, which are equal by chance in one of 1,000.
 _SAME = 10
-_MANY = 20  # rows whose counts are not all near 2,000
+_MANY, _MORE = 20, 60  # rows whose counts are not all near 2,000, with few of them and with any
 _FEW = 16  # rows with the number of their label for each that has another
 _LISTED = 100  # the least number of a list that does not begin with its rows
-_YEAR = re.compile(r"(19|20)\d\d\b")
+_YEAR = re.compile(r"(19|20)\d\d(?!\w)")
 _CODE = re.compile(r"\b(id|codes?|no|nr|num|number|nummer)\b")
 _NAME = re.compile(r"\b(names?|navn|namn|naam|nom|label|title|description)\b")
 
@@ -40,7 +40,7 @@ _NAME = re.compile(r"\b(names?|navn|namn|naam|nom|label|title|description)\b")
 _IDENTIFIER = re.compile(
     r"(.* )?(fips\w*|codes?|id|geoid|geo id|ags|nuts\d?|lsoa|msoa|uid|key|isced|sic|naics|zip|"
     r"postcode|codgeo|teryt|k[oó]d|c[oó]d(igo)?|clave|cve|ubigeo|ibge|insee|schlüssel|lau\d?|"
-    r"(kommune?|gemeinde|lfd) ?(nr|nummer))( \d+)?( .*)?|dep|reg|nr"
+    r"(kommune?|gemeinde|lfd) ?nr|\w*nummer)( \d+)?( .*)?|dep|reg|nr"
 )
 _MEMBER = re.compile(r"\bid: ?\[\d+\]", re.IGNORECASE)  # of a label: "Member ID: [2]: Male"
 _PERIOD = re.compile(
@@ -87,7 +87,8 @@ def is_period(head: str, texts: Sequence[str]) -> bool:
     numbers = [int(t) for t in texts if re.fullmatch(r"\d{1,9}", t)]
     if _PERIOD.fullmatch(head) and all(map(_may_be_period, numbers)):
         return True
-    if len(texts) >= _MANY > len({*texts}) * 2 and all(map(_YEAR.match, texts)):
+    many = len(texts) >= _MANY > len({*texts}) * 2 or len(texts) >= _MORE
+    if many and all(map(_YEAR.match, texts)):
         return True
     dates = numbers and len(numbers) == len(texts) and all(map(is_written_out, numbers))
     return bool(dates) and (not head or _SOME_PERIOD.fullmatch(head) is not None)

@@ -164,7 +164,8 @@ def joined_headings(
     if all(coded):
         return list(row)  # a row of codes, and the row of their labels
     gaps = any(a and not b and c for (a, b), c in zip(pairwise(head), row[1:], strict=True))
-    over_all = len(words) == len(below) or all(b for a, b in zip(head, row, strict=True) if a)
+    headed = [j for j in below if head[j]]
+    over_all = len(words) == len(below) or (headed and all(row[j] for j in headed))
     # Labels are called here, and words that no count below repeats say what is counted.
     called = len(words) == len(below) and not any(
         text or not row[j] for j, text in enumerate(head) if j not in below
@@ -190,7 +191,7 @@ def joined_headings(
         return [_wrapped(a, b) for a, b in zip(head, row, strict=True)]
     lower = ["" if j in going_on else text for j, text in enumerate(row)]
     joined = _paths(head, raw, lower, below, empty)
-    heads = [joined[j] for j in below]
+    heads = [joined[j] for j in below if joined[j]]
     if len({*heads}) < len(heads):
         joined = _paths(head, raw, lower, below, set())
     return [_wrapped(head[j], row[j]) if j in going_on else t for j, t in enumerate(joined)]
@@ -270,8 +271,50 @@ def _paths(
     coded = [j for j in named if above[j].isdecimal() != row[j].isdecimal()]
     if all(len({texts[j] for j in coded}) == len(coded) > _FEW_NUMBERS for texts in (above, row)):
         for j in coded:  # a number of a column beside its name
-            above[j], row[j] = "", row[j] if above[j].isdecimal() else above[j]
+            over, name = above[j], row[j] if above[j].isdecimal() else above[j]
+            for k in range(j, len(row)):
+                if above[k] != over or k in empty or (row[k] and k > j):
+                    break
+                above[k], row[k] = "", name
     return [
         f"{a}{PATH}{b}" if a and b and a.rpartition(PATH)[2] != b else a or b
         for a, b in zip(above, row, strict=True)
     ]
+
+
+def repeat_each_other(rows: Sequence[Sequence[str]], columns: Collection[int]) -> bool:
+    """Return whether headings of several rows are the same above some columns."""
+    levels = []
+    for row in rows:
+        level = list(row)
+        for j in range(1, len(level) if row is not rows[-1] else 0):
+            level[j] = level[j] or level[j - 1]
+        levels.append(level)
+    heads = [tuple(level[j] for level in levels) for j in columns if any(lv[j] for lv in levels)]
+    return len({*heads}) < len(heads)
+
+
+def told_apart(heads: Sequence[str], columns: Collection[int]) -> list[str]:
+    """Return headings that repeat in runs with the first of its run, which differs, before each.
+
+    Such are *2019, Men, Women, 2020, Men, Women*.
+    """
+    places = [j for j in range(min(columns, default=0), len(heads)) if heads[j]]
+    texts = [heads[j] for j in places]
+    counted = [j in columns for j in places]
+    twice = next((k for k, text in enumerate(texts) if counted[k] and text in texts[:k]), 0)
+    if not twice:
+        return list(heads)
+    begin = texts.index(texts[twice]) - 1
+    run, firsts = twice - begin - 1, list[int]()
+    while begin >= 0 and run > 1 and texts[begin + 1 :][: run - 1] == texts[twice:][: run - 1]:
+        firsts.append(begin)
+        begin += run
+    results = list(heads)
+    if len({texts[k] for k in firsts}) < len(firsts):
+        return results
+    for k, rest in itertools.product(firsts, range(run)):
+        upper, _, name = texts[k].rpartition(PATH)
+        text = texts[k + rest] if rest else upper
+        results[places[k + rest]] = f"{name}{PATH}{text}" if text else name
+    return results

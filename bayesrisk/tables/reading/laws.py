@@ -9,6 +9,7 @@ from math import ceil, log2, sqrt
 from pathlib import Path
 from typing import NamedTuple
 
+from bayesrisk.exceptions import quote
 from bayesrisk.tables.likelihoods import (
     UNBOUNDED,
     CountLimits,
@@ -53,7 +54,8 @@ _DASHES, _ROWS = ("-", "–", "—", "−"), 4
 _TRUE = "exact", "true"
 #: Small counts that are withheld for each that is shown, at least.
 _FEWER = 8
-_WORDS = 3  # of a text with a number that says why there is no count
+#: Words of a text with a number that says why there is no count, and so few such that are asked.
+_WORD, _WORDS, _FEW_SENTENCES = re.compile(r"[^\W\d_]{2,}"), 3, 2
 _CHANGED = re.compile(
     r"(randomly|slightly) (adjusted|altered)|perturb|cell.?key|"
     r"(adjusted|altered) .{0,40}(confidential|disclos|privacy|protect|identif)|"
@@ -96,6 +98,7 @@ def values(cells: Sequence[Cell], rules: ReadingRules, sheets: Sequence[Sheet]) 
     laws = _cell_laws(cells, rules, notes)
     answers = _ask_nines(cells, rules) | _ask_dashes(cells, rules) | _ask_flags(cells, rules)
     answers |= _ask_notes(cells, laws, rules, notes)
+    answers |= _sentences(cells, rules, answers)
     cache: dict[tuple[str, int, bool, int], Value] = {}  # few texts stand in many cells
     results = []
     for cell, law in zip(cells, laws, strict=True):
@@ -295,6 +298,27 @@ def _ask_notes(
     return answers
 
 
+def _sentences(
+    cells: Sequence[Cell], rules: ReadingRules, said: Mapping[str, str]
+) -> dict[str, str]:
+    """Return texts of words in the place of counts, of which many may be any; a line says so."""
+    first: dict[str, Cell] = {}
+    for cell in cells:
+        first.setdefault(cell.text, cell)
+    texts = [
+        t for t in first
+        if len(_WORD.findall(t)) > 1 and not (is_mark(t) or noted(t) or number_range(t))
+        and t not in said and f"marks.{t}" not in rules.choices and not small_counts(t.casefold())
+    ]  # fmt: skip
+    if len(texts) <= _FEW_SENTENCES:
+        return {}
+    every = {*texts}
+    number = sum(cell.text in every for cell in cells)
+    text = f"{quote(texts[0])} (row {first[texts[0]].row}) and {len(texts) - 1} more texts"
+    rules.lines.append(f"  {number} cells have words, {text}: what they count may be any")
+    return dict.fromkeys(texts, "withheld")
+
+
 def _fits(mark: str, text: str, cells: Sequence[Cell], laws: Sequence[PlainLaw]) -> bool:
     """Return whether a mark may be a range: few such counts are shown, and all sums allow it."""
     low, high = number_range(text) or (0, 0)
@@ -399,11 +423,14 @@ def _value(cell: Cell, rule: PlainLaw, rules: ReadingRules, answers: Mapping[str
         note = None if marked else noted(text)
         mark = note.note if note else text
         whole = marked or not (DECIMAL.fullmatch(text) or NEGATIVE.fullmatch(text))
-        words = re.findall(r"[^\W\d_]{2,}", mark)
+        words = _WORD.findall(mark)
         digits = whole and not note and not marked and any(map(str.isdigit, mark))
         small = small_counts(mark.casefold()) if digits and words else None
-        if digits and not small and not is_mark(mark) and len(words) < _WORDS:
-            raise cell.refuse("be a count, a range such as 1-4 or <5, or a mark (marks.MARK=1-4)")
+        said_so = small or is_mark(mark) or mark in answers
+        if digits and not said_so and len(words) < _WORDS:
+            raise cell.refuse(
+                "be a count, a range such as 1-4 or <5, or a mark (marks.MARK=withheld or 1-4)"
+            )
         guess, meaning = "withheld", "a count that is withheld and may be any"
         if rule.withheld and not note:
             guess, meaning = span(*rule.withheld), "withheld by the rule of the counts"

@@ -27,6 +27,7 @@ from bayesrisk.tables.reading.texts import (
 REST = "others"  # the label of records that a total counts and no other row does
 #: So many bits show that labels exclude each other, where a word says which one is the total.
 _SHOWN = 7
+_FEW_LABELS = 3  # with the blank one: the sum of two in one group alone may be chance
 
 
 class Nesting(NamedTuple):
@@ -102,9 +103,12 @@ def _with_blanks(cells: list[Cell], ends: Sequence[Ends], rules: ReadingRules) -
     coded, totals = CodedLabels([cell.labels for cell in cells], ends), list[str]()
     for name in names:
         good, telling, bits = LabelSums(name, coded, {}).sum_of_present(BLANK)
-        if good == telling > 1 and bits >= _SHOWN:
+        several = good > 1 or len({cell.labels.get(name) for cell in cells}) > _FEW_LABELS
+        shown = several and bits >= _SHOWN and Groups(telling, good, bits=bits).no_chance
+        if good == telling and shown:
             totals.append(name)
-            rules.lines.append(f"  a blank in {name} counts all (the sums hold in {good} groups)")
+            groups = f"{good} group{'s' * (good > 1)}"
+            rules.lines.append(f"  a blank in {name} counts all (the sums hold in {groups})")
     if rest := [name for name in names if name not in totals]:
         text = f"a blank in {listing(rest)} is a label of its own, {BLANK!r}"
         rules.ask("blank", "label", f"{text}; above or total explains it otherwise")

@@ -20,6 +20,7 @@ from bayesrisk.tables.reading.attributes import (
 from bayesrisk.tables.reading.grids import FEWER, MOST
 from bayesrisk.tables.reading.headings import MEMBER, UNIT, in_persons, wide
 from bayesrisk.tables.reading.rows import (
+    blanks_end,
     counting_rows,
     filled,
     name_blanks,
@@ -113,6 +114,10 @@ class SheetColumns:
         self.columns = [list(c) for c in zip(*rows, strict=True)] or [[] for _ in self.heads]
         if rules.all.get("blank") == "above":
             self.columns = [filled(column) for column in self.columns]
+        if rules.all.get("blank", "below") == "below" and blanks_end(self.columns):
+            rules.ask("blank", "below", "blank labels are of the group whose total ends it")
+        if rules.all.get("blank") == "below":
+            self.columns = [filled(column[::-1])[::-1] for column in self.columns]
         self.row_counts = [Counter(column) for column in self.columns]  # of rows with each text
         self.reasons: dict[int, str] = {}  # why a column is not used
         #: Whether a column says the same in all rows of all files that have it.
@@ -213,7 +218,7 @@ class SheetColumns:
             return "codes"
         if is_list(plain) and len(plain) + len(marks) >= len(texts) and not self._adds_up(i):
             return "codes"
-        if self._digits_of(i) or self._before_labels(i, words):
+        if self._part_of_code(i) or self._before_labels(i, words):
             return "codes"
         if head.endswith("#") and not self._adds_up(i):  # of few columns: "School #"
             plain_heads = [j for j, n in enumerate(self.numbers) if n and self.heads[j][-1:] != "#"]
@@ -254,7 +259,7 @@ class SheetColumns:
             and len(sizes := {*map(len, texts)}) == 1 and min(sizes) > _DIGITS_OF_CODES
         ]  # fmt: skip
 
-    def _digits_of(self, i: int) -> bool:
+    def _part_of_code(self, i: int) -> bool:
         """Return whether a column is the same digits of a longer code in all rows."""
         for j in self.long_codes:
             pairs = list(dict.fromkeys(zip(self.columns[i], self.columns[j], strict=True)))
@@ -268,13 +273,13 @@ class SheetColumns:
     def _before_labels(self, i: int, words: Sequence[int]) -> bool:
         """Return whether numbers before all labels, one for each row, are in no sum of others."""
         plain = [int(t) for t in self.columns[i] if t.isdecimal() and len(t) < _DIGITS]
-        others = [j for j, numbers in enumerate(self.numbers) if numbers and j not in (i, *words)]
+        rest = [j for j, numbers in enumerate(self.numbers) if numbers and j not in (i, *words)]
         return (
             bool(words)
             and i < min(words)
             and len({*plain}) == len(plain) == len(self.columns[i]) > 2
             and (plain == sorted(plain) or len({*map(len, self.columns[i])}) == 1)
-            and any(map(self._adds_up, others))
+            and any(map(self._adds_up, rest))
             and not self._adds_up(i)
         )
 

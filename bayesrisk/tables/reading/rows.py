@@ -16,6 +16,7 @@ from bayesrisk.tables.reading.texts import (
     SOME,
     WHOLE,
     interval,
+    is_date,
     is_mark,
     key,
     listing,
@@ -101,6 +102,20 @@ def blanks_repeat(columns: Sequence[Sequence[str]]) -> bool:
     return len({*rows}) < len(repeated) == len(rows)
 
 
+def blanks_end(columns: Sequence[Sequence[str]]) -> bool:
+    """Return whether blanks stand above the totals of their groups, which tell rows apart."""
+    labels = [c for c in columns if 2 * sum(map(says_number, c)) < len(c)]
+    groups = [c for c in labels if c and not c[0] and c[-1]]
+    ends = [below for c in groups for text, below in pairwise(c) if not text and below]
+    if not ends or any(not total_word(text) or total_word(text) == 2 for text in ends):
+        return False
+    years = [c for c in columns if all(map(is_date, c))]
+    rows = {*zip(*labels, *years, strict=True)}
+    called = [filled(c[::-1])[::-1] if c in groups else c for c in labels]
+    repeated = {*zip(*called, *years, strict=True)}
+    return len(rows) < len(repeated) == len(columns[0])
+
+
 def filled(column: Sequence[str]) -> list[str]:
     """Return the texts of a column with those above where it is blank."""
     texts, above = list[str](), ""
@@ -115,12 +130,16 @@ def name_blanks(
 ) -> None:
     """Call blank labels a total where that stands beside each of them, else a label of their own.
 
-    The sums of labels say later whether it counts all.
+    Where all labels are blank, a word that may say a total does.  The sums of labels say later
+    whether it counts all.
     """
-    rows = [row for _, row in sheet.rows]
-    for column in (columns[i] for i in names):
+    rows, named = [row for _, row in sheet.rows], [columns[i] for i in names]
+    least = [1 if not any(texts) else 2 for texts in zip(*named, strict=True)]
+    for column in named:
         blank = [p for p, text in enumerate(column) if not text]
-        totals = all(any(total_word(text) == 2 for text in rows[p]) for p in blank)
+        totals = all(
+            any(total_word(t) >= least[p] and not t.isdecimal() for t in rows[p]) for p in blank
+        )
         for p in blank:
             column[p] = "Total" if totals or choice == "total" else BLANK
 

@@ -22,7 +22,7 @@ from bayesrisk.tables.reading.texts import PATH, key, number_range
 _CHOICES = {
     "totals": ("complete", "partial", "separate"),
     "absent": ("unknown", "zero"),
-    "blank": ("above", "total", "label"),
+    "blank": ("above", "below", "total", "label"),
     "thousands": ("point", "comma"),
     "parts": ("above", "separate"),
     "rows": ("separate",),

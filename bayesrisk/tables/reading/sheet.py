@@ -21,7 +21,9 @@ from bayesrisk.tables.reading.heading_rows import (
     filled_texts,
     first_heading_row,
     joined_headings,
+    repeat_each_other,
     short,
+    told_apart,
 )
 from bayesrisk.tables.reading.sections import by_variable, outlined, section_headings
 from bayesrisk.tables.reading.texts import (
@@ -277,6 +279,8 @@ def _table(name: str, grid: Grid) -> Sheet:
         if filled_texts(row) > 1 and size <= width:
             block.append(position)
             separate = bool(before) and named(full[before[-1]][1], full[block[0]][1])
+            if before and repeat_each_other([full[k][1] for k in block[:-1]], numeric):
+                separate = separate or sum(bool(full[before[-1]][1][j]) for j in numeric) > 1
             if data(row) and (separate or len(block) > 1 or not any(map(says_number, row))):
                 start = before[0] if separate else block[0]  # headings, and empty rows below them
                 keep = [i for i in range(len(full)) if not start < i < block[0] or any(full[i][1])]
@@ -321,6 +325,7 @@ def _table(name: str, grid: Grid) -> Sheet:
         j for j in numeric if j and not head[j] and not any(r[j - 1] for _, r, _, _ in full[first:])
     ]:
         head[j], head[j - 1] = head[j - 1], ""  # merged with an empty column
+    head = told_apart(head, numeric)
     left = units + [(i, short(row), "above the table") for i, row, _, _ in full[:start] if any(row)]
     names = [row for _, row, _, _ in full[start:first]]
     outside = columns_beside(names, [row for _, row, _, _ in full[first:]], empty)

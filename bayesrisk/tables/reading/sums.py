@@ -165,9 +165,9 @@ class LabelSums:
             *numbers, bits = self.judged(least, most, full, rows, label)
             telling, good, above, exact = map(int, numbers)
             # By how much a total exceeds its parts, from the middles of what their laws allow.
-            shown = full & positive[rows]
+            stated = full & positive[rows]
             middles = self.low[rows, column] + self.largest[rows, column]
-            missed = (middles - least - most)[shown] / 2
+            missed = (middles - least - most)[stated] / 2
             balanced = len(missed) >= _MANY and abs(float(missed.mean())) <= float(
                 2 * missed.std() / len(missed) ** 0.5
             )

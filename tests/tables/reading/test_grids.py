@@ -132,3 +132,21 @@ def test_where_a_sheet_cannot_be_read_another_is_and_that_is_said(tmp_path):
         read([file_sheet(file, "Bad")], {"sheet": "Bad"})
     with pytest.raises(DataError, match=r"\(sheet 'Words'\).*sheet=Good can be read"):
         read([file_sheet(file, "Words")], {"sheet": "Words"})
+
+
+YEAR = "People\nPart,All,Women,Men\nTotal,16,9,7\nYoung,5,3,2\nOld,11,6,5\n"
+MADE = "People\nPart,All,Women,Men,F%\nTotal,21,9,12,0.43\n,0,0,0,\nYoung,9,5,4,0.56\nOld,12,4,8,\n"
+
+
+@pytest.mark.parametrize("order", [("2016", "2017", "made"), ("made", "2017", "2016")])
+def test_the_first_of_several_sheets_of_one_form_is_read(order, tmp_path):
+    text = {"2016": YEAR, "2017": YEAR.replace("11,6", "12,7").replace("16,9", "17,10")}
+    pages = {name: text.get(name, MADE) for name in order}
+    file = workbook(tmp_path / "t.xlsx", Notes="Contents,1\n", **pages)
+    assert file_sheet(file).tab == order[0]
+    assert file_sheet(file, "2017").tab == "2017"
+
+
+def test_a_sheet_of_another_form_comes_first_if_it_has_more_counts(tmp_path):
+    other = "Town,All,Women,Men\n" + "".join(f"T{k},{3 * k},{k},{2 * k}\n" for k in range(1, 9))
+    assert file_sheet(workbook(tmp_path / "t.xlsx", Year=YEAR, Towns=other)).tab == "Towns"

@@ -2,7 +2,9 @@
 
 import pytest
 
+from bayesrisk import PublishedTables
 from bayesrisk.exceptions import DataError
+from bayesrisk.reconstruction import count_bounds
 from bayesrisk.tables.reading.reading import read
 from bayesrisk.tables.reading.sheet import file_sheet
 
@@ -18,7 +20,7 @@ def stated(said):
     names = [n for n in said.cells if n not in ("place", "table", "cell", "stated", "file", "row")]
     rows = said.cells[said.cells["file"] != ""]
     return {
-        frozenset({*labels} - {"all", "Total"}): text
+        frozenset({*labels} - {"all", "All", "Total"}): text
         for *labels, text in rows[[*names, "stated"]].itertuples(index=False, name=None)
     }
 
@@ -86,3 +88,73 @@ def test_numbers_with_thousands_apart_or_marks_are_no_labels(text, tmp_path):
     rows = f"A,{text},10\nA,6,11\nA,7,12\nB,{text},13\nB,6,14\nB,7,15\n"
     with pytest.raises(DataError, match="different labels"):
         reading_of(tmp_path, f"area,men,women\n{rows}")
+
+
+def test_blank_labels_are_of_the_total_that_ends_their_group(tmp_path):
+    text = "Office,Province,Year,Claims\n" + "".join(
+        f"{office},{province},{year},{count + 2 * (year - 2015)}\n"
+        for office, province, count in (
+            ("", "Ash", 12), ("", "Elm", 40), ("Airport - Total", "All", 52),
+            ("", "Ash", 11), ("", "Elm", 30), ("Border - Total", "All", 41), ("Mail", "All", 9),
+        )
+        for year in (2015, 2016)
+    )  # fmt: skip
+    said = reading_of(tmp_path, text)
+    assert said.questions["blank"][0] == "below"
+    counts = stated(said)
+    assert counts[frozenset({"Airport - Total", "Elm", "2015"})] == "40"
+    assert counts[frozenset({"Border - Total", "Elm", "2016"})] == "32"
+    assert counts[frozenset({"Border - Total", "2016"})] == "43"
+    assert counts[frozenset({"Mail", "2015"})] == "9"
+
+
+DISTRICTS = """County Code,County,District Code,District,Absent
+01,Adams,0010,Mapleton,2296
+01,Adams,0020,Northglenn,8551
+02,Alamosa,0100,Sangre,{}
+03,Arapahoe,0120,Englewood,1113
+{},,,,12260
+"""
+
+
+@pytest.mark.parametrize(
+    ("hidden", "word"), [("300", "STATE TOTALS"), ("*", "STATE TOTALS"), ("300", "99")]
+)
+def test_a_row_without_labels_that_is_the_sum_of_all_is_the_total(hidden, word, tmp_path):
+    said = reading_of(tmp_path, DISTRICTS.format(hidden, word))
+    assert "blank" not in said.questions
+    assert stated(said)[frozenset()] == "12260"
+    if hidden == "*":
+        said = read(said.sheets, {"totals.district": "complete"}).accepted()
+        counts = count_bounds(PublishedTables(*said.parts)).counts
+        assert {(300, 300)} < {*zip(counts["low"], counts["high"], strict=True)}
+
+
+def test_a_row_without_labels_that_is_no_sum_is_by_itself(tmp_path):
+    said = reading_of(tmp_path, DISTRICTS.format("301", "99"))
+    assert said.questions["blank"][0] == "label"
+
+
+@pytest.mark.parametrize(
+    "words", ["Merged with No. {}", "Fusionné avec le bureau {}", "see district {} (below)"]
+)
+@pytest.mark.parametrize("place", [0, 1])
+def test_words_in_the_place_of_counts_say_nothing_of_them(place, words, tmp_path):
+    text = "Poll,Dalton,Efford,Total,Electors\nCove,17,54,71,162\nHead,1,24,25,108\n"
+    for k, electors in enumerate((20, 19, 7)):
+        votes = ["", "", ""]
+        votes[place] = words.format(k + 1)
+        text += f"Mobile {k},{','.join(votes)},{electors}\n"
+    said = reading_of(tmp_path, text + "Perlican,23,103,126,361\nAdvance,7,36,43,150\n")
+    assert not any("Merged" in name or "istrict" in name for name in said.questions)
+    assert len(said.questions) < 5
+    bounds = count_bounds(PublishedTables(*said.accepted().parts)).counts
+    cells = said.cells.merge(bounds.rename(columns={"geoid": "place"}), how="left")
+    none = cells[cells["stated"] == words.format(1)]
+    assert len(none) == 1
+    assert (none["low"].item(), none["high"].isna().item() or none["high"].item() > 100) == (
+        0,
+        True,
+    )
+    chosen = read(said.sheets, {f"marks.{words.format(1)}": "1-4"})
+    assert chosen.rules[f"marks.{words.format(1)}"] == "1-4"

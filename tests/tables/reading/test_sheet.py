@@ -255,3 +255,20 @@ def test_small_letters_below_headings_of_several_columns_are_labels(gap, tmp_pat
     assert said.sheets[0].heads[1:] == [
         "Sent to!!home", "Sent to!!work", "Come from!!home", "Come from!!work",
     ]  # fmt: skip
+
+
+def test_headings_that_repeat_in_runs_are_told_apart_by_the_first_of_each(tmp_path):
+    text = "Day,2019,Men,Women,2020,Men,Women\n1,7,3,4,9,5,4\n2,5,1,4,8,3,5\n"
+    years = [[f"{y}", f"{y}!!Men", f"{y}!!Women"] for y in (2019, 2020)]
+    assert heads_and_rows(tmp_path, text)[0] == ["Day", *years[0], *years[1]]
+
+
+def test_headings_that_repeat_stand_below_those_before_an_empty_row(tmp_path):
+    text = (
+        "Weekly deaths\nWeek,11,,,,12,,,\n\n,England,,Wales,,England,,Wales,\n"
+        ",All,Covid,All,Covid,All,Covid,All,Covid\nHome,9,1,8,2,7,3,6,4\nHospital,9,8,7,6,5,4,3,2\n"
+    )
+    heads = heads_and_rows(tmp_path, text)[0]
+    assert heads[1:4] == ["11!!England!!All", "11!!England!!Covid", "11!!Wales!!All"]
+    assert heads[-1] == "12!!Wales!!Covid"
+    assert len({*heads}) == 9
