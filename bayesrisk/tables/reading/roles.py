@@ -315,9 +315,7 @@ class SheetColumns:
                 self.reasons[i] = "codes beside counts"
             elif self._flags(head, texts):
                 flags.append(i)
-            elif all(SHARE.fullmatch(t) or is_mark(t) for t in texts) and any(
-                map(SHARE.fullmatch, texts)
-            ):
+            elif self._shares(i):
                 self.reasons[i] = "no counts"
             elif self._decimals(i, texts):
                 self.reasons[i] = _DECIMALS
@@ -359,6 +357,12 @@ class SheetColumns:
         name_blanks(self.columns, names, self.sheet, self.rules.choices.get("blank", ""))
         tell_apart(self.columns, self.sheet, names, counts, self.rules)
         return self._titled(names, counts, flags, choices)
+
+    def _shares(self, i: int) -> bool:
+        """Return whether most texts of a column, but marks, are shares of a hundred."""
+        texts = {t: n for t, n in self.row_counts[i].items() if t and not is_mark(t)}
+        shares = sum(n for t, n in texts.items() if SHARE.fullmatch(t))
+        return 2 * shares > sum(texts.values())
 
     def _withheld(self, i: int) -> bool:
         """Return whether a column has no number: marks or ranges, as others are or by name."""
