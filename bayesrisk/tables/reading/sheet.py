@@ -18,12 +18,13 @@ from bayesrisk.tables.reading.grids import Grid, grid_tables, text_grid, workboo
 from bayesrisk.tables.reading.heading_rows import (
     YEAR,
     columns_beside,
+    distinct_headings,
     filled_texts,
     first_heading_row,
     joined_headings,
+    numbers_columns,
     repeat_each_other,
     short,
-    told_apart,
 )
 from bayesrisk.tables.reading.sections import by_variable, outlined, section_headings
 from bayesrisk.tables.reading.texts import (
@@ -57,6 +58,7 @@ _UNIT = re.compile(
 _ALONE_NOTE = re.compile(r"\W*((foot)?notes?|(symbol )?legend|key|simbologia)\W*", re.IGNORECASE)
 _RULE = re.compile(r"[-_=*.]{2,}")  # a line before the notes
 _MOST_HEADINGS = 6  # rows
+_FEW_ROWS = 8  # that are looked at
 _FEW_BLANKS = 10  # headings for each that is missing
 _FORMS = {
     "{": "JSON", **dict.fromkeys(("[[", "[{", '["'), "JSON of an API"), "<": "a web page or XML",
@@ -279,8 +281,10 @@ def _table(name: str, grid: Grid) -> Sheet:
         if filled_texts(row) > 1 and size <= width:
             block.append(position)
             separate = bool(before) and named(full[before[-1]][1], full[block[0]][1])
-            if before and repeat_each_other([full[k][1] for k in block[:-1]], numeric):
-                separate = separate or sum(bool(full[before[-1]][1][j]) for j in numeric) > 1
+            heads = [full[k][1] for k in block[:-1]]
+            if before and heads and all(heads[-1][j] for j in numeric if says_number(row[j])):
+                several = sum(bool(full[before[-1]][1][j]) for j in numeric) > 1
+                separate = separate or (several and repeat_each_other(heads, numeric))
             if data(row) and (separate or len(block) > 1 or not any(map(says_number, row))):
                 start = before[0] if separate else block[0]  # headings, and empty rows below them
                 keep = [i for i in range(len(full)) if not start < i < block[0] or any(full[i][1])]
@@ -325,7 +329,12 @@ def _table(name: str, grid: Grid) -> Sheet:
         j for j in numeric if j and not head[j] and not any(r[j - 1] for _, r, _, _ in full[first:])
     ]:
         head[j], head[j - 1] = head[j - 1], ""  # merged with an empty column
-    head = told_apart(head, numeric)
+    head = distinct_headings(head, numeric)
+    column_numbers = numbers_columns(
+        full[first][1], [row for _, row, _, _ in full[first + 1 :]][:_FEW_ROWS]
+    )
+    units += [(full[first][0], short(full[first][1]), "numbers of columns")] * column_numbers
+    first += column_numbers
     left = units + [(i, short(row), "above the table") for i, row, _, _ in full[:start] if any(row)]
     names = [row for _, row, _, _ in full[start:first]]
     outside = columns_beside(names, [row for _, row, _, _ in full[first:]], empty)

@@ -963,6 +963,13 @@ def test_years_of_many_rows_are_no_counts(tmp_path):
     assert {"Grads", "Left"} in variables_of(said).values()
 
 
+def test_years_of_birth_of_many_rows_are_no_counts(tmp_path):
+    rows = "".join(f"Person {i},{1921 + i * 7 % 60},{i * 13 % 97}\n" for i in range(64))
+    said = read_layouts([sheet_of(tmp_path, f"who,born,votes\n{rows}")], {"counts": "exact"})
+    assert "1921" in variables_of(said)["born"]
+    assert {*said.cells["stated"]} == {str(i * 13 % 97) for i in range(64)}
+
+
 def test_codes_with_decimals_that_two_labels_share_are_no_counts(tmp_path):
     """Numbers are written with decimals, and 4.0 is the code of two provinces."""
     areas = [("Lazio", 12), ("Bolzano", 4), ("Trento", 4), ("Puglia", 16)]
@@ -976,7 +983,16 @@ def test_codes_with_decimals_that_two_labels_share_are_no_counts(tmp_path):
     assert {*variables_of(said)} == {"day", "area", "sex"}
 
 
-@pytest.mark.parametrize("heads", ["Kommune_(id);Kommune_(navn)", "Ward no.;Ward", "PlaceID;Town"])
+@pytest.mark.parametrize(
+    "heads",
+    [
+        "Kommune_(id);Kommune_(navn)",
+        "Ward no.;Ward",
+        "PlaceID;Town",
+        "Nr.;Stadtteil",
+        "Wahlkreisnummer;Ort",
+    ],
+)
 def test_numbers_of_places_are_codes_by_a_word_of_their_heading(heads, tmp_path):
     numbers = [101, 147, 153, 151, 187, 155]
     text = f"{heads};Tested;Found\n" + "".join(

@@ -272,3 +272,26 @@ def test_headings_that_repeat_stand_below_those_before_an_empty_row(tmp_path):
     assert heads[1:4] == ["11!!England!!All", "11!!England!!Covid", "11!!Wales!!All"]
     assert heads[-1] == "12!!Wales!!Covid"
     assert len({*heads}) == 9
+
+
+def test_numbers_below_a_repeated_heading_need_no_block_above(tmp_path):
+    text = (
+        "As of May,,,,,,,\n\n,,All,,,All,,\n\nLand,Age from,Week,,,Week,,\n,to,1,2,3,4,5,6\n"
+        "A,0-65,3,4,5,6,7,8\nA,All,5,6,7,8,9,9\nB,0-65,2,2,2,2,2,2\nB,All,4,4,4,4,4,5\n"
+    )
+    heads = heads_and_rows(tmp_path, text)[0]
+    assert [head.rpartition("!!")[2] for head in heads[2:]] == ["1", "2", "3", "4", "5", "6"]
+    assert not any("All" in head for head in heads)
+
+
+@pytest.mark.parametrize("row", ["A,B,1,2,3", "А,Б,1,2,3", "1,2,3,4,5"])
+def test_a_row_that_numbers_the_columns_is_no_row_of_counts(row, tmp_path):
+    text = f"Crime,Row,Known,Solved,Sent\n{row}\nTheft,1,9,4,3\nFraud,2,8,5,1\nArson,3,7,6,2\n"
+    sheet = sheet_of(tmp_path, text)
+    assert [row[0] for _, row in sheet.rows] == ["Theft", "Fraud", "Arson"]
+    assert (2, row.replace(",", ", "), "numbers of columns") in sheet.left
+
+
+def test_labels_of_one_letter_number_no_columns(tmp_path):
+    text = "Area,Known,Solved,Sent\nA,1,2,3\nB,9,4,3\n"
+    assert [row[0] for _, row in sheet_of(tmp_path, text).rows] == ["A", "B"]
