@@ -308,7 +308,8 @@ def _sentences(
     texts = [
         t for t in first
         if len(_WORD.findall(t)) > 1 and not (is_mark(t) or noted(t) or number_range(t))
-        and t not in answers and f"marks.{t}" not in rules.choices and not small_counts(t.casefold())
+        and t not in answers and f"marks.{t}" not in rules.choices
+        and not small_counts(t.casefold())
     ]  # fmt: skip
     if len(texts) <= _FEW_SENTENCES:
         return {}

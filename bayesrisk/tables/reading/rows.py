@@ -33,7 +33,8 @@ _NO_COUNT = re.compile(
     r"purchasing power|index|uptake|coverage|prevalence|percentile|per 1[0 ,]*00|"
     r"lower ?b|upper ?b|expected (deaths|cases|counts?|numbers?|values?)|excess( deaths)?|"
     r"per capita|full[- ]time equivalents?|ftes?)\b).*|(.* )?p\d\d?(th)?|expected|"
-    r"(.* )?rank(ing)?|(\w+ ){0,2}(spending|expenditures?|revenues?|payroll|turnover)"
+    r"(.* )?(rank(ing)?|esperad[oa]s?|excesso)( \w+)?|"
+    r"(\w+ ){0,2}(spending|expenditures?|revenues?|payroll|turnover)"
 )
 _RANK = re.compile(r"rank(ing)? (of|by|in|among)\b.*")
 _CHANGE = re.compile(r".*\b(increase|decrease|change|difference|net|balance)\b.*")
