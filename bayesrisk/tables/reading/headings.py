@@ -188,7 +188,7 @@ def _parts(heads: Mapping[int, str]) -> dict[int, list[str]]:
 def _with_totals(parts: Sequence[str]) -> list[str]:
     """Return a path in which the total of what it is below is called so: 2015!!2015 Total."""
     totals = [
-        bool(total_word(b))
+        bool(total_word(b) and key(a))
         and key(a) in key(b)
         and any(total_word(word.strip(" -:,")) == 2 for word in key(b).split(key(a)) if word)
         for a, b in pairwise(parts)
