@@ -109,6 +109,9 @@ def audit(
         check.choice(name, "adversaries", tuple(NAMES))
     possible = (*(one.name for one in dataclasses.fields(AuditStudy)), "workers", "progress")
     for name in options:
+        if name == "columns":
+            rule = "is no argument of audit: key and secret name the columns that are counted"
+            raise ArgumentTypeError("columns", rule, got=options[name])
         check.choice(name, "options", possible)
     if isinstance(protections, str):
         protections = [protections]

@@ -169,3 +169,9 @@ def test_mistakes_say_what_to_write_and_leave_nothing(call, said, tmp_path, monk
         call()
     assert [part for part in said if part not in str(caught.value)] == []
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_audit_has_no_columns_and_says_what_names_them():
+    frame = pd.DataFrame({"sex": ["F", "M"] * 10, "ill": ["no", "yes"] * 10})
+    with pytest.raises(br.exceptions.ArgumentTypeError, match="key and secret name the columns"):
+        br.audit(frame, key="sex", secret="ill", protections="none", columns=["sex", "ill"])

@@ -60,6 +60,7 @@ MAX_ITEMS = 2**22
 _TEXT = re.compile(
     r"[0-9]{1,18}/0*[1-9][0-9]{0,17}|[+-]?[0-9]{1,18}(\.[0-9]{1,18})?(e[+-]?[0-9]{1,2})?"
 )
+_WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 _TEXTS = "; text must be a decimal such as '0.1' or a fraction such as '1/10'"
 _BLOCK = 8192  # doubles that stay in the first-level cache
 
@@ -93,7 +94,10 @@ def _bounded(value: object, name: str) -> None:
 def _raw_array(value: object, name: str) -> NDArray[Any]:
     """Return ``value`` as an array of numbers, or raise an error that names the argument."""
     if value is None or isinstance(value, (str, bytes, bool, np.bool_, Mapping)):
-        advice = (number_advice(value, "a number") or _TEXTS) if isinstance(value, str) else ""
+        advice = ""
+        if isinstance(value, str):
+            whole = f": write {value}, without quotes" if _WHOLE.fullmatch(value) else _TEXTS
+            advice = number_advice(value, "a number") or whole
         raise ArgumentTypeError(
             name, "must be a number or an array of them", got=value, advice=advice
         )

@@ -22,10 +22,11 @@ _OTHERS = re.compile(
 )
 #: Money, beside counts.
 _MONEY = re.compile(
-    r"agi|(.* )?(wages?|salaries|payrolls?|revenues?|turnover|expenditures?|spending|earnings|"
+    r"(?!.*\b(persons?|people|numbers?|no|workers|employees|households|with)\b)"
+    r"(agi|(.* )?(wages?|salaries|payrolls?|revenues?|turnover|expenditures?|spending|earnings|"
     r"adjusted gross income|(aggregate|gross|net|taxable|disposable|annual|weekly|monthly|wkly) "
     r"([\w ]+ )?(income|pay)|(tax|qtrly|quarterly|employer|insurance|pension) contributions?|"
-    r"[\w ]*\w amount)( [(\[]?(in )?([\w,']+ )?(dollars|euros?|pounds|usd|eur|gbp|[£$€].*)[)\]]?)?"
+    r"[\w ]*\w amount))( [(\[]?(in )?([\w,']+ )?(dollars|euros?|pounds|usd|eur|gbp|[£$€].*)[)\]]?)?"
 )
 #: So many bits say that equal numbers are no counts, which are equal by chance in one of 1,000.
 _SAME = 10

@@ -218,8 +218,9 @@ def _going_on(
     lines = [[line[j] for j in below] for line in (*rows, row)]
     several = all(len({*line}) == len(line) > 1 and all(line) for line in lines)
     plain = not any(map(_is_label, itertools.chain(*lines)))
-    every_line = several and plain and len(counts) == len(below)
-    return lower if len({*words}) == len(words) and (joint or every_line) else []
+    differ = several and plain and len(counts) == len(below)
+    differ = differ and all(j in below or not t or j in lower for j, t in enumerate(row))
+    return lower if len({*words}) == len(words) and (joint or differ) else []
 
 
 def _is_label(text: str) -> bool:

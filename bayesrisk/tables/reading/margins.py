@@ -25,24 +25,24 @@ class _Columns:
             [[exact.get(row[i], -1) for i in columns] for _, row in sheet.rows], np.int64
         ).reshape(len(sheet.rows), len(columns))
 
-    def of(self, column: int) -> IntArray:
+    def column(self, column: int) -> IntArray:
         return self.counts[:, self.position[column]]
 
     def add_up(self, parts: Sequence[int], total: int, bits: float = 0.0) -> bool:
         """Return whether parts are the total in all rows where all are known, with so many bits."""
         places = [self.position[i] for i in parts]
         rows = np.all(self.counts[:, [*places, self.position[total]]] >= 0, axis=1)
-        return _shown(self.counts[:, places].sum(axis=1), self.of(total), rows, bits)
+        return _sums_hold(self.counts[:, places].sum(axis=1), self.column(total), rows, bits)
 
     def run(self, columns: Sequence[int], total: int, bits: float) -> int:
         """Return how many of the first columns, two or more, add up to a total; 0 if none do."""
-        whole = self.of(total)
+        whole = self.column(total)
         sums, rows = np.zeros(len(whole), np.int64), np.asarray(whole >= 0)
         for size, i in enumerate(columns[:_LONGEST], 1):
-            sums, rows = sums + self.of(i), rows & (self.of(i) >= 0)
+            sums, rows = sums + self.column(i), rows & (self.column(i) >= 0)
             if (rows & (sums > whole)).any():
                 return 0
-            if size > 1 and _shown(sums, whole, rows, bits):
+            if size > 1 and _sums_hold(sums, whole, rows, bits):
                 return size
         return 0
 
@@ -60,12 +60,12 @@ class _Columns:
             first += size or 1
         return runs, rest
 
-    def within(self, fine: Sequence[int], coarse: Sequence[int], bits: float) -> bool:
+    def refine(self, fine: Sequence[int], coarse: Sequence[int], bits: float) -> bool:
         """Return whether columns that follow each other add up to each of some others."""
         return all(any(self.run(fine[k:], i, bits) for k in range(len(fine))) for i in coarse)
 
 
-def _shown(sums: IntArray, whole: IntArray, rows: BoolArray, bits: float) -> bool:
+def _sums_hold(sums: IntArray, whole: IntArray, rows: BoolArray, bits: float) -> bool:
     """Return whether sums are a whole in some rows, where others would fit by chance alone."""
     rows = rows & ((sums > 0) | (whole > 0))
     if not rows.any() or (sums[rows] != whole[rows]).any():
@@ -102,7 +102,7 @@ def margins(
             runs, rest = counts.runs(rest, total, bits)
         if not totals and len(groups) + len(runs) < 2:  # a sum that holds by chance
             continue
-        if any((counts.of(i) > counts.of(total)).any() for i in rest):  # of others, too
+        if any((counts.column(i) > counts.column(total)).any() for i in rest):  # of others, too
             continue
         results = _variables(counts, groups, runs, rest, bits)
         if len({*results.values()}) > 1:
@@ -118,7 +118,7 @@ def _variables(
     names = {group[0]: name for name, group in groups.items()}
     every = sorted([*groups.values(), *runs], key=len)
     outer = {
-        fine[0]: next((c[0] for c in every[:k] if counts.within(fine, c, bits)), fine[0])
+        fine[0]: next((c[0] for c in every[:k] if counts.refine(fine, c, bits)), fine[0])
         for k, fine in enumerate(every)
     }
     alone = [run[0] for run in runs if outer[run[0]] == run[0]]

@@ -138,7 +138,8 @@ def name_blanks(
     for column in named:
         blank = [p for p, text in enumerate(column) if not text]
         totals = all(
-            any(total_word(t) >= least[p] and not t.isdecimal() for t in rows[p]) for p in blank
+            any(total_word(t) >= (least[p] if "total" in key(t) else 2) for t in rows[p])
+            for p in blank
         )
         for p in blank:
             column[p] = "Total" if totals or choice == "total" else BLANK
