@@ -189,7 +189,8 @@ def _with_totals(parts: Sequence[str]) -> list[str]:
     """Return a path in which the total of what it is below is called so: 2015!!2015 Total."""
     totals = []
     for a, b in pairwise(parts):
-        rest = [word for text in key(b).split(key(a)) if (word := text.strip(" -:,"))]
+        texts = key(b).split(key(a)) if key(a) else []
+        rest = [word for text in texts if (word := text.strip(" -:,"))]
         totals.append(key(a) in key(b) and bool(rest) and all(total_word(w) == 2 for w in rest))
     return [*parts[:1], *("Total" if t else p for t, p in zip(totals, parts[1:], strict=True))]
 

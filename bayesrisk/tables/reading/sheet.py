@@ -330,11 +330,10 @@ def _table(name: str, grid: Grid) -> Sheet:
     ]:
         head[j], head[j - 1] = head[j - 1], ""  # merged with an empty column
     head = distinct_headings(head, numeric)
-    column_numbers = numbers_columns(
-        full[first][1], [row for _, row, _, _ in full[first + 1 :]][:_FEW_ROWS]
-    )
-    units += [(full[first][0], short(full[first][1]), "numbers of columns")] * column_numbers
-    first += column_numbers
+    below_heads = [row for _, row, _, _ in full[first:][: 1 + _FEW_ROWS]]
+    if below_heads and numbers_columns(below_heads[0], below_heads[1:]):
+        units.append((full[first][0], short(below_heads[0]), "numbers of columns"))
+        first += 1
     left = units + [(i, short(row), "above the table") for i, row, _, _ in full[:start] if any(row)]
     names = [row for _, row, _, _ in full[start:first]]
     outside = columns_beside(names, [row for _, row, _, _ in full[first:]], empty)

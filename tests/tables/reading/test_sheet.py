@@ -295,3 +295,8 @@ def test_a_row_that_numbers_the_columns_is_no_row_of_counts(row, tmp_path):
 def test_labels_of_one_letter_number_no_columns(tmp_path):
     text = "Area,Known,Solved,Sent\nA,1,2,3\nB,9,4,3\n"
     assert [row[0] for _, row in sheet_of(tmp_path, text).rows] == ["A", "B"]
+
+
+def test_a_heading_of_signs_above_a_total_is_read(tmp_path):
+    text = "Area,:,:,B,B\n,Men,Total,Men,Total\nA,1,3,2,5\nB,2,6,3,9\n"
+    assert len(read([sheet_of(tmp_path, text)], {"counts": "exact"}).cells) == 8
