@@ -426,7 +426,7 @@ _PEOPLE = (
 _CLAUSES = [
     (rf"<(?P<who>\d+)> doubles (?:the chance of being guessed right|it) for {_PEOPLE}", "doubled"),
     (rf"is doubled for {_PEOPLE}", "doubled"),
-    (rf"<(?P<who>\d+)> lets (?:a true statement|it) be proved about {_PEOPLE}", "proved"),
+    (rf"<(?P<who>\d+)> lets (?:a true statement|it) be proved of {_PEOPLE}", "proved"),
     (rf"almost as many as <(?P<who>\d+)> \((?:about )?(?P<people>[\d,]+){_INTERVAL}\)", "again"),
     (r"(?P<cost>less than 0.01|[\d.,]+) under <(?P<who>\d+)>", "cost"),
 ]  # fmt: skip

@@ -35,7 +35,7 @@ _NAMED = 2  # protections beside the best and none at all that the sentence has 
 _ALMOST = 0.75  # of the people without protection
 _VERBS = {
     "doubled": ("doubles the chance of being guessed right for", "doubles it for"),
-    "proved": ("lets a true statement be proved about", "lets it be proved about"),
+    "proved": ("lets a true statement be proved of", "lets it be proved of"),
 }
 _TOLD = {
     "less": "less is learned", "more": "more is learned",
