@@ -12,8 +12,9 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from bayesrisk._base import validation as check
+from bayesrisk._base.calls import meant
 from bayesrisk._base.disk.record_file import RecordFile, record_frame, typed
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.experiments import AuditStudy, Protection, read_audit, run
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.mechanisms import make_mechanism
@@ -24,6 +25,7 @@ from bayesrisk.risk.planning import release_plan
 from bayesrisk.risk.planning.ladders import PlanLimits
 from bayesrisk.tables import Microdata, Records, Schema, Workload
 from bayesrisk.tables.microdata import as_microdata
+from bayesrisk.tables.reading.margins import check_records
 
 if TYPE_CHECKING:
     from bayesrisk.experiments.audit.study import AuditResults
@@ -34,6 +36,8 @@ __all__ = ["audit", "plan", "release"]
 PLACES = ("place", "block")
 #: Who asks where nobody says it.
 ADVERSARIES = ("outsider", "linker", "knows-all-but-one")
+#: Settings of a study that an audit has by other names.
+_SAID = ("population", "workload", "stated")
 
 
 def audit(
@@ -103,16 +107,27 @@ def audit(
     keys, secrets = _names(key, "key"), _names(secret, "secret")
     if common := sorted({*keys} & {*secrets}):
         raise ArgumentError("secret", "must be no key", got=common[0])
-    people, workload = _read(records, [*keys, *secrets], place, cuts, tables)
+    named = ("key", "secret", "protections", "place", "cuts", "tables", "folder", "adversaries")
+    fields = (one.name for one in dataclasses.fields(AuditStudy) if one.name not in _SAID)
+    possible = tuple(dict.fromkeys((*named, *fields, "workers", "progress")))
+    for name, value in options.items():
+        if name == "columns":
+            rule = "is no argument of audit: key and secret name the columns that are counted"
+            raise ArgumentTypeError("columns", rule, got=value)
+        if name not in possible:
+            rule = f"must be one of {', '.join(possible)}"
+            advice = check.did_you_mean(name, possible) or meant(name, value, [*possible])
+            raise ArgumentError("options", rule, got=name, advice=advice)
+    try:
+        people, workload = _read(records, [*keys, *secrets], place, cuts, tables)
+    except DataError as error:
+        instead = "name other columns as key and secret"
+        words = error.sentence.replace("name the other columns as columns", instead)
+        words = words.replace("leave it out with columns=, or ", "")
+        raise DataError(words, advice=error.advice) from error
     adversary_names = check.texts(options.pop("adversaries", ADVERSARIES), "adversaries")
     for name in adversary_names:
         check.choice(name, "adversaries", tuple(NAMES))
-    possible = (*(one.name for one in dataclasses.fields(AuditStudy)), "workers", "progress")
-    for name in options:
-        if name == "columns":
-            rule = "is no argument of audit: key and secret name the columns that are counted"
-            raise ArgumentTypeError("columns", rule, got=options[name])
-        check.choice(name, "options", possible)
     if isinstance(protections, str):
         protections = [protections]
     if isinstance(protections, Mapping):
@@ -262,8 +277,9 @@ def _read(
     columns = None if columns is None else _names(columns, "columns")
     if tables is not None:
         check.instance(tables, Workload, "tables")
+    source: object = "records"
     if isinstance(records, str | Path):
-        path = check.path(records, "records")
+        source = path = check.path(records, "records")
         records = Microdata.read(path) if path.is_dir() else typed(record_frame(RecordFile(path)))
     if isinstance(records, Records | Microdata):
         if place is not None or cuts is not None:
@@ -275,6 +291,7 @@ def _read(
         return records, Workload.of(schema) if tables is None else tables
     frame = check.frame(records, "records", columns or ())
     if tables is None:
+        check_records(frame, source)
         usual = (name for name in PLACES if name in frame and name not in (columns or ()))
         place = next(usual, None) if place is None else place
         tables = Workload.of(Schema.from_frame(frame, columns=columns, place=place, cuts=cuts))

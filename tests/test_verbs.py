@@ -143,6 +143,26 @@ def test_one_name_is_a_sequence_of_one():
     assert br.plan(FRAME, limits="recovered=0", columns="ill").rules is not None
 
 
+DATED = pd.concat([FRAME, FRAME], ignore_index=True)
+DATED["day"] = [f"2019-{i // 28 + 1:02}-{i % 28 + 1:02}" for i in range(len(DATED))]
+
+
+@pytest.mark.parametrize("change", ["add-remove", "change-one"])
+def test_a_sensitivity_may_be_said_by_what_a_neighbour_does(change):
+    delta = {"add-remove": 1.0, "change-one": 2**0.5}[change]
+    asked = {"prior": 0.1, "rho": 0.3}
+    for ask in (
+        lambda s: br.posterior_probability(4, **asked, sensitivity=s),
+        lambda s: br.rho_for_risk(1.5, prior=0.1, sensitivity=s),
+        lambda s: br.accounting.sigma2_from_rho(0.3, s),
+        lambda s: br.risk_curve([0.3], 0.1, sensitivity=s).to_frame().to_numpy().tolist(),
+        lambda s: br.TwoLevels(
+            n_siblings=2, rho_block=0.1, rho_group=0.2, prior=0.5, sensitivity=s
+        ).posterior(2, 1, -1),
+    ):
+        assert repr(ask(change)) == repr(ask(delta))
+
+
 @pytest.mark.parametrize(
     ("call", "said"),
     [
@@ -158,6 +178,22 @@ def test_one_name_is_a_sequence_of_one():
         (lambda: br.release(FRAME, protection="none", seed="x"), ("seed must be", "got 'x'")),
         (lambda: br.release(FRAME, protection="rounding"), ("needed: base", "rounding:base=VALUE")),
         (lambda: br.release(FRAME, protection="rounding:base=5%"), ("base must be", "write 0.05")),
+        (lambda: br.release(FRAME, protection="rounding:base=2.5"),
+         ("base must be a whole number, got '2.5'",)),
+        (lambda: br.Suppression(threshold="3"), ("a whole number, got '3': write 3, without",)),
+        (lambda: br.release(FRAME, protection="discrete-gaussian"),
+         ("write discrete-gaussian:rho=1",)),
+        (lambda: br.release(FRAME, protection="discrete-laplace"),
+         ("write discrete-laplace:epsilon=1",)),
+        (lambda: br.release(FRAME, protection="topdown"), ("rho", "write topdown:rho=1")),
+        (lambda: br.posterior_probability(4, prior=0.1, rho=0.1, sensitivity="change_one"),
+         ("a number or one of add-remove, change-one", "Did you mean 'change-one'?")),
+        (lambda: br.audit(FRAME, key="sex", secret="ill", protections="none", rng=1),
+         ("key, secret, protections, place, cuts, tables", "got 'rng': write seed=1")),
+        (lambda: br.audit(FRAME, key="sex", secret="ill", protections="none", columns=["sex"]),
+         ("got 'columns': write key=... and secret=...",)),
+        (lambda: br.audit(DATED, key="sex", secret="day", protections="none"),
+         ("must hold no dates", "or name other columns as key and secret")),
         (lambda: br.risk_curve("0,1", 0.1), ("rho must be a number", "write 0.1, with a point")),
         (lambda: br.Release.read("."), ("holds no release", "`bayesrisk release -o` wrote")),
         (lambda: br.PublishedTables.read("."), ("no such file", "PublishedTables.write")),

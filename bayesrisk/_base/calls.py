@@ -31,6 +31,8 @@ _MEANT: Mapping[str, Mapping[str, str]] = {
     "sensitive": {"secret": ""},
     "target": {"secret": "", "limit": ""},
     "risk": {"limit": ""},
+    "rng": {"seed": "seed={value}"},
+    "columns": {"secret": "key=... and secret=..., which name the columns"},
     "percent": {"rate": "rate=0.05 for 5 %"},
 }
 _ALIKE = {
@@ -38,6 +40,7 @@ _ALIKE = {
     **dict.fromkeys(("std", "scale", "sd"), "sigma"),
     **dict.fromkeys(("var", "sigma_squared"), "variance"),
     **dict.fromkeys(("target_risk", "max_risk"), "risk"),
+    "random_state": "rng",
     **dict.fromkeys(("percentage", "share"), "percent"),
 }
 _SHOWN = 12  # names of arguments in a message

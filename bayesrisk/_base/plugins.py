@@ -295,6 +295,11 @@ def check_names(
         unknown = [n for n in parameters if n not in named]
         like = [f"; not {quote(n)}{check.did_you_mean(n, named)}" for n in unknown[:1]]
         ways = [way for n in unknown[:1] if (way := meant(n, parameters[n], [*named]))]
+        if kind == "mechanism" and any("epsilon_to_rho" in way for way in ways):
+            ways = [
+                f"; `bayesrisk convert --epsilon {parameters[unknown[0]]} --delta 1e-10` gives "
+                f"the rho of an epsilon: write {name}:rho=RHO"
+            ]
         recipe = kind == "mechanism" and bool(needed)
         raise ArgumentError(
             kind,

@@ -62,6 +62,8 @@ _TEXT = re.compile(
 )
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 _TEXTS = "; text must be a decimal such as '0.1' or a fraction such as '1/10'"
+#: L2 sensitivity of a histogram by what a neighbour does: one cell moves by one, or two do.
+SENSITIVITIES = {"add-remove": 1.0, "change-one": 2.0**0.5}
 _BLOCK = 8192  # doubles that stay in the first-level cache
 
 Bounds = Literal["[]", "()", "(]", "[)"]
@@ -91,12 +93,17 @@ def _bounded(value: object, name: str) -> None:
         raise ShapeError(name, f"must have at most {MAX_ELEMENTS} elements", shown=size)
 
 
-def _raw_array(value: object, name: str) -> NDArray[Any]:
-    """Return ``value`` as an array of numbers, or raise an error that names the argument."""
+def _raw_array(value: object, name: str, texts: str = "") -> NDArray[Any]:
+    """Return ``value`` as an array of numbers, or raise an error that names the argument.
+
+    ``texts`` says which texts it may be.
+    """
     if value is None or isinstance(value, (str, bytes, bool, np.bool_, Mapping)):
         advice = ""
         if isinstance(value, str):
-            whole = f": write {value}, without quotes" if _WHOLE.fullmatch(value) else _TEXTS
+            whole = (
+                f": write {value}, without quotes" if _WHOLE.fullmatch(value) else texts or _TEXTS
+            )
             advice = number_advice(value, "a number") or whole
         raise ArgumentTypeError(
             name, "must be a number or an array of them", got=value, advice=advice
@@ -107,20 +114,20 @@ def _raw_array(value: object, name: str) -> NDArray[Any]:
     if array.size == 0:
         raise ShapeError(name, "must not be empty", shown=f"shape {array.shape}")
     if array.dtype == object:
-        array = _from_objects(array, name)
+        array = _from_objects(array, name, texts)
     if array.dtype.kind not in "iuf":
         text = f"dtype {array.dtype}"
         if array.dtype.kind == "U":
-            text = f"{quote(array.flat[0].item())}{_TEXTS}"
+            text = f"{quote(array.flat[0].item())}{texts}"
         raise ArgumentTypeError(name, "must be a real number or an array of them", shown=text)
     return array.astype(np.float64, copy=False) if array.dtype.kind == "f" else array
 
 
-def _from_objects(array: NDArray[Any], name: str) -> NDArray[Any]:
+def _from_objects(array: NDArray[Any], name: str, texts: str) -> NDArray[Any]:
     """Convert an array of Fraction, Decimal or mixed Python numbers to a numeric dtype."""
     for item in array.flat:
         if isinstance(item, (bool, np.bool_)) or not isinstance(item, (Real, Decimal)):
-            advice = _TEXTS if isinstance(item, str) else ""
+            advice = texts if isinstance(item, str) else ""
             raise ArgumentTypeError(name, "must hold real numbers", got=item, advice=advice)
     if all(isinstance(item, Integral) for item in array.flat):
         try:
@@ -174,7 +181,7 @@ def real_array(
     elif isinstance(value, list | tuple):
         texts = (isinstance(entry, str) and _TEXT.fullmatch(entry) for entry in value)
         value = cast(Any, [Fraction(v) if f else v for v, f in zip(value, texts, strict=True)])
-    array = _raw_array(value, name).astype(np.float64, copy=False)
+    array = _raw_array(value, name, _TEXTS).astype(np.float64, copy=False)
     bad = ~np.isfinite(array)
     if bad.any():
         raise ArgumentError(name, "must be finite", shown=describe_first(array, bad))
@@ -189,6 +196,10 @@ def whole_array(
 
     Sound values cost one pass over memory: the slow search for the culprit runs on failure only.
     """
+    if isinstance(value, str) and _TEXT.fullmatch(value):
+        number = Fraction(value)
+        advice = f": write {number}, without quotes" if number.denominator == 1 else ""
+        raise ArgumentTypeError(name, "must be a whole number", got=value, advice=advice)
     array = _raw_array(value, name)
     flat = array.reshape(-1)
     if array.dtype.kind == "f":
@@ -251,6 +262,17 @@ def scalar(value: Any, name: str, **limits: Any) -> float:
     if array.ndim:
         raise ShapeError(name, "must be one number", shown=f"shape {array.shape}")
     return float(array)
+
+
+def by_neighbour(value: Any) -> Any:
+    """Return a sensitivity as a number where it is said by what a neighbour does."""
+    if not isinstance(value, str) or _TEXT.fullmatch(value):
+        return value
+    if value not in SENSITIVITIES:
+        rule = f"must be a number or one of {', '.join(SENSITIVITIES)}"
+        advice = did_you_mean(value, SENSITIVITIES)
+        raise ArgumentTypeError("sensitivity", rule, got=value, advice=advice)
+    return SENSITIVITIES[value]
 
 
 def time_limit(value: object) -> float | None:
@@ -486,7 +508,7 @@ def cell_precision(
     Exactly one of ``rho`` (with its ``sensitivity``: ``sigma2 = sensitivity**2 / (2 rho)``) and
     ``sigma2`` is given.
     """
-    delta = real_array(sensitivity, "sensitivity", lower=0.0, bounds="()")
+    delta = real_array(by_neighbour(sensitivity), "sensitivity", lower=0.0, bounds="()")
     if rho is not None and sigma2 is None:
         budget = real_array(rho, "rho", lower=0.0, bounds="()")
         broadcast(rho=budget, sensitivity=delta)

@@ -14,8 +14,6 @@ from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 _UNIVERSES = {"pl94": ("person", "unit"), "dhc": ("person", "household", "unit")}
 _MAX_DIGITS = 400
 _LEAST_RHO = Fraction(1, 10**100)  # beyond it a variance is no double
-#: L2 sensitivity of a histogram by what a neighbour does: one cell moves by one, or two do.
-SENSITIVITIES = {"add-remove": 1.0, "change-one": 2.0**0.5}
 
 
 def exact_number(value: object, name: str = "value") -> Fraction:

@@ -243,7 +243,7 @@ def sigma2_from_rho(rho: Number, sensitivity: Number) -> FloatAnswer:
 def _exchange(rho: Number, sensitivity: Number) -> FloatAnswer | Fraction:
     """Return sensitivity**2 / (2 rho), exact for exact numbers."""
     array = check.real_array(rho, "rho", lower=0.0, bounds="()")
-    delta = check.real_array(sensitivity, "sensitivity", lower=0.0, bounds="()")
+    delta = check.real_array(check.by_neighbour(sensitivity), "sensitivity", lower=0.0, bounds="()")
     check.broadcast(rho=array, sensitivity=delta)
     if isinstance(rho, (Fraction, int)) and isinstance(sensitivity, (Fraction, int)):
         return exact_number(sensitivity) ** 2 / (2 * exact_number(rho))

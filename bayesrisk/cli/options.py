@@ -68,20 +68,9 @@ def optional_number(text: str | None, name: str) -> float | None:
 
 def parse_sensitivity(text: str) -> float:
     """Return a sensitivity given as a number or by what a neighbour does."""
-    from bayesrisk.accounting.budget import SENSITIVITIES
+    from bayesrisk._base import validation as check
 
-    if text in SENSITIVITIES:
-        return float(SENSITIVITIES[text])
-    try:
-        return parse_number(text, "sensitivity")
-    except ArgumentError as error:
-        from bayesrisk._base import validation as check
-
-        words = ", ".join(SENSITIVITIES)
-        advice = check.did_you_mean(text, SENSITIVITIES)
-        raise ArgumentError(
-            "sensitivity", f"must be a number or one of {words}", got=text, advice=advice
-        ) from error
+    return parse_number(str(check.by_neighbour(text)), "sensitivity")
 
 
 def parse_names(texts: str | list[str] | None, separator: str = ",") -> list[str]:

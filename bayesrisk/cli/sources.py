@@ -238,6 +238,7 @@ def infer_schema(
     import pandas as pd
 
     from bayesrisk._base.disk.record_file import record_frame, typed  # slow to import
+    from bayesrisk.tables.reading.margins import check_records
 
     frames = [record_frame(file) for file in files]
     for file, frame in zip(files, frames, strict=True):
@@ -245,6 +246,7 @@ def infer_schema(
             raise ArgumentError(f"{file} must have at least one row, got none")
         if missing := [c for c in frames[0].columns if c not in frame.columns]:
             raise ArgumentError(f"{file} must have the columns of {files[0]}, lacks {missing[0]!r}")
+        check_records(frame, file)
     frame = pd.concat(frames, ignore_index=True)
     places = parse_names(choices["place"]) or [name for name in _PLACES if name in frame][:1]
     columns = parse_names(choices["columns"]) or None

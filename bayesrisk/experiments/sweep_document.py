@@ -30,7 +30,7 @@ from bayesrisk._base.disk.limits import Section, Several, as_config_error, choic
 from bayesrisk._base.disk.parquet import read_frame
 from bayesrisk._base.disk.text import named, read_toml
 from bayesrisk.accounting import census_2020_budget
-from bayesrisk.accounting.budget import SENSITIVITIES, exact_number
+from bayesrisk.accounting.budget import exact_number
 from bayesrisk.exceptions import ArgumentError, ConfigError, DataError, quote
 from bayesrisk.experiments.sweep import (
     GAUSSIAN_ONLY,
@@ -67,7 +67,7 @@ def _number(
 
 
 _RHO = (1e-12, 1e6)
-_NORM = _number(1e-3, 1e3, key=f" ({', '.join(SENSITIVITIES)})")
+_NORM = _number(1e-3, 1e3, key=f" ({', '.join(check.SENSITIVITIES)})")
 
 
 def _census(value: str, total: object) -> Fraction:
@@ -104,8 +104,8 @@ def _prior(value: object) -> Budget:
 
 
 def _sensitivity(value: object) -> Budget:
-    if isinstance(value, str) and value in SENSITIVITIES:
-        return Budget(value, SENSITIVITIES[value])
+    if isinstance(value, str) and value in check.SENSITIVITIES:
+        return Budget(value, check.SENSITIVITIES[value])
     return Budget(str(value), float(_NORM(value)))
 
 
@@ -241,7 +241,7 @@ class GridKeys(_Keys):
     prior: Annotated[_Several[_Prior], AfterValidator(_distinct)]
     sensitivity: Annotated[
         tuple[Budget, ...], Several(read=Annotated[list[_Sensitivity], AfterValidator(_distinct)])
-    ] = (Budget("add-remove", SENSITIVITIES["add-remove"]),)
+    ] = (Budget("add-remove", check.SENSITIVITIES["add-remove"]),)
     noise: Annotated[tuple[str, ...], _choices(NOISES)] = NOISES[:1]
     released: (  # released count minus the count of the others
         Annotated[
@@ -394,7 +394,7 @@ def _quantities(read: Document, source: str) -> tuple[str, ...]:
         if part is None or (key and getattr(part, key) is None):
             faults[quantity] = f"free of {quantity} without {need}, got {quote(read.quantities)}"
         elif need == "release" and not {one.name for one in read.grid.sensitivity} <= {
-            *SENSITIVITIES
+            *check.SENSITIVITIES
         }:
             faults[quantity] = f"free of {quantity} unless sensitivities are called by name"
         elif need in GAUSSIAN_ONLY and not only_gaussian:

@@ -13,7 +13,7 @@ import pandas as pd
 
 from bayesrisk import plotting, risk
 from bayesrisk._base import disk, validation as check
-from bayesrisk.accounting.budget import SENSITIVITIES
+from bayesrisk._base.validation import SENSITIVITIES
 from bayesrisk.experiments import pages
 from bayesrisk.experiments.pages import Figure, PageTable, Part, Quotes, marked
 from bayesrisk.experiments.sweep import NOISES, Budget, SweepStudy, read_results

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from bayesrisk._base import validation as check
 from bayesrisk._base.validation import IntArray
-from bayesrisk.accounting.budget import SENSITIVITIES, positive
+from bayesrisk.accounting.budget import positive
 from bayesrisk.distributions import DiscreteGaussian
 from bayesrisk.exceptions import ArgumentError, quote
 from bayesrisk.mechanisms.base import (
@@ -226,7 +226,7 @@ class BottomUp(PreparingMechanism["PreparedBottomUp"]):
         exact: Sequence[str] | None = None,
         bounds: Mapping[str, str] | None = None,
     ) -> None:
-        check.choice(sensitivity, "sensitivity", (*SENSITIVITIES, _PAPER))
+        check.choice(sensitivity, "sensitivity", (*check.SENSITIVITIES, _PAPER))
         if (allocation is None) == (budget is None):
             raise ArgumentError(
                 "exactly one of allocation and budget must be given, "

@@ -12,7 +12,7 @@ from scipy import sparse
 from bayesrisk._base import validation as check
 from bayesrisk._base.validation import IntArray
 from bayesrisk.accounting import census_2020_budget
-from bayesrisk.accounting.budget import SENSITIVITIES, positive
+from bayesrisk.accounting.budget import positive
 from bayesrisk.exceptions import ArgumentError, quote
 from bayesrisk.mechanisms.base import (
     Dial,
@@ -34,6 +34,10 @@ from bayesrisk.tables import PublishedTables, Workload
 Budgets = dict[tuple[str, str], Fraction]
 
 
+#: The mechanism whose total is called so.
+_RECIPES = {"rho": "discrete-gaussian", "epsilon": "discrete-laplace"}
+
+
 def resolve_budgets(
     budgets: object,
     total: object,
@@ -50,11 +54,10 @@ def resolve_budgets(
     shares = level_shares is not None or table_shares is not None
     forms = sum((budgets is not None, shares, allocation is not None))
     if forms != 1:
-        law = {"rho": "gaussian", "epsilon": "laplace"}[name]
-        usual = f"; with usual shares it is the recipe discrete-{law}:{name}=1, or a value of yours"
         raise ArgumentError(
             f"budgets must be given in one form: budgets, or {name} with level_shares and "
-            f"table_shares, or allocation; got {forms} of them{usual * (total is None)}"
+            f"table_shares, or allocation; got {forms} of them",
+            advice=f"; write {_RECIPES[name]}:{name}=1, or a value of yours" * (total is None),
         )
     if budgets is not None:
         if total is not None:
@@ -147,7 +150,7 @@ class _NoiseMechanism(TableMechanism):
         *stated: object,
     ) -> None:
         budgets = resolve_budgets(*stated, name=self._unit)
-        check.choice(sensitivity, "sensitivity", tuple(SENSITIVITIES))
+        check.choice(sensitivity, "sensitivity", tuple(check.SENSITIVITIES))
         self._budgets = budgets
         self._overlap = _overlaps(overlap, budgets)
         nested: dict[str, dict[str, Fraction]] = {}

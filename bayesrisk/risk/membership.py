@@ -290,7 +290,9 @@ def rho_for_advantage(advantage: float, *, change: int = 1, sensitivity: float =
 
     wanted = check.scalar(advantage, "advantage", lower=1e-6, upper=1.0 - 1e-12)
     moved = check.integer(change, "change", lower=1, upper=_MOST_CHANGE)
-    scale = check.scalar(sensitivity, "sensitivity", lower=0.0, upper=1e100, bounds="(]")
+    scale = check.scalar(
+        check.by_neighbour(sensitivity), "sensitivity", lower=0.0, upper=1e100, bounds="(]"
+    )
     middle = -(-moved // 2)
     values = np.arange(middle - moved, middle)
 

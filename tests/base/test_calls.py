@@ -37,7 +37,7 @@ WRONG = [
     (lambda: br.audit(FRAME, **ASKED, protections="noise"), ["'discrete-gaussian'"]),
     (
         lambda: br.audit(FRAME, **ASKED, protections="discrete-gaussian:epsilon=1"),
-        ["epsilon", "rho=bayesrisk.accounting.epsilon_to_rho(1, delta=1e-10)"],
+        ["`bayesrisk convert --epsilon 1 --delta 1e-10`", "write discrete-gaussian:rho=RHO"],
     ),
     (lambda: br.release(FRAME, mechanism="none"), ["mechanism", "protection=..."]),
     (lambda: br.release(FRAME, protection="none", places="ill"), ["places", "place="]),

@@ -8,8 +8,8 @@ from hypothesis import given, strategies as st
 from oracles.mechanisms import AGES, SEX, TOTAL, people_workload, population
 from scipy import stats
 
+from bayesrisk._base.validation import SENSITIVITIES
 from bayesrisk.accounting import census_2020_budget
-from bayesrisk.accounting.budget import SENSITIVITIES
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.mechanisms import Identity, make_mechanism, noise
 from bayesrisk.mechanisms.base import census_level, most_cells

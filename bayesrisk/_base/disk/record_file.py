@@ -107,6 +107,7 @@ def record_frame(file: RecordFile) -> "pd.DataFrame":
         if other is not None:
             raise DataError(
                 f"{file}: columns must be separated by commas, got {quote(other)} in the header "
-                f"{quote(names[0])}: save it with commas, and decimals with a dot"
+                f"{quote(names[0])}: save records with commas, and decimals with a dot; of a "
+                f"published table write `bayesrisk attack {file} -o OUT`"
             )
     return file.frame()

@@ -17,6 +17,13 @@ from bayesrisk.exceptions import ArgumentError, OutputError, quote
 if TYPE_CHECKING:
     from bayesrisk.census.population.summary import PopulationSummary
 
+#: Settings that ``--set`` changes; ``--blocks`` gives n_blocks, too.
+_CHANGED = (
+    "subsidised_blocks, subsidised_share, bedroom_mixing, alpha, occupied_blocks, "
+    "quarters_blocks, tract_mixing, block_mixing, block_mixing_growth, household_homogeneity, "
+    "tenure_correlation, n_blocks, blocks_per_group, groups_per_tract, tracts_per_county or state"
+)
+
 
 def _settings(preset: str, blocks: int | None, changes: list[str]) -> "br.census.PopulationSpec":
     """Return the settings named, with those changed that are given as NAME=VALUE."""
@@ -80,7 +87,7 @@ def simulate(
     preset: Annotated[str, "tract, county or state."] = "county",
     blocks: Annotated[int | None, "Blocks, instead of the preset's."] = None,
     changes: Annotated[
-        list[str] | None, typer.Option("--set", help="NAME=VALUE: a setting to change.")
+        list[str] | None, typer.Option("--set", help=f"NAME=VALUE: one of {_CHANGED}.")
     ] = None,
     nation: Annotated[bool, "A nation by county, each drawn by itself."] = False,
     scale: Annotated[

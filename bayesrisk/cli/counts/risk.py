@@ -178,7 +178,7 @@ def convert(
 ) -> None:
     """Convert between rho, sigma2, epsilon and delta, and limits of risk."""
     from bayesrisk._base import validation as check
-    from bayesrisk.accounting.budget import SENSITIVITIES
+    from bayesrisk._base.validation import SENSITIVITIES
 
     change = parse_sensitivity(sensitivity)
     if release is not None:

@@ -37,7 +37,6 @@ _OCCUPIED = "occupied"
 _STATED = {"rate": "0.05", "base": "5", "threshold": "10", "rho": "0.1", "edges": "[0,1,5,10]"}
 #: The recipe of no protection.
 NONE = "none"
-_EXACTLY = "Published exactly: which places have a record"
 
 _SIMULATION = (
     "Warning: this is a simulation, not a protected release. Its random draws can be repeated by "
@@ -239,7 +238,7 @@ def _whole(request: _Request, output: Path, runner: RunOptions) -> None:
         count_step()
         release.write(output)
         count_step()
-    report = _report(output, runner)
+    report, exact = _report(output, runner)
     _warn(release.simulation, request.protection.spec)
     summary: dict[str, Any] = {
         **mark,
@@ -254,20 +253,25 @@ def _whole(request: _Request, output: Path, runner: RunOptions) -> None:
     }
     places = listed(summary["places"], " at ")
     lines = [f"{summary['tables']} tables ({places}) in {output}"]
-    lines += [_EXACTLY] if release.spec.places == _OCCUPIED else []
-    lines += [*_measured(release.diagnostics), f"report: {report}"]
+    lines += [*exact, *_measured(release.diagnostics), f"report: {report}"]
     print_answer(summary, lines, as_json=runner.as_json)
 
 
-def _report(output: Path, runner: RunOptions) -> str:
-    """Write the report beside a release, which holds nothing else, and return its path."""
+def _report(output: Path, runner: RunOptions) -> tuple[str, list[str]]:
+    """Write the report beside a release, and return its path and a line of what is exact."""
     from bayesrisk.experiments.release_report import release_page
 
     release = _contents(output, lambda _: None)  # what may be published alone
     file = _report_file(output)
     disk.write_bytes(file, release_page(release, _exactly(release)))
     runner.embed(file)
-    return str(file)
+    cells = [part["cells"] for part in release["tables"]]
+    true = sum(part["cells"] for part in release["tables"] if part["exact"])
+    exact = [f"{'all' if true == sum(cells) else f'{true:,} of'} {sum(cells):,} counts"] * (
+        true > 0
+    )
+    exact += ["which places have a record"] * (release["list_of_places"] == _OCCUPIED)
+    return str(file), [f"Published exactly: {', and '.join(exact)}"] * bool(exact)
 
 
 def _report_file(output: Path) -> Path:
@@ -290,8 +294,8 @@ def _by_place(request: _Request, source: Path, output: Path, runner: RunOptions)
             f"{number} tables ({summary.places} at {finest}, in {summary.shards} parts) in "
             f"{output}; {output.resolve().name}.confidential beside it is not for publication"
         )
-        lines += [_EXACTLY] if listing else []
-        lines.append(f"report: {_report(output, runner)}")
+        report, exact = _report(output, runner)
+        lines += [*exact, f"report: {report}"]
     runner.show(summary, [*lines, *_measured(summary.diagnostics)])
 
 
@@ -342,13 +346,7 @@ def _mechanism(
             silent = [n for n in needed if n in _STATED and n not in usual]
             if not silent:
                 advice = f"; give each as {name}:KEY=VALUE,KEY=VALUE or by --set KEY=VALUE"
-                if "epsilon" in parameters:
-                    number = parameters["epsilon"]
-                    advice = (
-                        f"; `bayesrisk convert --epsilon {number} --delta 1e-10` gives the rho "
-                        f"of an epsilon: write {name}:rho=RHO"
-                    )
-                raise error.advised(advice) from error
+                raise error if "convert" in error.advice else error.advised(advice) from error
         text = ",".join(f"{n}={_STATED[n]}" for n in silent)
         raise ArgumentError(
             option, f"{name} needs {' and '.join(silent)}, which no usual value has: write "

@@ -497,7 +497,7 @@ def _read_path(
             f"siblings must have one total for each of the {above} levels above the block in "
             f"noisy_counts, got shape {totals.shape}"
         )
-    delta = check.scalar(sensitivity, "sensitivity", lower=1e-100, upper=1e100)
+    delta = check.scalar(check.by_neighbour(sensitivity), "sensitivity", lower=1e-100, upper=1e100)
     m = check.count_array(n_siblings, "n_siblings", lower=0, upper=10**9)
     m = levels(m, above, "n_siblings")
     budget = levels(check.real_array(rho, "rho", lower=0.0, upper=1e100), y.size, "rho")
@@ -682,7 +682,7 @@ def _whole_column(
 
 def _precisions(frame: pd.DataFrame, names: pd.Index, sensitivity: Number) -> FloatArray:
     """Return 1 / (2 sigma2) of each row's noise; 0 for no release."""
-    delta = check.scalar(sensitivity, "sensitivity", lower=1e-100, upper=1e100)
+    delta = check.scalar(check.by_neighbour(sensitivity), "sensitivity", lower=1e-100, upper=1e100)
     column = "rho" if "rho" in frame.columns else "sigma2"
     values, present = _numbers(frame, column, names)
     if column == "rho":

@@ -57,7 +57,9 @@ class TwoLevelSettings:
 
     def __post_init__(self) -> None:
         """Check the settings, and keep numbers and read-only arrays of them."""
-        delta = check.real_array(self.sensitivity, "sensitivity", lower=0.0, bounds="()")
+        delta = check.real_array(
+            check.by_neighbour(self.sensitivity), "sensitivity", lower=0.0, bounds="()"
+        )
         k = check.count_array(self.known_count, "known_count", lower=0)
         total = self.known_total
         total = None if total is None else check.integer(total, "known_total", lower=0)

@@ -200,8 +200,9 @@ def allocate(
     if rho is None:
         if default is None or level_shares:
             raise ArgumentError(
-                "rho", "must be given where no published allocation applies", shown="None"
-            )
+                "rho", "must be given where no published allocation applies", shown="None",
+                advice=": write topdown:rho=1, or a value of yours",
+            )  # fmt: skip
         return weights
     return {
         level: {table: rho * part / total for table, part in parts.items()}

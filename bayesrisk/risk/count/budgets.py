@@ -196,7 +196,7 @@ def rho_for_risk(
     check.choice(measure, "measure", MEASURES)
     p = check.scalar(prior, "prior", lower=0.0, upper=1.0, bounds="()")
     bound = check.scalar(limit, "limit", lower=1.0, bounds="()")
-    delta = check.scalar(sensitivity, "sensitivity", lower=1e-100, upper=1e100)
+    delta = check.scalar(check.by_neighbour(sensitivity), "sensitivity", lower=1e-100, upper=1e100)
     m = check.integer(levels, "levels", lower=1, upper=100)
     if not bound < 1.0 / p:
         rule = (

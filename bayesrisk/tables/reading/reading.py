@@ -15,7 +15,7 @@ from scipy import sparse
 from bayesrisk._base import validation as check
 from bayesrisk._base.compiling import uncollected
 from bayesrisk._base.display import displayed
-from bayesrisk.exceptions import ArgumentError, BayesRiskError, DataError
+from bayesrisk.exceptions import ArgumentError, BayesRiskError, DataError, quote
 from bayesrisk.tables._grammar import MOST_WEIGHTS, Part
 from bayesrisk.tables.likelihoods import UNBOUNDED, Likelihood, TrueCounts
 from bayesrisk.tables.reading.cells import Cell, cells as cells_of
@@ -24,7 +24,7 @@ from bayesrisk.tables.reading.laws import Value, limit_value, values
 from bayesrisk.tables.reading.nested import Nesting, nested
 from bayesrisk.tables.reading.rules import ReadingRules, to_toml
 from bayesrisk.tables.reading.sheet import Sheet, file_sheet, frame_sheets, workbook_sheets
-from bayesrisk.tables.reading.texts import SOME, key, listing
+from bayesrisk.tables.reading.texts import SOME, key, listing, noted, number_range
 from bayesrisk.tables.workload import Workload
 
 _CELL = ("place", "table", "cell", "stated", "file", "row")
@@ -216,6 +216,7 @@ def _read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:
     cells, nesting = nested(cells, ends, rules)
     variables_ = variables(cells, ends, nesting, rules)
     _check_names(sheets, [*variables_, *nesting.outer], rules)
+    _check_marks(cells, rules)
     _ask_large(cells, variables_, rules)
     limits = list(_limits(cells, meanings, nesting, variables_))
     cells += [cell for cell, _ in limits]
@@ -337,8 +338,21 @@ def _check_names(sheets: Sequence[Sheet], variables_: Sequence[str], rules: Read
         valid = any(rest == key(n) or rest.startswith(f"{key(n)}.") for n in variables_)
         wrong = (section == "labels" and not valid) or (section == "columns" and rest not in used)
         if wrong or (section == "totals" and rest and rest not in map(key, variables_)):
-            have = listing([*variables_, *heads])
-            raise ArgumentError(f"{name[:80]} must be about a heading or variable: {have}")
+            have = listing(dict.fromkeys([*variables_, *sorted(heads)]))
+            near = check.did_you_mean(rest, {*variables_, *heads})
+            raise ArgumentError(f"{name[:80]} must be about a heading or variable: {have}{near}")
+
+
+def _check_marks(cells: Sequence[Cell], rules: ReadingRules) -> None:
+    """Refuse settings about marks that stand in no count."""
+    chosen = [name for name in rules.choices if name.startswith("marks.")]
+    texts = {cell.text for cell in cells} if chosen else set[str]()
+    marks = {note.note if (note := noted(text)) else text for text in texts}
+    for name in chosen:
+        if name.partition(".")[2] not in texts | marks:
+            signs = sorted(text for text in marks if text and number_range(text) is None)
+            have = listing(map(quote, signs)) or "there is none"
+            raise ArgumentError(f"{name[:80]} must be about a mark of the files: {have}")
 
 
 # -----------------------------------------------------------------------------

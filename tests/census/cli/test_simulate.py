@@ -115,3 +115,19 @@ def test_a_nation_by_county_in_pieces(run, tmp_path):
     spec = population_spec("county", blocks_per_group=4, tracts_per_county=2)
     drawn = Nation(55, spec).county(1, seed=3)
     assert Microdata.read(tmp_path / "whole" / "part-80003").persons.table == drawn.persons.table
+
+
+def test_the_census_of_the_page_on_occupancy_has_violations_and_all_settings_are_named(
+    run, tmp_path
+):
+    words = ["--preset", "tract", "--blocks", 300, "--seed", 1, "--set", "subsidised_blocks=0.3"]
+    status, out, _ = run(*words, "-o", tmp_path / "p", "--json")
+    found = json.loads(out)
+    assert (status, found["violations"]) == (0, 6)
+    homes = Microdata.read(tmp_path / "p").households.to_frame()
+    people, rooms = homes["people"], homes["bedrooms"]
+    above = ((people > 2) & (rooms == 1)) | ((people > 4) & (rooms == 2))
+    assert (above & (homes["subsidised"] == 1)).sum() == 6
+    _, text, _ = run("--help")
+    fields = {field.name for field in dataclasses.fields(type(population_spec("tract")))}
+    assert fields <= {*text.replace(",", " ").replace("│", " ").replace(".", " ").split()}

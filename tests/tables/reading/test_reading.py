@@ -416,3 +416,14 @@ def test_labels_below_each_other_are_repeated_if_that_is_said(tmp_path):
     file.write_text("Region,Sex,n\nNorth,F,3\n,M,4\nSouth,F,5\n,M,6\n")
     found = ends(PublishedTables.read(file, counts="exact", blank="above"))
     assert found[frozenset(["South", "M"])] == (6, 6)
+
+
+def test_marks_that_no_count_has_are_refused_with_those_that_are_there(tmp_path):
+    file = tmp_path / "t.csv"
+    file.write_text("kreis,n\nA,4\nB,.\nC,5 (e)\nall,20\n")
+    for mark in ("*", "..", "c"):
+        with pytest.raises(ArgumentError, match=r"about a mark of the files: '\.', 'e'"):
+            PublishedTables.read(file, marks={mark: "1-4"})
+    marks = {".": "1-20", "e": "note", "4": "1-4"}
+    read = PublishedTables.read(file, reading=TableReading.read(file, marks=marks).accepted())
+    assert ends(read)[frozenset("B")] == (1, 20)
