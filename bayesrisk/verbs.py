@@ -111,6 +111,9 @@ def audit(
     fields = (one.name for one in dataclasses.fields(AuditStudy) if one.name not in _SAID)
     possible = tuple(dict.fromkeys((*named, *fields, "workers", "progress")))
     for name, value in options.items():
+        if name == "columns":
+            rule = "is no argument of audit: key and secret name the columns that are counted"
+            raise ArgumentTypeError("columns", rule, got=value)
         if name not in possible:
             rule = f"must be one of {', '.join(possible)}"
             advice = check.did_you_mean(name, possible) or meant(name, value, [*possible])

@@ -60,6 +60,7 @@ MAX_ITEMS = 2**22
 _TEXT = re.compile(
     r"[0-9]{1,18}/0*[1-9][0-9]{0,17}|[+-]?[0-9]{1,18}(\.[0-9]{1,18})?(e[+-]?[0-9]{1,2})?"
 )
+_WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 _TEXTS = "; text must be a decimal such as '0.1' or a fraction such as '1/10'"
 #: L2 sensitivity of a histogram by what a neighbour does: one cell moves by one, or two do.
 SENSITIVITIES = {"add-remove": 1.0, "change-one": 2.0**0.5}
@@ -98,7 +99,10 @@ def _raw_array(value: object, name: str, texts: str = "") -> NDArray[Any]:
     ``texts`` says which texts it may be.
     """
     if value is None or isinstance(value, (str, bytes, bool, np.bool_, Mapping)):
-        advice = (number_advice(value, "a number") or texts) if isinstance(value, str) else ""
+        advice = ""
+        if isinstance(value, str):
+            whole = f": write {value}, without quotes" if _WHOLE.fullmatch(value) else texts
+            advice = number_advice(value, "a number") or whole
         raise ArgumentTypeError(
             name, "must be a number or an array of them", got=value, advice=advice
         )
@@ -190,10 +194,8 @@ def whole_array(
 
     Sound values cost one pass over memory: the slow search for the culprit runs on failure only.
     """
-    if isinstance(value, str) and _TEXT.fullmatch(value):
-        number = Fraction(value)
-        advice = f": write {number}, without quotes" if number.denominator == 1 else ""
-        raise ArgumentTypeError(name, "must be a whole number", got=value, advice=advice)
+    if isinstance(value, str) and _TEXT.fullmatch(value) and not _WHOLE.fullmatch(value):
+        raise ArgumentTypeError(name, "must be a whole number", got=value)
     array = _raw_array(value, name)
     flat = array.reshape(-1)
     if array.dtype.kind == "f":

@@ -289,11 +289,6 @@ class PrivacyLoss(Tabular):
         )
         return Ends(check.answer(np.maximum(low, rates)), check.answer(np.minimum(high, 1.0)))
 
-    def tradeoff(self, false_positive_rate: ArrayLike) -> Ends:
-        """Return the trade-off function of f-DP: the least rate of false negatives of a test."""
-        power = self.power(false_positive_rate)
-        return Ends(1.0 - power.upper, 1.0 - power.lower)
-
     def curve(self) -> tuple[FloatArray, FloatArray, float]:
         """Return false and true positive rates of the best tests, from 0 to 1, and their error.
 

@@ -1,5 +1,6 @@
 """Records that commands read: folders, whole or by place, and files with columns of their own."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -288,10 +289,16 @@ def _cuts(texts: Sequence[str], frame: "pd.DataFrame") -> dict[str, list[float]]
     for text in texts:
         name, equals, values = (part.strip() for part in text.partition("="))
         if not equals or not parse_names(values):
-            raise ArgumentError(f"--cut must be NAME=NUMBER,NUMBER, got {quote(text)}")
+            raise ArgumentError(
+                f"--cut must be NAME=NUMBER,NUMBER, such as --cut '{frame.columns[-1]}=18,65', "
+                f"got {quote(text)}"
+            )
         check_column("--cut", name, frame)
         if not pd.api.types.is_numeric_dtype(typed(frame[[name]])[name].dtype):
             raise ArgumentError("--cut", "must be of a column of numbers", got=name)
+        if re.fullmatch(r"\d+( *- *\d+)+", values):
+            rule = f"must be NAME=NUMBER,NUMBER: write {name}={values.replace('-', ',')}"
+            raise ArgumentError("--cut", rule, got=text)
         cuts[name] = [parse_number(value, f"--cut {name}") for value in parse_names(values)]
         if cuts[name] != sorted(set(cuts[name])):
             order = ",".join(f"{value:g}" for value in sorted(set(cuts[name])))

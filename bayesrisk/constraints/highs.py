@@ -6,6 +6,7 @@ until none would: the answer is then that of the whole model.  A vertex has at m
 variables between their bounds as there are rows.
 """
 
+import functools
 import time
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -59,7 +60,16 @@ class HighsSolver:
 
     def __init__(self, *, dive: bool = True, **options: object) -> None:
         self._dive, self._options = dive, {**FIXED, "mip_rel_gap": 0.0, **options}
-        self._highs, self._linear = new_highs(), new_highs(**{**self._options, "presolve": "off"})
+
+    # Made when they are used: many small tables need none.
+
+    @functools.cached_property
+    def _highs(self) -> Highs:
+        return new_highs()
+
+    @functools.cached_property
+    def _linear(self) -> Highs:
+        return new_highs(**{**self._options, "presolve": "off"})
 
     def solve(
         self, model: IntegerModel, objective: IntArray, *, limits: Limits | None = None

@@ -262,6 +262,9 @@ def read_results(folder: str | Path) -> tuple[SweepStudy, pd.DataFrame]:
     """
     store = RunFolder.existing(folder, SweepStudy.layout)
     values = {name: value for name, value in store.config.items() if name != "shards"}
+    page = store.path / "report.html"
+    if "title" not in values and page.is_file():
+        raise OutputError(f"{folder} holds no sweep, but another run: its report is {page}")
     source = f"{store.state / store.layout.settings}: is not the configuration of a sweep"
     try:
         study = SweepStudy.from_dict(values, source=source)

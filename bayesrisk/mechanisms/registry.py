@@ -97,6 +97,9 @@ def available_mechanisms() -> list[str]:
 _NEXT = re.compile(r',(?=\s*["A-Za-z_][^,=\[\]{}]*=)')
 #: A name on the way to a setting, and what comes after it.
 _STEP = re.compile(r'\s*(?:"([^"]+)"|([^".=\s](?:[^".=]*[^".=\s])?))\s*([.=])')
+#: What a recipe gives first, of one mechanism or another.
+_GIVEN = ("rate", "base", "threshold", "rho", "epsilon", "least", "edges")
+_NUMBER = re.compile(r"[0-9./]+%?")
 _SHARES = ("level_shares", "table_shares")
 _BUDGETS = ("budgets", "allocation", "budget")
 #: Usual values of parameters that must be given, whatever the tables: never how much is protected.
@@ -110,12 +113,27 @@ def read_recipe(text: str, name: str = "protection") -> tuple[str, dict[str, Any
     """Return the mechanism of a recipe, and the parameters that it gives."""
     mechanism, _, rest = check.text(text, name).strip().partition(":")
     parts = _NEXT.split(rest) if rest.strip() else []
+    mechanism, equals, value = (part.strip() for part in mechanism.partition("="))
+    if not equals and parts and _NUMBER.fullmatch(parts[0].strip()):
+        value = parts[0].strip()
+    if value and mechanism in REGISTRY.available():
+        raise ArgumentError(
+            name, "must be MECHANISM:KEY=VALUE", got=text,
+            advice=f": write {mechanism}:{_first_key(mechanism)}={value}",
+        )  # fmt: skip
     keys = [part.partition("=")[0].strip() for part in parts]
     if len(set(keys)) < len(keys):
         raise ArgumentError(name, "must give each parameter once", got=text)
     chosen = mechanism.strip()
     chosen = "none" if chosen == "identity" else chosen  # its name in the version before
     return chosen, with_settings({}, parts, "parameters of a protection")
+
+
+def _first_key(mechanism: str) -> str:
+    """Return the parameter of a mechanism that is given most: one without a usual value."""
+    parameters = inspect.signature(REGISTRY.factory(mechanism)).parameters
+    needed = [n for n, one in parameters.items() if one.default is one.empty and n in _GIVEN]
+    return next(iter([*needed, *(n for n in _GIVEN if n in parameters)]), "KEY")
 
 
 def with_settings(
@@ -335,7 +353,7 @@ _MOST_RANGES = 5  # that a sentence names
 
 def shown_name(name: str) -> str:
     """Return the name of a protection as it is shown."""
-    return NOTHING if name in ("none", "identity") else name
+    return NOTHING if name in ("none", "identity", NOTHING) else name
 
 
 def meaning(mechanism: str, parameters: Mapping[str, Any], error: str) -> str:

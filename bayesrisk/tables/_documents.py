@@ -6,6 +6,7 @@ attributes are looked up by who asked.
 
 import re
 from collections.abc import Mapping, Sequence
+from datetime import date
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
@@ -215,6 +216,11 @@ def _column_attribute(column: pd.Series, name: str, cuts: Sequence[float] | None
     else:
         labels = column.drop_duplicates().tolist()
     for label in labels:
+        if isinstance(label, date):
+            raise DataError(
+                f"frame: column {name!r}: must hold no dates, got {quote(str(label))}: "
+                "years are frame[name].dt.year"
+            )
         if not isinstance(label, str) or not label:
             raise DataError(
                 f"frame: column {name!r}: must hold numbers or text, got {quote(label)}; other "

@@ -195,9 +195,6 @@ def test_tests_have_the_trade_off_of_a_list_of_all_values():
     assert np.all(found.lower <= curve.power(rates) + 1e-9)
     assert np.all(curve.power(rates) <= found.upper + 1e-9)
     assert np.all(found.width < 2e-2)
-    missed = law.tradeoff(rates)
-    assert missed.lower == pytest.approx(1.0 - found.upper)
-    assert missed.upper == pytest.approx(1.0 - found.lower)
 
 
 def test_noise_with_a_list_of_probabilities():

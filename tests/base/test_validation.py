@@ -243,3 +243,9 @@ def test_another_name_for_rng_is_answered_with_it(name):
         with pytest.raises(ArgumentTypeError, match=f"must be given rng, a seed, not {name}"):
             function(**{name: 1})
         assert "rng" in inspect.signature(function).parameters
+
+
+@pytest.mark.parametrize(("text", "written"), [("2", "2"), ("-3", "-3"), ("10", "10")])
+def test_whole_numbers_as_text_say_to_leave_out_the_quotes(text, written):
+    with pytest.raises(ArgumentTypeError, match=rf"write {written}, without quotes"):
+        br.Tree.path([2, 1], [-1], n_siblings=text, rho=[0.1, 0.2], prior=0.5)

@@ -130,6 +130,12 @@ sample:hospital --by region | --by must be one above the places .. schema 'hospi
 --protection swapping:rate | must be KEY=VALUE, got 'rate'
 --protection swapping:rat=0.1 | possible: rate
 --protection swapping:rate=2 | rate must be in [0, 1], got
+--protection swapping=0.05 | write swapping:rate=0.05
+--protection rounding:5 | write rounding:base=5
+--protection discrete-gaussian | the recipe discrete-gaussian:rho=1
+--protection discrete-laplace | the recipe discrete-laplace:epsilon=1
+--protection none --cut age=20-40 | write age=20,40
+--protection none --cut 20,40 | must be NAME=NUMBER,NUMBER, such as --cut
 --protection identity --known aeg | --known must be one of
 --protection identity --adversary outsider --known aeg | --known must be one of
 --protection identity --quantile 0.5 --against linker --steps 0 | --against goes with --target-ratio
@@ -183,6 +189,7 @@ ipums {own} | --codebook must be given
 pl94 {people} --dataset ds248 | --dataset goes with --from nhgis
 sf1 {pop} --workload sf1-block --table P | --table must be one
 = release --protection none -o {out}
+{used} | holds no microdata .. a file of records
 {semicolons} |3 separated by commas, got ';' .. save it with commas
 {latin} |3 save it as text in UTF-8
 {counts} |3 counts.csv: column 'n' .. `bayesrisk attack

@@ -5,7 +5,7 @@ from hypothesis import given, strategies as st
 from oracles.tables import every_record
 from table_strategies import schemas
 
-from bayesrisk.exceptions import ArgumentError, ShapeError
+from bayesrisk.exceptions import ArgumentError, DataError, ShapeError
 from bayesrisk.tables import Attribute, Geography, Records, Schema
 
 CENSUS = Schema.named("sf1-person").geography
@@ -104,3 +104,19 @@ def test_groups_of_numbers_and_yes_or_no():
     records = Records.from_frame(frame, schema=schema)
     assert records.codes("age").tolist() == [2, 0, 1]
     assert records.codes("smoker").tolist() == [1, 0, 1]
+
+
+@pytest.mark.parametrize("form", ["%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", None])
+def test_dates_are_refused_and_their_years_are_codes(form):
+    """Each became a category of its own."""
+    days = pd.date_range("2021-01-01", periods=60, freq="11D")
+    texts = days if form is None else days.strftime(form)
+    frame = pd.DataFrame({"joined": [*texts, *texts], "sex": ["f", "m"] * 60})
+    with pytest.raises(DataError, match=r"'joined': must hold no dates, .* years"):
+        Schema.from_frame(frame)
+    few = frame.assign(joined=frame["joined"].iloc[:2].tolist() * 60)
+    if form is not None:
+        assert Schema.from_frame(few).attribute("joined").size == 2
+    years = Schema.from_frame(frame.assign(joined=[*days.year, *days.year]))
+    assert years.attribute("joined").first == 2021
+    assert years.attribute("joined").size == 2

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import stat
 import tomllib
 import zipfile
@@ -175,7 +176,11 @@ def read_toml(file: Path, fault: Fault = ConfigError, *, name: str | None = None
     try:
         return toml_document(raw.decode("utf-8"))
     except ValueError as error:
-        raise fault(f"{called}: cannot be read as TOML: {_reason(error)}") from error
+        commas = re.search(
+            r"=\s*([0-9]+),([0-9]+)\s*$", raw.decode("utf-8", "ignore"), re.MULTILINE
+        )
+        advice = f": write {commas[1]}.{commas[2]}, with a point" if commas else ""
+        raise fault(f"{called}: cannot be read as TOML: {_reason(error)}{advice}") from error
 
 
 def toml_document(text: str) -> dict[str, Any]:

@@ -46,7 +46,7 @@ from bayesrisk.experiments.audit.words import error_text
 from bayesrisk.experiments.by_place import open_index
 from bayesrisk.experiments.runs.engine import Outlook, Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
-from bayesrisk.mechanisms.registry import meaning
+from bayesrisk.mechanisms.registry import NOTHING, meaning, shown_name
 from bayesrisk.risk import audit
 from bayesrisk.risk.audit.checks import NO_PROOFS, proof_totals
 from bayesrisk.risk.audit.constructions import can_be_made, constructions
@@ -526,7 +526,7 @@ class AuditStudy(Study):
         size, first = len(self._shards), len(self._slots[0])
         seconds: dict[int, float] = {}
         names = [
-            "the release without protection" if one.name == "none" else one.name
+            "the release without protection" if shown_name(one.name) == NOTHING else one.name
             for one in self.protections
         ]
         parts = dict.fromkeys(names, 0.0)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from bayesrisk._base.validation import FloatArray, IntArray
+from bayesrisk._base.validation import FloatArray
 from bayesrisk.constraints.ends import FormEnds
-from bayesrisk.constraints.model import IntegerModel
 from bayesrisk.constraints.propagation import narrowed
 from bayesrisk.constraints.solvers import Deadline
 from bayesrisk.exceptions import DataError
@@ -35,21 +34,15 @@ def mean_ends(
     model = narrowed(small.model)
     if model is None:
         raise DataError("release contradicts itself: no records have its counts")
-    low, high = _ends(model, forms, (forms @ model.low, forms @ model.high))
-    for (v, s), a, b in zip(pairs, low.tolist(), high.tolist(), strict=True):
-        least[v] += s * a
-        most[v] += s * b
-    return least, most
-
-
-def _ends(
-    model: IntegerModel, forms: sp.csr_array, ends: tuple[IntArray, IntArray]
-) -> tuple[IntArray, IntArray]:
     from bayesrisk.constraints.highs import Sifted  # loads a compiled solver
 
     deadline = Deadline(nodes=_NODES)
     linear = Sifted(model, np.arange(model.low.size), deadline=deadline)
+    ends = forms @ model.low, forms @ model.high
     questions = FormEnds(model, linear, forms, ends, None, deadline=deadline)
     questions.settle()
-    most, least = np.split(questions.goal, 2)
-    return -least, most
+    high, low = np.split(questions.goal, 2)
+    for (v, s), a, b in zip(pairs, (-low).tolist(), high.tolist(), strict=True):
+        least[v] += s * a
+        most[v] += s * b
+    return least, most

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -150,13 +151,13 @@ def _answers(
         status = np.full(least.shape, Status.PROVED, dtype=object)
         if one.rows is not None:
             matrix = next(matrices)
-            shape, group = (size, matrix.shape[1]), one.group[bounds.block]
-            least, most, fixed = (
-                sp.csr_array(sp.csr_array((side, (group, bounds.cell)), shape=shape) @ matrix.T)
-                .toarray()
-                .astype(np.int64)
-                for side in (low, high, np.where(low == high, low, 0))
-            )
+            # Rows of the smallest counts, the largest and the settled ones, place by place.
+            sides = np.stack([low, high, np.where(low == high, low, 0)]).ravel()
+            places = (one.group[bounds.block] + size * np.arange(3)[:, None]).ravel()
+            entry = places, np.tile(bounds.cell, 3)
+            every = sp.csr_array((sides, entry), shape=(3 * size, matrix.shape[1]))
+            sums = (every @ matrix.T).toarray().astype(np.int64)
+            least, most, fixed = sums.reshape(3, size, -1)
             # Settled cells hold what they hold, and the program says what the others can add.
             chosen = program.source == number
             place = program.group[chosen], program.row[chosen]
@@ -359,21 +360,32 @@ def count_bounds(
         questions += _unpublished(problem, questions, more)
     answers = _answers(problem, solution, questions, backend, limits)
     chosen = slice(n_published, None) if more is not None else slice(n_published)
-    frames = [
-        _frame(one, answer) for one, answer in zip(questions[chosen], answers[chosen], strict=True)
-    ]
-    order = sorted(
-        range(len(frames)), key=lambda number: levels.index(questions[chosen][number].level)
-    )
+    pairs = list(zip(questions[chosen], answers[chosen], strict=True))
+    pairs.sort(key=lambda pair: levels.index(pair[0].level))
     conflict = {
         str(problem.geoids[b]): solution.conflict.get(b, "")
         for b in np.flatnonzero(~solution.solved).tolist()
     }
-    counts = pd.concat([frames[number] for number in order], ignore_index=True)
-    return CountBounds(counts, conflict, problem.scope)
+    return CountBounds(_frame(pairs), conflict, problem.scope)
 
 
-def _frame(question: StatedCounts, answer: _Answers) -> pd.DataFrame:
+def _frame(pairs: Sequence[tuple[StatedCounts, _Answers]]) -> pd.DataFrame:
+    """Return a row for each count of several levels: one frame, since each takes its time."""
+    parts = [_columns(question, answer) for question, answer in pairs]
+    columns: dict[str, Any] = {
+        name: np.concatenate([part[name] for part in parts]) for name in parts[0]
+    }
+
+    def numbers(values: IntArray, missing: int) -> pd.api.extensions.ExtensionArray:
+        return pd.arrays.IntegerArray(values, values == missing)
+
+    columns["published"] = numbers(columns["published"], HIDDEN)
+    columns |= {name: numbers(columns[name], UNBOUNDED) for name in ("high_stated", "high")}
+    return pd.DataFrame(columns)
+
+
+def _columns(question: StatedCounts, answer: _Answers) -> dict[str, Any]:
+    """Return the columns of the counts of one level, endless and hidden ones as numbers."""
     size, n_queries = answer.low.shape
     table, cell = (
         np.array(part, dtype=object) for part in zip(*question.queries.names, strict=True)
@@ -383,21 +395,15 @@ def _frame(question: StatedCounts, answer: _Answers) -> pd.DataFrame:
         published = np.full(answer.low.size, HIDDEN)
     else:
         published = question.published.toarray().ravel()
-
-    def numbers(values: IntArray, missing: int) -> pd.api.extensions.ExtensionArray:
-        return pd.arrays.IntegerArray(values.ravel(), values.ravel() == missing)
-
-    return pd.DataFrame(
-        {
-            "level": question.level,
-            "geoid": np.repeat(question.geoids, n_queries),
-            "table": np.tile(table, size),
-            "cell": np.tile(cell, size),
-            "published": numbers(published, HIDDEN),
-            "low_stated": least.ravel(),
-            "high_stated": numbers(most, UNBOUNDED),
-            "low": answer.low.ravel(),
-            "high": numbers(answer.high, UNBOUNDED),
-            "status": answer.status.ravel(),
-        }
-    )
+    return {
+        "level": np.full(answer.low.size, question.level, dtype=object),
+        "geoid": np.repeat(question.geoids, n_queries),
+        "table": np.tile(table, size),
+        "cell": np.tile(cell, size),
+        "published": published,
+        "low_stated": least.ravel(),
+        "high_stated": most.ravel(),
+        "low": answer.low.ravel(),
+        "high": answer.high.ravel(),
+        "status": answer.status.ravel(),
+    }

@@ -414,13 +414,16 @@ def stated_counts(
 
     They are ``HIDDEN`` where suppressed; where not ``coarsened``, they are what they say.
     """
-    parts = []
-    for key in [key for key in tables.workload.tables if key[0] == level]:
-        part = tables.counts[key]
-        if key in tables.suppressed:
-            part = sp.csr_array(part + HIDDEN * tables.suppressed[key].astype(np.int64))
-        parts.append(part)
+    keys = [key for key in tables.workload.tables if key[0] == level]
+    parts, hidden = [tables.counts[key] for key in keys], tables.suppressed
     counts = sp.csr_array(sp.hstack(parts, format="csr"), dtype=np.int64)
+    if any(key in hidden for key in keys):  # all together: each sum takes its time
+        masks = [
+            hidden[key] if key in hidden else sp.csr_array(part.shape, dtype=np.bool_)
+            for key, part in zip(keys, parts, strict=True)
+        ]
+        masked = sp.hstack(masks, format="csr").astype(np.int64)
+        counts = sp.csr_array(counts + HIDDEN * masked, dtype=np.int64)
     if coarsened:
         return counts, _supports(tables, level, known_rule)
     return counts, CountRanges.from_counts(counts)

@@ -148,52 +148,24 @@ class PlaceLaws:
             shares = question.shares(rest.system.classes, rest.prior.shares_of_cells)
             self._priors[key] = prior_belief(rest.prior, question), shares
         start, shares = self._priors[key]
-        learns = not target.all_others and rest.prior.concentration is not None
-        without, other = start, None
-        if rest.law.decided and learns:
+        without, elsewhere, other = start, start, None
+        if rest.law.decided and not target.all_others and rest.prior.concentration is not None:
             other, without = self._without(target, rest, shares)
-        if not (rest.law.decided and (other is None or other.decided)):
-            # No number of unfinished chains is a belief: what counts alone say may be one.
-            return self._beliefs_by_counts(target, rest, shares, start)
-        posterior, elsewhere = posterior_belief(rest.law, self._position, shares), start
-        if self._place.release.moved and not target.all_others:
-            elsewhere = belief_without_record(
-                rest.law, self._position, shares, rest.prior, question
-            )
-        chains = [law for law in (rest.law, other) if law is not None and law.draws is not None]
-        return self._mixed(
-            target, rest, (start, without, posterior, elsewhere), SAMPLED if chains else CALCULATED
-        )
-
-    def _beliefs_by_counts(
-        self, target: AuditTarget, rest: _Rest, shares: FloatArray, start: TargetBelief
-    ) -> TargetBeliefs:
-        """Return beliefs where exact counts leave one posterior, and undecided ones elsewhere."""
-        base = (rest.prior.concentration or 0.0) * target.question.sums(rest.prior.shares_of_cells)
-        ends = mean_ends(rest.system, self._position, shares)
-        posterior, without, elsewhere = TargetBelief.middle_of_ends(*ends), start, start
-        if posterior.error.any():
-            nothing = TargetBelief.exact(np.zeros(start.probability.size))
-            engine = rest.law.engine
-            return TargetBeliefs(target.row, start, nothing, nothing, engine, UNDECIDED)
-        if not target.all_others and rest.prior.concentration is not None:
-            record = self._unknown(target) % rest.system.classes.size
-            system = self._counterfactual(target, rest, record)
-            least, most = mean_ends(system, self._position, shares)
-            without = TargetBelief.middle_of_ends(base + least, base + most)
-            elsewhere = TargetBelief.middle_of_ends(base + ends[0], base + ends[1])
-        status = SAMPLED if without.error.any() or elsewhere.error.any() else CALCULATED
-        return self._mixed(target, rest, (start, without, posterior, elsewhere), status)
-
-    def _mixed(
-        self,
-        target: AuditTarget,
-        rest: _Rest,
-        beliefs: tuple[TargetBelief, TargetBelief, TargetBelief, TargetBelief],
-        status: str,
-    ) -> TargetBeliefs:
-        """Return beliefs before, without the record, after, and of who is counted elsewhere."""
-        start, without, posterior, elsewhere = beliefs
+        if rest.law.decided and (other is None or other.decided):
+            posterior = posterior_belief(rest.law, self._position, shares)
+            if self._place.release.moved and not target.all_others:
+                elsewhere = belief_without_record(
+                    rest.law, self._position, shares, rest.prior, question
+                )
+            exact = all(law is None or law.draws is None for law in (rest.law, other))
+        else:  # no number of unfinished chains is a belief: what counts alone say may be one
+            without, posterior, elsewhere = self._by_counts(target, rest, shares, start)
+            if posterior.error.any():
+                nothing = TargetBelief.exact(np.zeros(question.values))
+                engine = rest.law.engine
+                return TargetBeliefs(target.row, start, nothing, nothing, engine, UNDECIDED)
+            exact = not (without.error.any() or elsewhere.error.any())
+        status = CALCULATED if exact else SAMPLED
         if np.isnan(posterior.probability).any():  # the tables have no record of its kind
             posterior, without, status = start, start, UNSTATED
         if (moved := self._place.release.moved) and status != UNSTATED:
@@ -204,6 +176,21 @@ class PlaceLaws:
                 moved * elsewhere.error + (1.0 - moved) * posterior.error,  # of the same draws
             )
         return TargetBeliefs(target.row, start, without, posterior, rest.law.engine, status)
+
+    def _by_counts(
+        self, target: AuditTarget, rest: _Rest, shares: FloatArray, start: TargetBelief
+    ) -> tuple[TargetBelief, TargetBelief, TargetBelief]:
+        """Return beliefs without the record, after, and of one more, as far as counts say."""
+        least, most = mean_ends(rest.system, self._position, shares)
+        posterior = TargetBelief.middle_of_ends(least, most)
+        if posterior.error.any() or target.all_others or rest.prior.concentration is None:
+            return start, posterior, start
+        base = rest.prior.concentration * target.question.sums(rest.prior.shares_of_cells)
+        elsewhere = TargetBelief.middle_of_ends(base + least, base + most)
+        record = self._unknown(target) % rest.system.classes.size
+        system = self._counterfactual(target, rest, record)
+        least, most = mean_ends(system, self._position, shares)
+        return TargetBelief.middle_of_ends(base + least, base + most), posterior, elsewhere
 
     def _rest(self, target: AuditTarget) -> _Rest:
         """Return the law of the records that are not known, the target's among them."""

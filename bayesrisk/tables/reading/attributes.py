@@ -22,10 +22,11 @@ _OTHERS = re.compile(
 )
 #: Money, beside counts.
 _MONEY = re.compile(
-    r"agi|(.* )?(wages?|salaries|payrolls?|revenues?|turnover|expenditures?|spending|earnings|"
+    r"(?!.*\b(persons?|people|numbers?|no|workers|employees|households|with)\b)"
+    r"(agi|(.* )?(wages?|salaries|payrolls?|revenues?|turnover|expenditures?|spending|earnings|"
     r"adjusted gross income|(aggregate|gross|net|taxable|disposable|annual|weekly|monthly|wkly) "
     r"([\w ]+ )?(income|pay)|(tax|qtrly|quarterly|employer|insurance|pension) contributions?|"
-    r"[\w ]*\w amount)( [(\[]?(in )?([\w,']+ )?(dollars|euros?|pounds|usd|eur|gbp|[£$€].*)[)\]]?)?"
+    r"[\w ]*\w amount))( [(\[]?(in )?([\w,']+ )?(dollars|euros?|pounds|usd|eur|gbp|[£$€].*)[)\]]?)?"
 )
 #: So many bits say that equal numbers are no counts, which are equal by chance in one of 1,000.
 _SAME = 10
@@ -38,9 +39,9 @@ _NAME = re.compile(r"\b(names?|navn|namn|naam|nom|label|title|description)\b")
 
 
 _IDENTIFIER = re.compile(
-    r"(.* )?(fips\w*|codes?|id|geoid|geo id|ags|nuts\d?|lsoa|msoa|uid|key|isced|sic|naics|zip|"
-    r"postcode|codgeo|teryt|k[oó]d|c[oó]d(igo)?|clave|cve|ubigeo|ibge|insee|schlüssel|lau\d?|"
-    r"(kommune?|gemeinde|lfd)? ?nr|\w*nummer)( \d+)?( .*)?|dep|reg"
+    r"(.* )?(fips\w*|codes?|id|geoid|geo id|ags|nuts\d?|lsoa|msoa|uid|urn|ukprn|estab|lea|key|"
+    r"isced|sic|naics|zip|postcode|codgeo|teryt|k[oó]d|c[oó]d(igo)?|clave|cve|ubigeo|ibge|insee|"
+    r"schlüssel|lau\d?|((kommune?|gemeinde|lfd) ?)?nr|\w*nummer)( \d+)?( .*)?|dep|reg|la"
 )
 _MEMBER = re.compile(r"\bid: ?\[\d+\]", re.IGNORECASE)  # of a label: "Member ID: [2]: Male"
 _PERIOD = re.compile(
@@ -129,7 +130,9 @@ def attributes(
     for i in numeric:
         numbers = {t: n[0] for t in {*columns[i]} if WHOLE.fullmatch(t) and (n := number_range(t))}
         plain = np.array([text in numbers for text in columns[i]])
-        if not numbers or not (plain | totals).all():  # counts are withheld, codes are not
+        # Counts are withheld; codes are not, but a label may always have a mark of its own.
+        clear, every = bool((plain | totals).all()), _coded(columns[i])
+        if not numbers or (not clear and 4 * int(plain.sum()) < plain.size):
             continue
         texts = [t for t, keep in zip(columns[i], plain, strict=True) if keep]
         column = _coded(texts)
@@ -139,13 +142,13 @@ def attributes(
         bits = np.array([math.log2(max(numbers[t] // base, 1)) / 2 for t in texts])
         for title, group in groups:
             inside = group[plain]
-            always = bool(title) or len(numbers) == 1
+            always = (bool(title) or len(numbers) == 1) and (clear or _follows(every, group))
             if always and _repeated(column, inside, bits) >= _SAME:
                 results[i] = title or f"always {texts[0]!r}"
                 break
         named = [j for j in labels if _names(heads[i], heads[j])]
         for j in named:
-            if _follows(column, codes[j][plain]):
+            if clear and _follows(column, codes[j][plain]):
                 results.setdefault(i, f"a code of {heads[j]!r}")
     return results
 

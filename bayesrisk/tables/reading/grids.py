@@ -102,18 +102,25 @@ def workbook_grids(
     names = [n for n, count in counts.items() if n == wanted or count * _MOST_FEWER >= most]
     names.sort(key=lambda n: (n != wanted, -counts[n]))
     if names and wanted is None:  # a first sheet of years comes before one made of it
-        first = next(n for n in grids if n in names and _alike(grids[n], grids[names[0]]))
+        first = next(n for n in grids if n in names and _share_form(grids[n], grids[names[0]]))
         names.sort(key=lambda n: n != first)
     return tuple((n, grids[n]) for n in names), len(grids)
 
 
-def _alike(grid: Grid, other: Grid) -> bool:
-    """Return whether two sheets have one form: most of their words, and as many whole numbers."""
-    texts = [[t for _, row in g for t in row] for g in (grid, other)]
-    words, more_words = ({t for t in ts if any(map(str.isalpha, t))} for ts in texts)
-    numbers, more = (sum(bool(WHOLE.fullmatch(t)) and t != "0" for t in ts) for ts in texts)
-    same = 4 * len(words & more_words) >= 3 * max(len(words), len(more_words))
-    return same and 2 * numbers >= more
+def _share_form(grid: Grid, other: Grid) -> bool:
+    """Return whether two sheets have one form: most headings, and as many whole numbers."""
+    rows = [[(row, sum(map(_is_count, row))) for _, row in g] for g in (grid, other)]
+    words, more_words = (
+        {t for row, number in rs if not number for t in row if any(map(str.isalpha, t))}
+        for rs in rows
+    )
+    numbers, more = (sum(number for _, number in rs) for rs in rows)
+    match = 3 * len(words & more_words) >= 2 * max(len(words), len(more_words), 1)
+    return match and 2 * numbers >= more
+
+
+def _is_count(text: str) -> bool:
+    return WHOLE.fullmatch(text) is not None and text != "0" and not is_date(text)
 
 
 def _sheet_grid(sheet: Any) -> Grid:

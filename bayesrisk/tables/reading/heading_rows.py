@@ -218,8 +218,9 @@ def _going_on(
     lines = [[line[j] for j in below] for line in (*rows, row)]
     several = all(len({*line}) == len(line) > 1 and all(line) for line in lines)
     plain = not any(map(_is_label, itertools.chain(*lines)))
-    each = several and plain and len(counts) == len(below)
-    return lower if len({*words}) == len(words) and (joint or each) else []
+    differ = several and plain and len(counts) == len(below)
+    differ = differ and all(j in below or not t or j in lower for j, t in enumerate(row))
+    return lower if len({*words}) == len(words) and (joint or differ) else []
 
 
 def _is_label(text: str) -> bool:
@@ -271,9 +272,9 @@ def _paths(
     coded = [j for j in named if above[j].isdecimal() != row[j].isdecimal()]
     if all(len({texts[j] for j in coded}) == len(coded) > _FEW_NUMBERS for texts in (above, row)):
         for j in coded:  # a number of a column beside its name
-            over, name = above[j], row[j] if above[j].isdecimal() else above[j]
+            upper_text, name = above[j], row[j] if above[j].isdecimal() else above[j]
             for k in range(j, len(row)):
-                if above[k] != over or k in empty or (row[k] and k > j):
+                if above[k] != upper_text or k in empty or (row[k] and k > j):
                     break
                 above[k], row[k] = "", name
     return [
@@ -294,7 +295,7 @@ def repeat_each_other(rows: Sequence[Sequence[str]], columns: Collection[int]) -
     return len({*heads}) < len(heads)
 
 
-def told_apart(heads: Sequence[str], columns: Collection[int]) -> list[str]:
+def distinct_headings(heads: Sequence[str], columns: Collection[int]) -> list[str]:
     """Return headings that repeat in runs with the first of its run, which differs, before each.
 
     Such are *2019, Men, Women, 2020, Men, Women*.
@@ -318,3 +319,16 @@ def told_apart(heads: Sequence[str], columns: Collection[int]) -> list[str]:
         text = texts[k + rest] if rest else upper
         results[places[k + rest]] = f"{name}{PATH}{text}" if text else name
     return results
+
+
+def numbers_columns(row: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
+    """Return whether a row below headings numbers the columns: *A, B, 1, 2, 3*, or *1, 2, 3, 4*.
+
+    So may the first of a list of labels of one letter, which go on below.
+    """
+    texts = [text for text in row if text]
+    letters = [text for text in texts if len(text) == 1 and text.isalpha()]
+    numbers = [str(n) for n in range(1, 1 + len(texts) - len(letters))]
+    if len(numbers) < _FEW_NUMBERS or texts[len(letters) :] != numbers:
+        return False
+    return all(len(other[0]) > 1 for other in below if other[0]) and bool(below)

@@ -187,12 +187,11 @@ def _parts(heads: Mapping[int, str]) -> dict[int, list[str]]:
 
 def _with_totals(parts: Sequence[str]) -> list[str]:
     """Return a path in which the total of what it is below is called so: 2015!!2015 Total."""
-    totals = [
-        bool(total_word(b))
-        and key(a) in key(b)
-        and any(total_word(word.strip(" -:,")) == 2 for word in key(b).split(key(a)) if word)
-        for a, b in pairwise(parts)
-    ]
+    totals = []
+    for a, b in pairwise(parts):
+        texts = key(b).split(key(a)) if key(a) else []
+        rest = [word for text in texts if (word := text.strip(" -:,"))]
+        totals.append(key(a) in key(b) and bool(rest) and all(total_word(w) == 2 for w in rest))
     return [*parts[:1], *("Total" if t else p for t, p in zip(totals, parts[1:], strict=True))]
 
 

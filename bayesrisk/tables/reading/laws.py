@@ -299,7 +299,7 @@ def _ask_notes(
 
 
 def _sentences(
-    cells: Sequence[Cell], rules: ReadingRules, said: Mapping[str, str]
+    cells: Sequence[Cell], rules: ReadingRules, answers: Mapping[str, str]
 ) -> dict[str, str]:
     """Return texts of words in the place of counts, of which many may be any; a line says so."""
     first: dict[str, Cell] = {}
@@ -308,7 +308,8 @@ def _sentences(
     texts = [
         t for t in first
         if len(_WORD.findall(t)) > 1 and not (is_mark(t) or noted(t) or number_range(t))
-        and t not in said and f"marks.{t}" not in rules.choices and not small_counts(t.casefold())
+        and t not in answers and f"marks.{t}" not in rules.choices
+        and not small_counts(t.casefold())
     ]  # fmt: skip
     if len(texts) <= _FEW_SENTENCES:
         return {}

@@ -104,8 +104,8 @@ def _with_blanks(cells: list[Cell], ends: Sequence[Ends], rules: ReadingRules) -
     for name in names:
         good, telling, bits = LabelSums(name, coded, {}).sum_of_present(BLANK)
         several = good > 1 or len({cell.labels.get(name) for cell in cells}) > _FEW_LABELS
-        certain = several and bits >= _SHOWN and Groups(telling, good, bits=bits).no_chance
-        if good == telling and certain:
+        evident = several and bits >= _SHOWN and Groups(telling, good, bits=bits).no_chance
+        if good == telling and evident:
             totals.append(name)
             groups = f"{good} group{'s' * (good > 1)}"
             rules.lines.append(f"  a blank in {name} counts all (the sums hold in {groups})")

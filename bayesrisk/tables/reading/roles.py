@@ -201,7 +201,8 @@ class SheetColumns:
         plain = [int(t) for t in texts if re.fullmatch(r"\d{1,9}", t)]
         if any(re.fullmatch(r"0\d+", t) for t in texts):
             return "codes with leading zeros"
-        if any(t.isdecimal() and len(t) > _PEOPLE for t in texts):
+        counted = bool(_COUNT.fullmatch(head)) or total_word(head) == 2
+        if not counted and any(t.isdecimal() and len(t) > _PEOPLE for t in texts):
             return "codes"
         # Counts of a year may be withheld; a mark among years is a label of a row, such as %.
         years = len(plain) > 1 and all(map(is_written_out, plain))
@@ -238,7 +239,6 @@ class SheetColumns:
         even = len({b - a for a, b in itertools.pairwise(plain)}) == 1
         rising = len(plain) > (2 if even else 5) and plain[0] > 999 and plain == sorted({*plain})
         repeated = len({*texts}) < len(texts) or (head and _NUMBERED.fullmatch(head) is not None)
-        counted = _COUNT.fullmatch(head) or total_word(head) == 2
         label = is_date(head) or bool(sex(head)) or interval(head) is not None  # of counts
         if (
             (repeated or rising or every)
@@ -315,9 +315,7 @@ class SheetColumns:
                 self.reasons[i] = "codes beside counts"
             elif self._flags(head, texts):
                 flags.append(i)
-            elif all(SHARE.fullmatch(t) or is_mark(t) for t in texts) and any(
-                map(SHARE.fullmatch, texts)
-            ):
+            elif self._shares(i):
                 self.reasons[i] = "no counts"
             elif self._decimals(i, texts):
                 self.reasons[i] = _DECIMALS
@@ -359,6 +357,12 @@ class SheetColumns:
         name_blanks(self.columns, names, self.sheet, self.rules.choices.get("blank", ""))
         tell_apart(self.columns, self.sheet, names, counts, self.rules)
         return self._titled(names, counts, flags, choices)
+
+    def _shares(self, i: int) -> bool:
+        """Return whether most texts of a column, but marks, are shares of a hundred."""
+        texts = {t: n for t, n in self.row_counts[i].items() if t and not is_mark(t)}
+        shares = sum(n for t, n in texts.items() if SHARE.fullmatch(t))
+        return 2 * shares > sum(texts.values())
 
     def _withheld(self, i: int) -> bool:
         """Return whether a column has no number: marks or ranges, as others are or by name."""

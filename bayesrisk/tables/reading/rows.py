@@ -29,11 +29,12 @@ from bayesrisk.tables.reading.texts import (
 _FEW = 16  # rows for each that has the labels of another
 _NO_COUNT = re.compile(
     r".*((?<![\d ]) ?%|\b(percent\w*|pct|rates?|ratio|share|proportion|mean|median|"
-    r"(?<!below )(?<!above )(?<!than )averages?|"
+    r"average (age|income|price|rent|wage|salary|earnings|score|size|length|cost|months?|days?)|"
     r"purchasing power|index|uptake|coverage|prevalence|percentile|per 1[0 ,]*00|"
     r"lower ?b|upper ?b|expected (deaths|cases|counts?|numbers?|values?)|excess( deaths)?|"
     r"per capita|full[- ]time equivalents?|ftes?)\b).*|(.* )?p\d\d?(th)?|expected|"
-    r"(.* )?rank(ing)?|(\w+ ){0,2}(spending|expenditures?|revenues?|payroll|turnover)"
+    r"(.* )?(rank(ing)?|esperad[oa]s?|excesso)( \w+)?|"
+    r"(\w+ ){0,2}(spending|expenditures?|revenues?|payroll|turnover)"
 )
 _RANK = re.compile(r"rank(ing)? (of|by|in|among)\b.*")
 _CHANGE = re.compile(r".*\b(increase|decrease|change|difference|net|balance)\b.*")
@@ -138,7 +139,8 @@ def name_blanks(
     for column in named:
         blank = [p for p, text in enumerate(column) if not text]
         totals = all(
-            any(total_word(t) >= least[p] and not t.isdecimal() for t in rows[p]) for p in blank
+            any(total_word(t) >= (least[p] if "total" in key(t) else 2) for t in rows[p])
+            for p in blank
         )
         for p in blank:
             column[p] = "Total" if totals or choice == "total" else BLANK

@@ -18,12 +18,13 @@ from bayesrisk.tables.reading.grids import Grid, grid_tables, text_grid, workboo
 from bayesrisk.tables.reading.heading_rows import (
     YEAR,
     columns_beside,
+    distinct_headings,
     filled_texts,
     first_heading_row,
     joined_headings,
+    numbers_columns,
     repeat_each_other,
     short,
-    told_apart,
 )
 from bayesrisk.tables.reading.sections import by_variable, outlined, section_headings
 from bayesrisk.tables.reading.texts import (
@@ -57,6 +58,7 @@ _UNIT = re.compile(
 _ALONE_NOTE = re.compile(r"\W*((foot)?notes?|(symbol )?legend|key|simbologia)\W*", re.IGNORECASE)
 _RULE = re.compile(r"[-_=*.]{2,}")  # a line before the notes
 _MOST_HEADINGS = 6  # rows
+_FEW_ROWS = 8  # that are looked at
 _FEW_BLANKS = 10  # headings for each that is missing
 _FORMS = {
     "{": "JSON", **dict.fromkeys(("[[", "[{", '["'), "JSON of an API"), "<": "a web page or XML",
@@ -327,7 +329,11 @@ def _table(name: str, grid: Grid) -> Sheet:
         j for j in numeric if j and not head[j] and not any(r[j - 1] for _, r, _, _ in full[first:])
     ]:
         head[j], head[j - 1] = head[j - 1], ""  # merged with an empty column
-    head = told_apart(head, numeric)
+    head = distinct_headings(head, numeric)
+    below_heads = [row for _, row, _, _ in full[first:][: 1 + _FEW_ROWS]]
+    if below_heads and numbers_columns(below_heads[0], below_heads[1:]):
+        units.append((full[first][0], short(below_heads[0]), "numbers of columns"))
+        first += 1
     left = units + [(i, short(row), "above the table") for i, row, _, _ in full[:start] if any(row)]
     names = [row for _, row, _, _ in full[start:first]]
     outside = columns_beside(names, [row for _, row, _, _ in full[first:]], empty)

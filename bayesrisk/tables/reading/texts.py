@@ -134,7 +134,7 @@ _WORDS: dict[str, Callable[[re.Match[str]], str]] = {
     rf"(\d) (?:{_UNDER}) (\d{{1,9}})\b.*": lambda m: f"{m[1]}-{int(m[2]) - 1}",
     rf"(?:{_BELOW}) (?=\d)": lambda _: "<",
     r"(?:mehr als|über|plus de|más de|mais de|più di|meer dan) (?=\d)": lambda _: ">",
-    rf" ?(?:und|et|y|e|ou|en|och|og) (?:{_ABOVE})": lambda _: "+",
+    rf" ?(?:und|u\.|et|y|e|ou|en|och|og) (?:{_ABOVE})": lambda _: "+",
     r"(\d) (?:bis|à|a|tot|til|till) (?=\d)": lambda m: f"{m[1]}-",
 }
 _RANGE_WORDS = [(re.compile(pattern), words) for pattern, words in _WORDS.items()]

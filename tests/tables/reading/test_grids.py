@@ -150,3 +150,10 @@ def test_the_first_of_several_sheets_of_one_form_is_read(order, tmp_path):
 def test_a_sheet_of_another_form_comes_first_if_it_has_more_counts(tmp_path):
     other = "Town,All,Women,Men\n" + "".join(f"T{k},{3 * k},{k},{2 * k}\n" for k in range(1, 9))
     assert file_sheet(workbook(tmp_path / "t.xlsx", Year=YEAR, Towns=other)).tab == "Towns"
+
+
+def test_sheets_of_the_same_places_have_other_headings(tmp_path):
+    towns = {f"Town of {name}": k for k, name in enumerate("ABCDEFGH", 1)}
+    two = "Town,Old,Young\n" + "".join(f"{t},{k},{2 * k}\n" for t, k in towns.items())
+    more = "Town,Men,Women,All\n" + "".join(f"{t},{k},{2 * k},{3 * k}\n" for t, k in towns.items())
+    assert file_sheet(workbook(tmp_path / "t.xlsx", Age=two, Sex=more)).tab == "Sex"

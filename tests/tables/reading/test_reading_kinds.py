@@ -1320,6 +1320,8 @@ def test_wages_and_incomes_beside_counts_are_no_counts(money, tmp_path):
 
 
 def test_people_by_income_are_counts(tmp_path):
+    text = "Area,Persons with wages,Workers with earnings\nAsh,25,24\nElm,41,42\n"
+    assert len(read_layouts([sheet_of(tmp_path, text)], {}).cells) == 4
     text = "Area,Low income,High income,Total income\nAsh,25,24,49\nElm,41,42,83\nOak,6,9,15\n"
     said = read_layouts([sheet_of(tmp_path, text)], {})
     assert len(said.cells) == 9

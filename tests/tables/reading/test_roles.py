@@ -194,3 +194,24 @@ def test_a_mark_among_years_is_a_label_of_its_row(tmp_path):
     reading = read_text(tmp_path, text + "Delta,37,5,7,12\n%,,0.03,0.09,0.05\n")
     assert {"2018", "2019", "2020"} <= {*reading.cells["jahr"]}
     assert {"144", "60", "204"} <= {*reading.cells["stated"]}
+
+
+def test_a_number_that_follows_a_label_counts_nobody_although_some_have_a_mark(tmp_path):
+    ages = {"0": "45", "45": "20", "65": "10", "85": "+", "TOT": "."}
+    rows = []
+    for week in range(1, 7):
+        men, women = ([week * k + 9, 30 + k, 71 - week, 88 + week * k] for k in (2, 3))
+        both = [a + b for a, b in zip(men, women, strict=True)]
+        for sex, counts in zip("mfb", (men, women, both), strict=True):
+            rows += [f"{week},{sex},{age},{width},{n}" for (age, width), n in
+                     zip(ages.items(), [*counts, sum(counts)], strict=True)]  # fmt: skip
+    reading = read_text(tmp_path, "Week,Sex,Age,AgeInterval,Deaths\n" + "\n".join(rows) + "\n")
+    assert "+" not in stated(reading)
+    assert len(reading.cells) == 90
+    assert stated(reading, "sex") == {"m", "f", "all"}
+
+
+def test_codes_of_schools_and_shares_are_no_counts(tmp_path):
+    text = "LEA,ESTAB,URN,SCHNAME,TPUP,PTL2\n201,6007,100003,Hill,61,66.2%\n"
+    text += "201,3614,100000,Park,58,SUPPR\n202,4285,100053,Hill,75,88.8%\n"
+    assert stated(read_text(tmp_path, text)) == {"61", "58", "75"}

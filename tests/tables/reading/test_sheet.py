@@ -218,23 +218,6 @@ def test_sections_in_two_levels(tmp_path):
         sheet_of(tmp_path, regions)
 
 
-def test_headings_that_repeat_in_runs_are_told_apart_by_the_first_of_each(tmp_path):
-    text = "Day,2019,Men,Women,2020,Men,Women\n1,7,3,4,9,5,4\n2,5,1,4,8,3,5\n"
-    years = [[f"{y}", f"{y}!!Men", f"{y}!!Women"] for y in (2019, 2020)]
-    assert heads_and_rows(tmp_path, text)[0] == ["Day", *years[0], *years[1]]
-
-
-def test_headings_that_repeat_stand_below_those_before_an_empty_row(tmp_path):
-    text = (
-        "Weekly deaths\nWeek,11,,,,12,,,\n\n,England,,Wales,,England,,Wales,\n"
-        ",All,Covid,All,Covid,All,Covid,All,Covid\nHome,9,1,8,2,7,3,6,4\nHospital,9,8,7,6,5,4,3,2\n"
-    )
-    heads = heads_and_rows(tmp_path, text)[0]
-    assert heads[1:4] == ["11!!England!!All", "11!!England!!Covid", "11!!Wales!!All"]
-    assert heads[-1] == "12!!Wales!!Covid"
-    assert len({*heads}) == 9
-
-
 @pytest.mark.parametrize("end", ["", ",,,,and detail,,,income\n"])
 @pytest.mark.parametrize("of", ["of", "of the"])
 def test_headings_that_go_on_below_in_small_letters_are_one_name(of, end, tmp_path):
@@ -274,10 +257,46 @@ def test_small_letters_below_headings_of_several_columns_are_labels(gap, tmp_pat
     ]  # fmt: skip
 
 
+def test_headings_that_repeat_in_runs_are_told_apart_by_the_first_of_each(tmp_path):
+    text = "Day,2019,Men,Women,2020,Men,Women\n1,7,3,4,9,5,4\n2,5,1,4,8,3,5\n"
+    years = [[f"{y}", f"{y}!!Men", f"{y}!!Women"] for y in (2019, 2020)]
+    assert heads_and_rows(tmp_path, text)[0] == ["Day", *years[0], *years[1]]
+
+
+def test_headings_that_repeat_stand_below_those_before_an_empty_row(tmp_path):
+    text = (
+        "Weekly deaths\nWeek,11,,,,12,,,\n\n,England,,Wales,,England,,Wales,\n"
+        ",All,Covid,All,Covid,All,Covid,All,Covid\nHome,9,1,8,2,7,3,6,4\nHospital,9,8,7,6,5,4,3,2\n"
+    )
+    heads = heads_and_rows(tmp_path, text)[0]
+    assert heads[1:4] == ["11!!England!!All", "11!!England!!Covid", "11!!Wales!!All"]
+    assert heads[-1] == "12!!Wales!!Covid"
+    assert len({*heads}) == 9
+
+
 def test_numbers_below_a_repeated_heading_need_no_block_above(tmp_path):
     text = (
         "As of May,,,,,,,\n\n,,All,,,All,,\n\nLand,Age from,Week,,,Week,,\n,to,1,2,3,4,5,6\n"
         "A,0-65,3,4,5,6,7,8\nA,All,5,6,7,8,9,9\nB,0-65,2,2,2,2,2,2\nB,All,4,4,4,4,4,5\n"
     )
-    weeks = [f"Week!!{n}" for n in range(1, 7)]
-    assert heads_and_rows(tmp_path, text)[0] == ["Land", "Age from to", *weeks]
+    heads = heads_and_rows(tmp_path, text)[0]
+    assert [head.rpartition("!!")[2] for head in heads[2:]] == ["1", "2", "3", "4", "5", "6"]
+    assert not any("All" in head for head in heads)
+
+
+@pytest.mark.parametrize("row", ["A,B,1,2,3", "А,Б,1,2,3", "1,2,3,4,5"])
+def test_a_row_that_numbers_the_columns_is_no_row_of_counts(row, tmp_path):
+    text = f"Crime,Row,Known,Solved,Sent\n{row}\nTheft,1,9,4,3\nFraud,2,8,5,1\nArson,3,7,6,2\n"
+    sheet = sheet_of(tmp_path, text)
+    assert [row[0] for _, row in sheet.rows] == ["Theft", "Fraud", "Arson"]
+    assert (2, row.replace(",", ", "), "numbers of columns") in sheet.left
+
+
+def test_labels_of_one_letter_number_no_columns(tmp_path):
+    text = "Area,Known,Solved,Sent\nA,1,2,3\nB,9,4,3\n"
+    assert [row[0] for _, row in sheet_of(tmp_path, text).rows] == ["A", "B"]
+
+
+def test_a_heading_of_signs_above_a_total_is_read(tmp_path):
+    text = "Area,:,:,B,B\n,Men,Total,Men,Total\nA,1,3,2,5\nB,2,6,3,9\n"
+    assert len(read([sheet_of(tmp_path, text)], {"counts": "exact"}).cells) == 8
