@@ -429,6 +429,7 @@ def frame(value: object, name: str, columns: Iterable[str] = ()) -> "pd.DataFram
         faulty = [column for column in columns if min(names.count(column), 2) == wrong]
         if faulty:
             like = did_you_mean(faulty[0], set(names).difference(columns))
+            like = like.replace(". Did you mean", "; is it called")
             raise DataError(
                 f"{name}: must have the columns {list(columns)}, it {fault} {faulty}; "
                 f"it has {quote(names)}{like}"

@@ -142,9 +142,13 @@ class RiskLimit:
 
     def budget(self, sensitivity: float) -> float | None:
         """Return the budget that keeps the limit; None if there is no limit."""
+        if self.max_risk is not None and "%" in self.max_risk:
+            rule = "must be a ratio > 1"
+            advice = ": it is a ratio, such as 1.5 for half as much again"
+            raise ArgumentError("--max-risk", rule, got=self.max_risk, advice=advice)
         limit, level = (
-            optional_number(self.max_risk, "max-risk"),
-            optional_number(self.probability, "probability"),
+            optional_number(self.max_risk, "--max-risk"),
+            optional_number(self.probability, "--probability"),
         )
         if limit is None:
             if self.prior is not None or level is not None:
