@@ -430,6 +430,9 @@ def frame(value: object, name: str, columns: Iterable[str] = ()) -> "pd.DataFram
         if faulty:
             like = did_you_mean(faulty[0], set(names).difference(columns))
             like = like.replace(". Did you mean", "; is it called")
+            parts = [part.strip() for part in str(faulty[0]).split(",")]
+            if len(parts) > 1 and {*parts} <= {*names}:
+                like = f": write a list, {parts}"
             raise DataError(
                 f"{name}: must have the columns {list(columns)}, it {fault} {faulty}; "
                 f"it has {quote(names)}{like}"

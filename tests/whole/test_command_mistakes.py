@@ -47,6 +47,8 @@ attack {r}/tables/sex.csv -o O | with --accept, or set them: --set 'counts= | A
 audit {p} --cut Age=65,18 | --cut of 'Age' .. write Age=18,65 | A
 audit {p} '--cut=Age=65;18' | --cut Age .. '65;18' .. write 65 18 | A
 audit {p} --cut age=18 | --cut .. 'age' .. Did you mean 'Age' | A
+audit {p} -o O --protection none --stated income | --stated must be one of .. 'income' | A
+risk 3 --rho 1 --sigma2 5 --prior 0.1 | exactly one of --rho and --sigma2, not both | A
 audit {p} -o O --attack linker | `--attack` .. is now `--adversary` | A
 audit {p} -o O --protection none --adversary hacker | 'hacker' .. one of outsider, linker | A
 audit {p} -o O --protection rounding:base=5 --method guess | 'guess' .. one of posterior, | A

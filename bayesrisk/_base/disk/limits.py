@@ -100,7 +100,7 @@ def as_config_error(error: ValidationError, source: str) -> ConfigError:
 
 
 def _advice(value: object, rule: str) -> str:
-    """Return what to write instead of a value of a file, as the command line says it."""
+    """Return advice about a value of a file, as the command line gives it."""
     if "type int" in rule and isinstance(value, float) and value.is_integer():
         return f": write {int(value)}"
     if "type str" in rule and isinstance(value, (int, float)):
