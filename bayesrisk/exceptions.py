@@ -251,6 +251,7 @@ def did_you_mean(value: object, options: abc.Iterable[str]) -> str:
     near = get_close_matches(word, folded, n=1, cutoff=_LIKE)
     if not near and len(word) > 1:  # a part of a name, or more than it
         near = [name for name in folded if word in name or (name in word and len(name) > 1)]
+    near = near or [name for name in folded if sorted(name) == sorted(word)]  # letters swapped
     near = near or [name for name in map(_folded, _SAME.get(word, ())) if name in folded]
     words = " or ".join(repr(folded[name]) for name in near[:3])
     return f". Did you mean {words}?" if near else ""

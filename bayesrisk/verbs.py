@@ -291,6 +291,8 @@ def _read(
         return records, Workload.of(schema) if tables is None else tables
     frame = check.frame(records, "records", columns or ())
     if tables is None:
+        if not len(frame):
+            raise DataError(f"{source}: must have at least one row, got none")
         check_records(frame, source)
         usual = (name for name in PLACES if name in frame and name not in (columns or ()))
         place = next(usual, None) if place is None else place

@@ -32,7 +32,6 @@ _MEANT: Mapping[str, Mapping[str, str]] = {
     "target": {"secret": "", "limit": ""},
     "risk": {"limit": ""},
     "rng": {"seed": "seed={value}"},
-    "columns": {"secret": "key=... and secret=..., which name the columns"},
     "percent": {"rate": "rate=0.05 for 5 %"},
 }
 _ALIKE = {

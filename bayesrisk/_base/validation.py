@@ -101,9 +101,7 @@ def _raw_array(value: object, name: str, texts: str = "") -> NDArray[Any]:
     if value is None or isinstance(value, (str, bytes, bool, np.bool_, Mapping)):
         advice = ""
         if isinstance(value, str):
-            whole = (
-                f": write {value}, without quotes" if _WHOLE.fullmatch(value) else texts or _TEXTS
-            )
+            whole = f": write {value}, without quotes" if _WHOLE.fullmatch(value) else texts
             advice = number_advice(value, "a number") or whole
         raise ArgumentTypeError(
             name, "must be a number or an array of them", got=value, advice=advice
@@ -196,10 +194,8 @@ def whole_array(
 
     Sound values cost one pass over memory: the slow search for the culprit runs on failure only.
     """
-    if isinstance(value, str) and _TEXT.fullmatch(value):
-        number = Fraction(value)
-        advice = f": write {number}, without quotes" if number.denominator == 1 else ""
-        raise ArgumentTypeError(name, "must be a whole number", got=value, advice=advice)
+    if isinstance(value, str) and _TEXT.fullmatch(value) and not _WHOLE.fullmatch(value):
+        raise ArgumentTypeError(name, "must be a whole number", got=value)
     array = _raw_array(value, name)
     flat = array.reshape(-1)
     if array.dtype.kind == "f":
@@ -433,6 +429,10 @@ def frame(value: object, name: str, columns: Iterable[str] = ()) -> "pd.DataFram
         faulty = [column for column in columns if min(names.count(column), 2) == wrong]
         if faulty:
             like = did_you_mean(faulty[0], set(names).difference(columns))
+            like = like.replace(". Did you mean", "; is it called")
+            parts = [part.strip() for part in str(faulty[0]).split(",")]
+            if len(parts) > 1 and {*parts} <= {*names}:
+                like = f": write a list, {parts}"
             raise DataError(
                 f"{name}: must have the columns {list(columns)}, it {fault} {faulty}; "
                 f"it has {quote(names)}{like}"

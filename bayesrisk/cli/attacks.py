@@ -244,7 +244,7 @@ def _check_options(
 def _output(output: Path | None) -> Path:
     """Return the output folder, which must be given."""
     if output is None:
-        raise ArgumentError("output", "must be a folder", shown="none")
+        raise ArgumentError("output", "must be a folder", shown="none: write -o OUT")
     return output
 
 

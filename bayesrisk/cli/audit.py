@@ -155,7 +155,7 @@ def audit(
         )  # fmt: skip
         return
     if output is None:
-        raise ArgumentError("--output must be a folder, got none")
+        raise ArgumentError("--output must be a folder, got none: write -o OUT")
     sources = populations.values() if isinstance(populations, dict) else [populations]
     # Where no population is a file all name their own schema.
     if not any(isinstance(source, Path) and not source.is_dir() for source in sources):

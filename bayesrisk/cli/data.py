@@ -55,6 +55,10 @@ def data_path(argument: Path, kind: str, part: str = "") -> Path:
             and argument.is_dir()
             and not (is_tables(argument) or _is_microdata(argument))
         ):
+            if (argument / "manifest.json").is_file() and (argument / "report.html").is_file():
+                raise ArgumentError(
+                    f"{argument} holds results, not microdata: read {argument / 'report.html'}"
+                )
             files = sorted(file.name for file in argument.iterdir() if file.suffix in _RECORD_FILES)
             instead = (argument / files[0]) if files else "a file of records, such as people.csv"
             raise ArgumentError(

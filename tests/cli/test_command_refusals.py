@@ -190,7 +190,7 @@ pl94 {people} --dataset ds248 | --dataset goes with --from nhgis
 sf1 {pop} --workload sf1-block --table P | --table must be one
 = release --protection none -o {out}
 {used} | holds no microdata .. a file of records
-{semicolons} |3 separated by commas, got ';' .. save it with commas
+{semicolons} |3 separated by commas, got ';' .. save records with commas .. bayesrisk attack
 {latin} |3 save it as text in UTF-8
 {counts} |3 counts.csv: column 'n' .. `bayesrisk attack
 = plan {own} -o {out} --quiet

@@ -31,7 +31,8 @@ risk --hierarchy block=2 --prior 0.1 | --hierarchy must have group, siblings | A
 convert --epsilon 1 | add --delta 1e-10 | A
 convert --delta 1e-10 | add --epsilon 1 | A
 convert --rho 1 --sigma2 5 | exactly one of --rho, --sigma2 .. leave out | A
-convert --max-risk 50% --prior 0.1 | '50%' .. write 0.5 | A
+convert --max-risk 50% --prior 0.1 | '50%' .. a ratio, such as 1.5 | A
+convert --max-risk 5% --prior 0.1 | --max-risk .. '5%' .. a ratio | A
 convert --max-risk 2 | --max-risk needs a --prior | A
 sweep nowhere.toml -o O | no such file or folder: nowhere.toml | B
 sweep sample:dare -o O | dare-county-sweep | A
@@ -46,6 +47,8 @@ attack {r}/tables/sex.csv -o O | with --accept, or set them: --set 'counts= | A
 audit {p} --cut Age=65,18 | --cut of 'Age' .. write Age=18,65 | A
 audit {p} '--cut=Age=65;18' | --cut Age .. '65;18' .. write 65 18 | A
 audit {p} --cut age=18 | --cut .. 'age' .. Did you mean 'Age' | A
+audit {p} -o O --protection none --stated income | --stated must be one of .. 'income' | A
+risk 3 --rho 1 --sigma2 5 --prior 0.1 | exactly one of --rho and --sigma2, not both | A
 audit {p} -o O --attack linker | `--attack` .. is now `--adversary` | A
 audit {p} -o O --protection none --adversary hacker | 'hacker' .. one of outsider, linker | A
 audit {p} -o O --protection rounding:base=5 --method guess | 'guess' .. one of posterior, | A
@@ -54,6 +57,13 @@ audit {p} -o O --protection swapping:rate=5 | rate .. 5 % is 0.05 | A
 audit {p} -o O --protection swapping:rate=5% | '5%' .. write 0.05 | A
 audit {p} -o O --rate 0.05 | --rate .. --protection swapping:rate=0.05 | A
 audit {p} -o O --protection none --targets 10% | '10%' .. a whole number, such as 10 | A
+audit {p} -o O --protection discrete-gaussian:epsilon=1 | convert --epsilon 1 --delta .. rho=RHO | A
+audit {run} --known sex | holds results .. read {run}/report.html | A
+report {run} | its report is {run}/report.html | A
+attack {t} | --output .. write -o OUT | A
+audit {sdmx} | a published table: column 'OBS_VALUE' .. bayesrisk attack {sdmx} -o | A
+release {p} -o O --protection topdown --columns sex | write topdown:rho=1 | A
+release {p} -o O --protection discrete-laplace --columns sex | discrete-laplace:epsilon=1 | A
 audit {t} --known sex | holds no microdata .. bayesrisk attack | A
 release {p} -o O | --protection must be given, such as swapping:rate=0.05 | A
 release {p} -o O --protection rounding | needs base .. write rounding:base=5 | A
@@ -109,7 +119,13 @@ def inputs(tmp_path_factory):
     (at / "plan.toml").write_text(
         'protection = "rules-by-table"\nparameters.rules.all.total = "identity"'
     )
+    folder = at / "run"
+    br.audit(at / "p.csv", key="sex", secret="Age", protections="none", targets=2, folder=folder)
+    rows = "SEX,OBS_VALUE,OBS_STATUS\nF,3,A\nM,5,A\n_T,8,A\n"
+    (at / "sdmx.csv").write_text(rows)
     return {
+        "run": folder,
+        "sdmx": at / "sdmx.csv",
         "p": at / "p.csv",
         "pop": at / "pop",
         "t": at / "tables",

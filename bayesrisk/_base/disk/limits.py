@@ -14,7 +14,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from bayesrisk.exceptions import ConfigError, did_you_mean, quote
+from bayesrisk.exceptions import ConfigError, did_you_mean, number_advice, quote
 
 
 def refuse(bound: str, **details: object) -> PydanticCustomError:
@@ -94,7 +94,20 @@ def as_config_error(error: ValidationError, source: str) -> ConfigError:
     if fault["type"] not in (*_RULES, "bound") and "should be" not in fault["msg"]:
         return ConfigError(f"{source}: {key}: {fault['msg']}, got {quote(value)}")
     rule = _RULES.get(fault["type"], fault["msg"].removeprefix("Input should be "))
-    return ConfigError(f"{source}: {name}must be {rule.format(**context)}, got {quote(value)}")
+    rule = rule.format(**context)
+    text = f"{source}: {name}must be {rule}, got {quote(value)}"
+    return ConfigError(text, advice=_advice(value, rule))
+
+
+def _advice(value: object, rule: str) -> str:
+    """Return advice about a value of a file, as the command line gives it."""
+    if "type int" in rule and isinstance(value, float) and value.is_integer():
+        return f": write {int(value)}"
+    if "type str" in rule and isinstance(value, (int, float)):
+        return f': write "{value}", in quotes'
+    if rule.startswith("one of "):
+        return did_you_mean(value, rule.removeprefix("one of ").split(", "))
+    return number_advice(value, rule) if isinstance(value, str) else ""
 
 
 def _key(place: tuple[int | str, ...], indexed: bool) -> str:

@@ -96,11 +96,9 @@ def risk(
         print_answer(whole, lines_of_release, as_json=as_json)
         return
     if (rho is None) == (sigma2 is None):
-        advice = "one of them, not both" if rho else "such as --rho 0.1"
-        raise ArgumentError(
-            f"give exactly one of --rho and --sigma2, {advice}; `bayesrisk convert --epsilon 1 "
-            "--delta 1e-10` gives the rho of an epsilon"
-        )
+        to_rho = "`bayesrisk convert --epsilon 1 --delta 1e-10` gives the rho of an epsilon"
+        advice = "not both" if rho else f"such as --rho 0.1; {to_rho}"
+        raise ArgumentError(f"give exactly one of --rho and --sigma2, {advice}")
     with renamed({"scenario_name": "--scenario"}):
         result = br.block_risk(
             [[parse_number(count, "noisy_count")] for count in noisy_count or ()],
@@ -142,9 +140,13 @@ class RiskLimit:
 
     def budget(self, sensitivity: float) -> float | None:
         """Return the budget that keeps the limit; None if there is no limit."""
+        if self.max_risk is not None and "%" in self.max_risk:
+            rule = "must be a ratio > 1"
+            advice = ": it is a ratio, such as 1.5 for half as much again"
+            raise ArgumentError("--max-risk", rule, got=self.max_risk, advice=advice)
         limit, level = (
-            optional_number(self.max_risk, "max-risk"),
-            optional_number(self.probability, "probability"),
+            optional_number(self.max_risk, "--max-risk"),
+            optional_number(self.probability, "--probability"),
         )
         if limit is None:
             if self.prior is not None or level is not None:

@@ -107,7 +107,7 @@ class Samples(Tabular):
                 f"standard error {number(self.target_error)}."
             )
             lines += [f"Not converged: {text}." for text in _doubts("target", self.target)]
-        return [*lines, "Read diagnose() before using them."]
+        return [*lines, "Read bayesrisk.diagnose(samples) before using them."]
 
     def of(self, label: str) -> IntArray:
         """Return the draws of one variable, shape (chains, draws)."""

@@ -143,9 +143,10 @@ def check_records(frame: pd.DataFrame, source: object) -> None:
     """
     names = {key(str(name)): name for name in frame.columns}
     reason = f"column {quote(names['obs value'])}" if "obs value" in names else ""
-    labels = {name: frame[name].astype(str).unique() for name in frame}
+    text = [name for name in frame if not pd.api.types.is_numeric_dtype(frame[name].dtype)]
+    labels = {name: frame[name].drop_duplicates() for name in text}
     words = {
-        name: [label for label in texts if total_word(label) == 2]
+        name: [label for label in map(str, texts) if total_word(label) == 2]
         for name, texts in labels.items() if len(texts) <= _MOST_LABELS
     }  # fmt: skip
     numbers = frame.apply(pd.to_numeric, errors="coerce") if any(words.values()) else frame[[]]

@@ -351,7 +351,7 @@ class SheetColumns:
         if not counts:
             unused = "".join(f"; {self.sheet.heads[i]}: {r}" for i, r in self.reasons.items())
             raise DataError(
-                f"{self.sheet.title}: must have a column of counts, got {quote(self.sheet.heads)}"
+                f"{self.sheet.title}: must have a column of counts, got {listing(self.sheet.heads)}"
                 f"{unused[:200]}; columns.HEADING=count names it (records of people are no table: "
                 "tabulate them, or use audit)"
             )

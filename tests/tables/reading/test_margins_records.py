@@ -62,3 +62,16 @@ def test_people_told_apart_by_their_names_are_not_taken_for_counts():
     pairs = itertools.product(["some", "none", "all"], range(10))
     frame = pd.DataFrame([(f"person {i}-{w}", w, 30 + i) for w, i in pairs])
     check_records(frame.set_axis(["name", "friends", "age"], axis=1), "people.csv")
+
+
+def test_columns_of_every_kind_are_looked_at():
+    frame = pd.DataFrame(
+        {
+            "band": pd.cut([1, 2, 3, 4] * 10, [0, 2, 5]),
+            "kind": pd.Categorical(["x", "all", None, "z"] * 10),
+            "day": pd.date_range("2020", periods=40),
+            "flag": [True, False] * 20,
+            "wage": [1.5, None] * 20,
+        }
+    )
+    check_records(frame, "people")
