@@ -45,7 +45,7 @@ WALKS = (
     ("inference", "microdata_posterior", "release", 25),
     ("cli.protect.release", "release", "records", 30),
     ("cli.protect.tabulation", "tabulate", "source", 25),
-    ("tables.reading.sheet", "file_sheet", "file", 20),
+    ("tables.sheets.sheet", "file_sheet", "file", 20),
 )
 #: One idea built several times: definitions that build it, in a line those that belong together.
 #: One that is defined nowhere any more counts nothing; one that is new is added here.

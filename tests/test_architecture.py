@@ -90,7 +90,7 @@ ROOMS = {
     ),
     "tables": (
         "_documents likelihoods | schema | _grammar records | cells |"
-        " workload | exchange reading linked | change microdata | published"
+        " workload sheets | exchange reading linked | change microdata | published"
     ),
 }
 RANK = {name: rank for rank, zone in enumerate(ZONES) for name in zone}

@@ -28,7 +28,7 @@ for name in names:
     importlib.import_module(name)
 import bayesrisk as br
 from bayesrisk.tables.reading.reading import read
-from bayesrisk.tables.reading.sheet import file_sheet
+from bayesrisk.tables.sheets.sheet import file_sheet
 
 def loaded():
     return sorted(n for n in sys.modules if n.startswith("bayesrisk.census"))

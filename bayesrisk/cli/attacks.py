@@ -276,8 +276,8 @@ def _reading(
     """Return text files as they are read, no question left; None where guesses alone are kept."""
     from bayesrisk.tables.reading.reading import read
     from bayesrisk.tables.reading.rules import setting
-    from bayesrisk.tables.reading.sheet import file_sheet
-    from bayesrisk.tables.reading.texts import says_number
+    from bayesrisk.tables.sheets.sheet import file_sheet
+    from bayesrisk.tables.sheets.texts import says_number
 
     settings = options.settings or ()
     document: dict[str, Any] = {} if options.assume is None else {"assume": options.assume}

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from bayesrisk._base.validation import FloatArray, IntArray
-from bayesrisk.tables.reading.texts import PATH, WHOLE, key, number_range, total_word
+from bayesrisk.tables.sheets.texts import PATH, WHOLE, key, number_range, total_word
 
 _OTHERS = re.compile(
     r"pop( (cnt|count|size))?|"

@@ -8,12 +8,12 @@ from math import prod
 from typing import NamedTuple
 
 from bayesrisk.exceptions import DataError, quote
-from bayesrisk.tables.reading.grids import FEWER, MOST
 from bayesrisk.tables.reading.headings import UNIT, heading_kind
 from bayesrisk.tables.reading.roles import SheetColumns
 from bayesrisk.tables.reading.rules import ReadingRules
-from bayesrisk.tables.reading.sheet import Sheet
-from bayesrisk.tables.reading.texts import PATH, POINTS, WHOLE, noted, total_word
+from bayesrisk.tables.sheets.grids import FEWER, MOST
+from bayesrisk.tables.sheets.sheet import Sheet
+from bayesrisk.tables.sheets.texts import PATH, POINTS, WHOLE, noted, total_word
 
 _SHORT = 3  # letters of a note that may stand beside a count without brackets
 
@@ -91,12 +91,12 @@ class _SheetCells(SheetColumns):
 
     def _flags_by_count(self, flags: Sequence[int], counts: Sequence[int]) -> dict[int, list[int]]:
         """Return the flags of each column of counts: called as it is, behind it, or of all."""
-        between = any(flags[0] < i < flags[-1] for i in counts) if flags else False
+        alternating = any(flags[0] < i < flags[-1] for i in counts) if flags else False
         words = {i: " ".join(re.findall(r"[\w-]+", self.heads[i])) for i in (*flags, *counts)}
         results: dict[int, list[int]] = {i: [] for i in counts}
         for flag in flags:
             named = [i for i in counts if words[i] and f" {words[i]} " in f" {words[flag]} "]
-            before = [i for i in counts if i < flag] if between else []
+            before = [i for i in counts if i < flag] if alternating else []
             chosen = [max(named, key=lambda i: len(words[i]))] if named else before[-1:] or counts
             for i in chosen:
                 results[i].append(flag)
@@ -108,10 +108,10 @@ class _SheetCells(SheetColumns):
         Such a 0 stands for a count that is withheld, if others are not all 0.
         """
         results = set[tuple[int, str]]()
-        for column, own in flags.items():
+        for column, columns in flags.items():
             numbers: dict[str, set[str]] = {}
             for _, row in self.sheet.rows:
-                flag = next((row[f] for f in own if row[f]), "")
+                flag = next((row[f] for f in columns if row[f]), "")
                 numbers.setdefault(flag, set()).add(row[column])
             stated = numbers.pop("", set()) - {"", "0"}
             results |= {(column, flag) for flag, texts in numbers.items()

@@ -9,8 +9,8 @@ from itertools import pairwise
 from bayesrisk.tables.reading.margins import margins
 from bayesrisk.tables.reading.rows import part_paths
 from bayesrisk.tables.reading.rules import ReadingRules
-from bayesrisk.tables.reading.sheet import Sheet
-from bayesrisk.tables.reading.texts import (
+from bayesrisk.tables.sheets.sheet import Sheet
+from bayesrisk.tables.sheets.texts import (
     DECIMAL,
     NEGATIVE,
     PATH,

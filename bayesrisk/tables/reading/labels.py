@@ -18,7 +18,7 @@ from bayesrisk.tables.reading.nested import REST, Nesting, adds_up
 from bayesrisk.tables.reading.rows import exclusive
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.sums import CodedLabels, Ends, Groups, LabelSums
-from bayesrisk.tables.reading.texts import (
+from bayesrisk.tables.sheets.texts import (
     SOME,
     interval,
     is_date,
@@ -267,13 +267,13 @@ def _evidence(
         evidence = _twice(_total(children, top, parts, words, sums, whole=whole), top, sums)
     every = evidence.totals[0] if evidence.totals else ""
     if every in sums.column and not (totals or whole) and evidence.groups.good < 2:
-        others = [k for k in top if k != every]  # the first of them may be sums of the rest
-        sizes = sums.run_sizes(every, others, _BITS + math.log2(len(top)))
-        size = sizes[0] if sizes else len(others)
-        inner = _parts_below(others[:size], others[size:], sums) if others[size:] else None
+        members = [k for k in top if k != every]  # the first of them may be sums of the rest
+        sizes = sums.run_sizes(every, members, _BITS + math.log2(len(top)))
+        size = sizes[0] if sizes else len(members)
+        inner = _parts_below(members[:size], members[size:], sums) if members[size:] else None
         if inner is not None:
-            shown = sums.adding_up(others[:size])(every)
-            return _Evidence(children | inner, evidence.totals, shown)
+            groups = sums.adding_up(members[:size])(every)
+            return _Evidence(children | inner, evidence.totals, groups)
     if totals or (sums.implied and not evidence.groups.telling):
         rest = [k for k in parts if k not in evidence.totals]
         return evidence._replace(groups=sums.adding_up(rest)(totals[0] if totals else ""))

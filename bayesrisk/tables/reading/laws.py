@@ -20,9 +20,9 @@ from bayesrisk.tables.likelihoods import (
 from bayesrisk.tables.reading.cells import Cell
 from bayesrisk.tables.reading.notes import Note, marked, rounding, sheet_notes, small_counts
 from bayesrisk.tables.reading.rules import ReadingRules, law as named_law
-from bayesrisk.tables.reading.sheet import Sheet
 from bayesrisk.tables.reading.sums import CodedLabels, Ends, Groups, LabelSums
-from bayesrisk.tables.reading.texts import (
+from bayesrisk.tables.sheets.sheet import Sheet
+from bayesrisk.tables.sheets.texts import (
     DECIMAL,
     NEGATIVE,
     SOME,

@@ -4,16 +4,13 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import pandas as pd
 
 from bayesrisk._base.validation import BoolArray, IntArray
-from bayesrisk.exceptions import DataError, quote
-from bayesrisk.tables.reading.sheet import Sheet
-from bayesrisk.tables.reading.texts import key, number_range, total_word
+from bayesrisk.tables.sheets.sheet import Sheet
+from bayesrisk.tables.sheets.texts import number_range, total_word
 
 _BITS = 8  # sums of columns hold by chance in one case of 2**8 times those that are looked at
 _LONGEST = 40  # columns of a margin without a name
-_MOST_LABELS = 2**14  # of a variable, among which words for totals are looked for
 
 
 class _Columns:
@@ -38,7 +35,7 @@ class _Columns:
         return _sums_hold(self.counts[:, places].sum(axis=1), self.column(total), rows, bits)
 
     def run(self, columns: Sequence[int], total: int, bits: float) -> int:
-        """Return how many of the first columns, two or more, add up to a total; 0 if none do."""
+        """Return the number of first columns, two or more, that add up to a total; 0 if none do."""
         whole = self.column(total)
         sums, rows = np.zeros(len(whole), np.int64), np.asarray(whole >= 0)
         for size, i in enumerate(columns[:_LONGEST], 1):
@@ -133,40 +130,3 @@ def _variables(
         parts, rest = counts.runs(rest, label, bits)
         results |= {i: results[label] for run in parts for i in run}
     return results | dict.fromkeys(rest, f"category {len(alone) + 1}")
-
-
-def check_records(frame: pd.DataFrame, source: object) -> None:
-    """Refuse rows that are those of a published table: SDMX, or counts beside labels of totals.
-
-    A label is that of a total where a word says so, labels tell all rows apart, and its counts are
-    no less than the sum of the others beside the same labels.
-    """
-    names = {key(str(name)): name for name in frame.columns}
-    reason = f"column {quote(names['obs value'])}" if "obs value" in names else ""
-    text = [name for name in frame if not pd.api.types.is_numeric_dtype(frame[name].dtype)]
-    labels = {name: frame[name].drop_duplicates() for name in text}
-    words = {
-        name: [label for label in map(str, texts) if total_word(label) == 2]
-        for name, texts in labels.items() if len(texts) <= _MOST_LABELS
-    }  # fmt: skip
-    numbers = frame.apply(pd.to_numeric, errors="coerce") if any(words.values()) else frame[[]]
-    counts = [name for name in numbers if numbers[name].notna().mean() > 0.5]
-    variables = [name for name in frame if name not in counts]
-    for name in variables if not reason and len(frame) > len(variables) + 1 else ():
-        totals = frame[name].astype(str).isin(words.get(name, []))
-        if not 0 < totals.sum() <= len(frame) / 2 or frame.duplicated(variables).any():
-            continue
-        groups = [frame[other] for other in variables if other != name] or (lambda _: 0)
-        for column in counts:
-            values = numbers[column].fillna(0)
-            whole = values.where(totals, 0).groupby(groups, dropna=False).sum()
-            parts = values.mask(totals, 0).groupby(groups, dropna=False).sum()
-            if (whole >= parts).all() and (parts > 0).any() and (values >= 0).all():
-                label = quote(str(frame[name][totals].iloc[0]))
-                reason = f"counts in column {quote(column)}, and {label} in column {quote(name)}"
-    if reason:
-        file = source if str(source) != "records" else "FILE"
-        raise DataError(
-            f"{source}: must be records, one row for each person, got a published table: {reason}",
-            advice=f"; `bayesrisk attack {file} -o OUT` says what it gives away",
-        )

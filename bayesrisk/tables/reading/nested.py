@@ -13,7 +13,7 @@ from bayesrisk.tables.reading.cells import Cell
 from bayesrisk.tables.reading.rows import exclusive
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.sums import CodedLabels, Ends, Groups, LabelSums
-from bayesrisk.tables.reading.texts import (
+from bayesrisk.tables.sheets.texts import (
     BLANK,
     SOME,
     interval,

@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from bayesrisk.tables.reading.sheet import Sheet
-from bayesrisk.tables.reading.texts import cut, key, span
+from bayesrisk.tables.sheets.sheet import Sheet
+from bayesrisk.tables.sheets.texts import cut, key, span
 
 _WORDS = {
     word: number

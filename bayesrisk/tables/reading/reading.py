@@ -23,8 +23,8 @@ from bayesrisk.tables.reading.labels import TableVariable, variables
 from bayesrisk.tables.reading.laws import Value, limit_value, values
 from bayesrisk.tables.reading.nested import Nesting, nested
 from bayesrisk.tables.reading.rules import ReadingRules, to_toml
-from bayesrisk.tables.reading.sheet import Sheet, file_sheet, frame_sheets, workbook_sheets
-from bayesrisk.tables.reading.texts import SOME, key, listing, noted, number_range
+from bayesrisk.tables.sheets.sheet import Sheet, file_sheet, frame_sheets, workbook_sheets
+from bayesrisk.tables.sheets.texts import SOME, key, listing, noted, number_range
 from bayesrisk.tables.workload import Workload
 
 _CELL = ("place", "table", "cell", "stated", "file", "row")

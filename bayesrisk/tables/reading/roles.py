@@ -17,7 +17,6 @@ from bayesrisk.tables.reading.attributes import (
     is_period,
     is_written_out,
 )
-from bayesrisk.tables.reading.grids import FEWER, MOST
 from bayesrisk.tables.reading.headings import MEMBER, UNIT, in_persons, wide
 from bayesrisk.tables.reading.rows import (
     blanks_end,
@@ -30,8 +29,9 @@ from bayesrisk.tables.reading.rows import (
     with_repeated,
 )
 from bayesrisk.tables.reading.rules import ReadingRules
-from bayesrisk.tables.reading.sheet import Sheet
-from bayesrisk.tables.reading.texts import (
+from bayesrisk.tables.sheets.grids import FEWER, MOST
+from bayesrisk.tables.sheets.sheet import Sheet
+from bayesrisk.tables.sheets.texts import (
     DECIMAL,
     NEGATIVE,
     POINTS,
@@ -282,13 +282,13 @@ class SheetColumns:
         if not all(t.isdecimal() and len(t) < _DIGITS for t in texts):
             return False
         numbers = [int(t) for t in plain]
-        each = i < min(words, default=0) and len(texts) == len(plain) > 2
-        each = each and (numbers == sorted(numbers) or len({*map(len, texts)}) == 1)
-        few = 1 < len(texts) <= len(plain) // _ROWS_OF_CODE
-        if not (each or few) or self._adds_up(i):
+        distinct = i < min(words, default=0) and len(texts) == len(plain) > 2
+        distinct = distinct and (numbers == sorted(numbers) or len({*map(len, texts)}) == 1)
+        repeated = 1 < len(texts) <= len(plain) // _ROWS_OF_CODE
+        if not (distinct or repeated) or self._adds_up(i):
             return False
         summing = filter(self._adds_up, rest)
-        return any(summing) if each else i < next(summing, 0)
+        return any(summing) if distinct else i < next(summing, 0)
 
     # Roles.
 

@@ -7,8 +7,8 @@ from itertools import pairwise
 
 from bayesrisk.exceptions import DataError, quote
 from bayesrisk.tables.reading.rules import ReadingRules
-from bayesrisk.tables.reading.sheet import Sheet
-from bayesrisk.tables.reading.texts import (
+from bayesrisk.tables.sheets.sheet import Sheet
+from bayesrisk.tables.sheets.texts import (
     BLANK,
     DECIMAL,
     NEGATIVE,

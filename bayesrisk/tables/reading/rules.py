@@ -16,8 +16,8 @@ from bayesrisk.tables.likelihoods import (
     RoundingSpec,
     TrueCounts,
 )
-from bayesrisk.tables.reading.sheet import Sheet
-from bayesrisk.tables.reading.texts import PATH, key, number_range
+from bayesrisk.tables.sheets.sheet import Sheet
+from bayesrisk.tables.sheets.texts import PATH, key, number_range
 
 _CHOICES = {
     "totals": ("complete", "partial", "separate"),

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from bayesrisk._base.validation import BoolArray, IntArray
 from bayesrisk.tables.likelihoods import UNBOUNDED
-from bayesrisk.tables.reading.texts import key
+from bayesrisk.tables.sheets.texts import key
 
 _MOST_ENTRIES = 2**24
 _MANY, _MANY_BITS = 8, 64  # groups, and bits, that show sums of rounded counts

@@ -225,7 +225,7 @@ OF_OURS = {
     *("reconstruction/check_safety.py", "risk/planning/safety.py", "risk/planning/tester.py"),
     *("census/readers/summary_files/segments.py", "reconstruction/check_proof.py"),
     "reconstruction/proofs.py",
-    "tables/reading/grids.py",  # bytes in memory, which were read within their bounds
+    "tables/sheets/grids.py",  # bytes in memory, which were read within their bounds
 }
 
 

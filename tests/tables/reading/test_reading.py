@@ -13,7 +13,7 @@ from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.inference import RecordPrior, RecordQuestion, microdata_posterior
 from bayesrisk.reconstruction import count_bounds, find_claims, reconstruct
 from bayesrisk.tables.reading.reading import read as read_layouts
-from bayesrisk.tables.reading.sheet import file_sheet, frame_sheets
+from bayesrisk.tables.sheets.sheet import file_sheet, frame_sheets
 
 LAYOUTS = Path(__file__).parents[2] / "files" / "layouts"
 MOST = 2**52
@@ -210,7 +210,7 @@ def test_what_is_too_long_is_refused_before_it_is_read(tmp_path, monkeypatch):
     file = tmp_path / "t.csv"
     file.write_text("a,count\n" + "".join(f"x{i},1\n" for i in range(1_100_000)), encoding="utf-8")
     with monkeypatch.context() as patch:
-        patch.setattr("bayesrisk.tables.reading.grids.csv.reader", None)
+        patch.setattr("bayesrisk.tables.sheets.grids.csv.reader", None)
         with pytest.raises(DataError, match="1100001 lines"):
             file_sheet(file)
     wide = pd.DataFrame(np.ones((1000, 132), dtype=int), columns=[f"c{i}" for i in range(132)])

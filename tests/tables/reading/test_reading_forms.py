@@ -10,7 +10,7 @@ from bayesrisk import PublishedTables, TableReading
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.reconstruction import count_bounds
 from bayesrisk.tables.reading.reading import read
-from bayesrisk.tables.reading.sheet import file_sheet
+from bayesrisk.tables.sheets.sheet import file_sheet
 
 REGIONS, SEXES, AGES = (
     ("Nordia", "Sudland", "Ostmark"),

@@ -11,8 +11,8 @@ from bayesrisk import PublishedTables, TableReading
 from bayesrisk.exceptions import DataError
 from bayesrisk.reconstruction import count_bounds
 from bayesrisk.tables.reading.reading import read as read_layouts
-from bayesrisk.tables.reading.sheet import file_sheet, frame_sheets
-from bayesrisk.tables.reading.texts import interval, number_range
+from bayesrisk.tables.sheets.sheet import file_sheet, frame_sheets
+from bayesrisk.tables.sheets.texts import interval, number_range
 
 WARDS = ("Ash", "Beech", "Cedar", "Elm", "Fir", "Oak")
 

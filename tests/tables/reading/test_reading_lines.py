@@ -6,7 +6,7 @@ from bayesrisk import PublishedTables
 from bayesrisk.exceptions import DataError
 from bayesrisk.reconstruction import count_bounds
 from bayesrisk.tables.reading.reading import read
-from bayesrisk.tables.reading.sheet import file_sheet
+from bayesrisk.tables.sheets.sheet import file_sheet
 
 
 def reading_of(tmp_path, text, **settings):

@@ -8,7 +8,7 @@ from true_statements import Statements
 
 from bayesrisk.exceptions import DataError
 from bayesrisk.tables.reading.reading import read
-from bayesrisk.tables.reading.sheet import file_sheet
+from bayesrisk.tables.sheets.sheet import file_sheet
 
 
 def only_marks(layout):

@@ -14,8 +14,8 @@ from bayesrisk._base import validation as check
 from bayesrisk._base.compiling import uncollected
 from bayesrisk._base.disk.text import read_bytes
 from bayesrisk.exceptions import ArgumentError, DataError, quote
-from bayesrisk.tables.reading.grids import Grid, grid_tables, text_grid, workbook_grids
-from bayesrisk.tables.reading.heading_rows import (
+from bayesrisk.tables.sheets.grids import Grid, grid_tables, text_grid, workbook_grids
+from bayesrisk.tables.sheets.heading_rows import (
     YEAR,
     columns_beside,
     distinct_headings,
@@ -26,8 +26,8 @@ from bayesrisk.tables.reading.heading_rows import (
     repeat_each_other,
     short,
 )
-from bayesrisk.tables.reading.sections import by_variable, outlined, section_headings
-from bayesrisk.tables.reading.texts import (
+from bayesrisk.tables.sheets.sections import by_variable, outlined, section_headings
+from bayesrisk.tables.sheets.texts import (
     DECIMAL,
     PATH,
     WHOLE,

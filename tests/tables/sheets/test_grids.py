@@ -5,7 +5,7 @@ import pytest
 
 from bayesrisk.exceptions import DataError
 from bayesrisk.tables.reading.reading import read
-from bayesrisk.tables.reading.sheet import file_sheet
+from bayesrisk.tables.sheets.sheet import file_sheet
 
 WAFER = 'Place,Alex,Bel,Total\n"Place of work",\nCity,{},{},{}\nValley,{},{},{}\nTotal,{},{},{}\n'
 TECHNICIANS = WAFER.format(25, 19, 44, 5, 4, 9, 30, 23, 53)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 
 from bayesrisk.exceptions import DataError, quote
-from bayesrisk.tables.reading.texts import (
+from bayesrisk.tables.sheets.texts import (
     DECIMAL,
     PATH,
     WHOLE,

@@ -4,7 +4,7 @@ import pytest
 
 from bayesrisk.exceptions import DataError
 from bayesrisk.tables.reading.reading import read
-from bayesrisk.tables.reading.sheet import file_sheet
+from bayesrisk.tables.sheets.sheet import file_sheet
 
 
 def sheet_of(folder, text):

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from bayesrisk.tables.reading.grids import Grid
-from bayesrisk.tables.reading.texts import PATH, number_range, total_word
+from bayesrisk.tables.sheets.grids import Grid
+from bayesrisk.tables.sheets.texts import PATH, number_range, total_word
 
 _BITS = 8  # sums of sections are equal by chance in one case of 2**8
 _ROUNDED = 50  # a sum of rounded counts misses its total by at most one part of so many

@@ -11,7 +11,7 @@ from typing import Any
 
 from bayesrisk._base.disk.text import named
 from bayesrisk.exceptions import ArgumentError, DataError, quote
-from bayesrisk.tables.reading.texts import WHOLE, is_date, is_mark, says_number
+from bayesrisk.tables.sheets.texts import WHOLE, is_date, is_mark, says_number
 
 _UNPACKED, _NOTES = 2**28, 2**10
 _MOST_FEWER = 20  # times the numbers of a sheet that another one has
