@@ -279,8 +279,8 @@ def run(
         advice = (
             ": give a SweepStudy, an AuditStudy or one of your own; of a file load_config(file)"
         )
-        shown = type(study).__name__
-        raise ArgumentTypeError("study", "must be a Study", shown=shown, advice=advice)
+        kind = type(study).__name__
+        raise ArgumentTypeError("study", "must be a Study", shown=kind, advice=advice)
     check.flag(resume, "resume")
     check.function(progress, "progress")
     part, parts = 1, 1
