@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import bayesrisk as br
-from bayesrisk._base import disk, validation as check
+from bayesrisk._base import disk
 from bayesrisk._base.disk.text import IN_PIECES
 from bayesrisk.cli.command import advised, renamed
 from bayesrisk.cli.data import load_schema, made_up_mark, record_path, union_of_workloads
@@ -267,6 +267,8 @@ def infer_schema(
         words = words.replace("as columns", "with --columns")
         advice = f"{error.advice}; if it is a published table: `bayesrisk attack {files[0]} -o OUT`"
         raise DataError(f"{files[0]}: {words}", advice=advice) from error
+    from bayesrisk._base import validation as check
+
     for option, names in zip(("--known", "--stated"), roles, strict=True):
         for name in names:
             check.choice(name, option, schema.names)
@@ -277,6 +279,8 @@ def infer_schema(
 
 def check_column(option: str, name: str, frame: "pd.DataFrame") -> None:
     """Refuse a column that a file does not have."""
+    from bayesrisk._base import validation as check
+
     check.choice(name, f"{option}: column", tuple(map(str, frame.columns)))
 
 

@@ -299,9 +299,8 @@ class _Attack:
         self.facts = bounds.facts
         places = len(self.tables.geoids[self.level])
         if number < places:  # certificates are of all
-            text = f"{number:,} of {places:,} places are bounded so far, "
-            text += "and the sentences before this one are about those."
-            self.first = [*hidden_sentences(bounds, self._coarse), text]
+            text = f"{number:,} of {places:,} places are bounded so far.  Of these alone:"
+            self.first = [text, *hidden_sentences(bounds, self._coarse)]
         elif bounds.conflict:
             reason = next(iter(bounds.conflict.values()))
             if reason.startswith(_TOGETHER):  # of one place, which needs no name

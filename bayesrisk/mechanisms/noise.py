@@ -54,10 +54,16 @@ def resolve_budgets(
     shares = level_shares is not None or table_shares is not None
     forms = sum((budgets is not None, shares, allocation is not None))
     if forms != 1:
+        law = {"rho": "gaussian", "epsilon": "laplace"}[name]
+        usual = f"; with usual shares it is the recipe discrete-{law}:{name}=1, or a value of yours"
         raise ArgumentError(
             f"budgets must be given in one form: budgets, or {name} with level_shares and "
+<<<<<<< HEAD
             f"table_shares, or allocation; got {forms} of them",
             advice=f"; write {_RECIPES[name]}:{name}=1, or a value of yours" * (total is None),
+=======
+            f"table_shares, or allocation; got {forms} of them{usual * (total is None)}"
+>>>>>>> main
         )
     if budgets is not None:
         if total is not None:

@@ -201,8 +201,8 @@ def test_hidden_counts_are_those_that_the_file_hides(seed):
         rows += [(region, age, t) for age, t in zip(("0-17", "18-64", "65+"), texts, strict=True)]
         rows.append((region, "Total", str(counts.sum())))
     frame = pd.DataFrame(rows, columns=["region", "age", "count"])
-    found = br.attack(frame, accept=True, marks={"*": "1-4"})
     stars = frame["count"] == "*"
+    found = br.attack(frame, accept=True, marks={"*": "1-4"} if stars.any() else {})
     assert found.facts["coarsened"] == stars.sum()
     assert found.facts["counts"] == len(frame)
     assert found.facts["at_least_one"] == 0  # a star is 1 to 4 by itself

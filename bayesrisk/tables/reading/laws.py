@@ -40,6 +40,7 @@ _ROUNDED = [f"{way}-{base}" for way in ("nearest", "random") for base in (3, 5)]
 _WEAKER = ("stats-nz", "perturbed-1", *_ROUNDED, "perturbed-2", "perturbed-5")
 #: The largest change where a note says that counts are changed, and no sum shows by how much.
 _UNSEEN = 5
+_FEW_ZEROS = 2  # of counts of which none is 1 or 2
 _NEAR = 10  # numbers on each side of one that is more common than these
 #: Counts among which it is no chance that none is small.
 _ENOUGH = 12
@@ -195,6 +196,8 @@ def _guess(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) ->
     threes = len(positive) >= _ENOUGH and min(positive) == 3 and positive.count(3) > 1
     threes = threes and any(3 < n < _SMALL for n in positive)
     if threes and not any(is_mark(cell.text) for cell in cells):
+        if numbers.count(0) > _FEW_ZEROS:
+            return "perturbed-2", "none is 1 or 2, which some agencies make 0 or 3"
         return "stats-nz", "none is 1 or 2, which some agencies make 3"
     return _TRUE
 

@@ -68,7 +68,8 @@ _FLAG = re.compile(
 _NOTES = re.compile(r".*\b(foot)?notes?\b.*")
 _GROUP = re.compile(r"([a-z]+ )?(age|band|age group|age range|year)s?( (group|grp|band|range))?")
 _NUMBERED = re.compile(r"|no\.?|nr\.?|#|index|unnamed: 0|row( number)?|rank|number|obs|column1")
-_MARGIN = re.compile(r".*\b(margins? of error|moe)\b.*", re.IGNORECASE)
+_MARGIN = re.compile(r"(.*[\W_])?(margins?[ _]of[ _]error|moe)([\W_].*)?", re.IGNORECASE)
+_UNITS = re.compile(r"units?( of measure(ment)?)?|uom|measure|einheit|unité|enhet")
 _UNRELIABLE = re.compile(r"too unreliable to (be )?publish", re.IGNORECASE)
 _SURVEY = re.compile(r"([A-Z]\d{5}[A-Z]?_\d{3})([EM])")
 #: Numbers that may be labels, if they tell rows apart.
@@ -77,6 +78,7 @@ _SPELLED, _DECIMALS = "codes of labels", "numbers with decimals or below 0"
 _LABELS = ("a period", "codes", "codes with leading zeros", _SPELLED)
 _SEVERAL = 4  # columns of counts for each that is called one
 _FEW_CODES, _DIGITS_OF_CODES = 3, 5
+_ROWS_OF_CODE = 20  # for each of few codes
 _PEOPLE = 10  # digits of all people on earth
 _DECIMAL_TEXTS = 4  # at most among counts
 _SHORT = 3  # letters of a flag
@@ -271,17 +273,22 @@ class SheetColumns:
         return False
 
     def _before_labels(self, i: int, words: Sequence[int]) -> bool:
-        """Return whether numbers before all labels, one for each row, are in no sum of others."""
-        plain = [int(t) for t in self.columns[i] if t.isdecimal() and len(t) < _DIGITS]
+        """Return whether numbers before all labels, or few of them, are in no sum as others are.
+
+        Those before labels are other ones in each row; few stand in many rows each.
+        """
+        texts, plain = self.row_counts[i], self.columns[i]
         rest = [j for j, numbers in enumerate(self.numbers) if numbers and j not in (i, *words)]
-        return (
-            bool(words)
-            and i < min(words)
-            and len({*plain}) == len(plain) == len(self.columns[i]) > 2
-            and (plain == sorted(plain) or len({*map(len, self.columns[i])}) == 1)
-            and any(map(self._adds_up, rest))
-            and not self._adds_up(i)
-        )
+        if not all(t.isdecimal() and len(t) < _DIGITS for t in texts):
+            return False
+        numbers = [int(t) for t in plain]
+        each = i < min(words, default=0) and len(texts) == len(plain) > 2
+        each = each and (numbers == sorted(numbers) or len({*map(len, texts)}) == 1)
+        few = 1 < len(texts) <= len(plain) // _ROWS_OF_CODE
+        if not (each or few) or self._adds_up(i):
+            return False
+        summing = filter(self._adds_up, rest)
+        return any(summing) if each else i < next(summing, 0)
 
     # Roles.
 
@@ -369,6 +376,8 @@ class SheetColumns:
         column, head = self.columns[i], self.heads[i]
         ranges = {t for t in column if number_range(t) and not WHOLE.fullmatch(t)}
         if not head or not all(t and (is_mark(t) or t in ranges) for t in column):
+            return False
+        if _UNITS.fullmatch(head):  # what is counted in a row: %, no.
             return False
         if not any(any(map(str.isalnum, t)) for t in column):
             return True

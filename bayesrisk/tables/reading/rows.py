@@ -37,6 +37,7 @@ _NO_COUNT = re.compile(
     r"(\w+ ){0,2}(spending|expenditures?|revenues?|payroll|turnover)"
 )
 _RANK = re.compile(r"rank(ing)? (of|by|in|among)\b.*")
+_SIGNS = ("%", "‰")  # labels of rows
 _CHANGE = re.compile(r".*\b(increase|decrease|change|difference|net|balance)\b.*")
 
 
@@ -57,7 +58,10 @@ def counting_rows(sheet: Sheet) -> Sheet:
     """
     texts = {*itertools.chain.from_iterable(row for _, row in sheet.rows)}
     changed = {t for t in texts if DECIMAL.fullmatch(t) or NEGATIVE.fullmatch(t)}
-    says_so = {t for t in texts if any(map(str.isalpha, t)) and not t[0].isdigit() and _rates(t)}
+    says_so = {
+        t for t in texts
+        if (any(map(str.isalpha, t)) and not t[0].isdigit() and _rates(t)) or t in _SIGNS
+    }  # fmt: skip
     plain_rows = [row for _, row in sheet.rows if says_so.isdisjoint(row)] if changed else []
     whole = [
         j for j, column in enumerate(zip(*plain_rows, strict=True))

@@ -215,3 +215,32 @@ def test_codes_of_schools_and_shares_are_no_counts(tmp_path):
     text = "LEA,ESTAB,URN,SCHNAME,TPUP,PTL2\n201,6007,100003,Hill,61,66.2%\n"
     text += "201,3614,100000,Park,58,SUPPR\n202,4285,100053,Hill,75,88.8%\n"
     assert stated(read_text(tmp_path, text)) == {"61", "58", "75"}
+
+
+def test_few_numbers_before_the_sums_are_codes(tmp_path):
+    rows = [(3 * k % 60, 7 * k % 90) for k in range(40)]
+    text = "AREA;ZONE;TOTAL;MEN;WOMEN\n" + "".join(
+        f"{k:05d};{1 + k % 2};{a + b};{a};{b}\n" for k, (a, b) in enumerate(rows)
+    )
+    stated = {*read_text(tmp_path, text).cells["stated"]}
+    assert stated == {str(n) for a, b in rows for n in (a, b, a + b)}
+
+
+def test_a_column_of_units_is_no_count(tmp_path):
+    text = (
+        "Region,Unit,2019,2020\nNorth,no.,12,15\nNorth,%,3.1,3.4\nSouth,no.,9,7\nSouth,%,2.2,1.9\n"
+    )
+    assert {*read_text(tmp_path, text).cells["stated"]} == {"12", "15", "9", "7"}
+
+
+@pytest.mark.parametrize("heads", ["TOT_EST,TOT_MOE", "N,N MOE", "n,Margin_of_Error"])
+def test_estimates_beside_margins_of_error_are_refused(tmp_path, heads):
+    text = f"GEONAME,{heads}\nAlba,4841165,20\nBern,4647660,399\n"
+    with pytest.raises(DataError, match="estimates of a survey"):
+        read_text(tmp_path, text)
+
+
+def test_zeros_and_threes_without_ones_and_twos_may_stand_for_these(tmp_path):
+    counts = [0, 3, 4, 0, 7, 3, 8, 0, 5, 3, 9, 11, 3, 0, 6, 13]
+    text = "area,n\n" + "".join(f"A{k},{n}\n" for k, n in enumerate(counts))
+    assert read_text(tmp_path, text).questions["counts"][0] == "perturbed-2"
