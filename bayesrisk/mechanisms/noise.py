@@ -34,10 +34,6 @@ from bayesrisk.tables import PublishedTables, Workload
 Budgets = dict[tuple[str, str], Fraction]
 
 
-#: The mechanism whose total is called so.
-_RECIPES = {"rho": "discrete-gaussian", "epsilon": "discrete-laplace"}
-
-
 def resolve_budgets(
     budgets: object,
     total: object,
@@ -58,12 +54,7 @@ def resolve_budgets(
         usual = f"; with usual shares it is the recipe discrete-{law}:{name}=1, or a value of yours"
         raise ArgumentError(
             f"budgets must be given in one form: budgets, or {name} with level_shares and "
-<<<<<<< HEAD
-            f"table_shares, or allocation; got {forms} of them",
-            advice=f"; write {_RECIPES[name]}:{name}=1, or a value of yours" * (total is None),
-=======
             f"table_shares, or allocation; got {forms} of them{usual * (total is None)}"
->>>>>>> main
         )
     if budgets is not None:
         if total is not None:
