@@ -59,6 +59,8 @@ audit {p} -o O --rate 0.05 | --rate .. --protection swapping:rate=0.05 | A
 audit {p} -o O --protection none --targets 10% | '10%' .. a whole number, such as 10 | A
 audit {p} -o O --protection discrete-gaussian:epsilon=1 | convert --epsilon 1 --delta .. rho=RHO | A
 audit {run} --known sex | holds results .. read {run}/report.html | A
+sweep {run} -o O | of a finished sweep: `bayesrisk report {run}` | A
+release {pop} --protection none --tables pl94 -o {r} | holds a release; choose a new folder | A
 report {run} | its report is {run}/report.html | A
 attack {t} | --output .. write -o OUT | A
 audit {sdmx} | a published table: column 'OBS_VALUE' .. bayesrisk attack {sdmx} -o | A

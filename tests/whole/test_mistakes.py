@@ -128,7 +128,7 @@ MISTAKES = {
     ),
     "a column of places misspelt": (
         lambda f: br.Schema.from_frame(PEOPLE, place="wrd"),
-        "wrd .. Did you mean 'ward'",
+        "wrd .. is it called 'ward'",
     ),
     "columns misspelt": (
         lambda f: br.Schema.from_frame(PEOPLE, columns=["sxe"]),

@@ -238,6 +238,8 @@ def sweep(
     file = data_path(Path(config), SWEEPS)
     if file.suffix.lower() != ".toml":
         example = "; `bayesrisk sweep sample:dare-county-sweep -o OUT` is one"
+        if (file / "report.html").is_file():
+            example = f"; of a finished sweep: `bayesrisk report {file}`"
         raise ArgumentError("config", "must be a TOML file of a sweep", got=config, advice=example)
     study = br.experiments.load_config(config, seed=seed)
     summary = runner.run(study, output, study.title)

@@ -70,7 +70,11 @@ def _check_output(folder: Path, *, replace: bool) -> None:
     with disk.explained(folder):
         names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     if any(not disk.is_leftover(name) for name in names):
-        if "_manifest.json" not in names or "_release.json" in names:
+        if "_release.json" in names:
+            raise OutputError(
+                f"{folder}: holds a release; choose a new folder; nothing was changed"
+            )
+        if "_manifest.json" not in names:
             raise OutputError(f"{folder}: must be empty or hold tables; nothing was changed")
         if not replace:
             raise OutputError(

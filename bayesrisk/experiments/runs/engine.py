@@ -276,7 +276,10 @@ def run(
     (True, 2)
     """
     if not isinstance(study, Study):
-        raise ArgumentTypeError(f"study must be a Study, got {type(study).__name__}")
+        raise ArgumentTypeError(
+            "study", "must be a Study", shown=type(study).__name__,
+            advice=": give a SweepStudy, an AuditStudy or your own; of a file load_config(file)",
+        )  # fmt: skip
     check.flag(resume, "resume")
     check.function(progress, "progress")
     part, parts = 1, 1
