@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 
 import bayesrisk as br
 from bayesrisk.exceptions import DataError
-from bayesrisk.tables.reading.margins import check_records
+from bayesrisk.tables.reading.records import check_records
 
 
 def _table(total: str, column: str, *, hidden: bool = False) -> pd.DataFrame:
