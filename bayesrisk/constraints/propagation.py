@@ -170,6 +170,8 @@ NONE, UNIQUE, SEVERAL, SOME, UNKNOWN, PENDING = 0, 1, 2, 3, 4, 5
 #: Changes of bounds, beyond two for each variable, that a search can take back; one that needs
 #: more stops, as at its limit of nodes.  24 bytes each.
 MOST_CHANGES = 5_000_000
+#: Values that may contradict for each node of the limit, before a search gives up.
+FAILURES = 100
 
 
 class ProgramArrays(NamedTuple):
@@ -430,7 +432,7 @@ def search(
     nodes were looked at.  ``out`` gets the solution.
     """
     first, last = p.first_var[component], p.first_var[component + 1]
-    best, nodes, depth = -1, 0, 0
+    best, nodes, depth, failures = -1, 0, 0, 0
     if maximise:
         best = 0
         for var in range(first, last):
@@ -440,7 +442,7 @@ def search(
     w.state[3], w.state[4] = 1, 0
     while True:
         nodes += 1
-        if nodes > limit or w.state[4] == 1:
+        if nodes > limit or failures > FAILURES * limit or w.state[4] == 1:
             undo(p, w, base)
             return best, False
         # A node whose bound is no better than the best distance is cut off.
@@ -489,6 +491,10 @@ def search(
                 w.stack[top, 2] = largest - 1
             set_ends(p, w, var, value, value)
             if settle(p, w) < 0 or w.state[4] == 1:
+                break
+            # Of millions of values all may contradict: the next node ends the search.
+            failures += 1
+            if failures > FAILURES * limit:
                 break
         if depth == 0:
             undo(p, w, base)

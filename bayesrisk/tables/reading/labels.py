@@ -259,6 +259,7 @@ def _evidence(
         stated = [k for k in parts if k in sums.column]
         return _Evidence(children, top, sums.adding_up(stated)(top[0]))
     parts = top
+    ends = dict[str, Ends | None]()
     if whole and len(top) > 1:  # of nested ages some follow each other and add up
         ends = _intervals({k: k for k in top if words[k] < 2})
         parts = _consecutive({k: end for k, end in ends.items() if end})
@@ -274,6 +275,14 @@ def _evidence(
         if inner is not None:
             groups = sums.adding_up(members[:size])(every)
             return _Evidence(children | inner, evidence.totals, groups)
+    ranges = {k: end for k, end in ends.items() if end}
+    if ranges and (every in sums.column):  # the total is of all ages
+        ranges[every] = min(low for low, _ in ranges.values()), max(b for _, b in ranges.values())
+    groups = evidence.groups
+    if groups.good == groups.telling and (contrary := sums.contradictory(ranges)):
+        telling = groups.telling + contrary
+        groups = groups._replace(telling=telling, above=contrary, contrary=contrary)
+        return evidence._replace(groups=groups)
     if totals or (sums.implied and not evidence.groups.telling):
         rest = [k for k in parts if k not in evidence.totals]
         return evidence._replace(groups=sums.adding_up(rest)(totals[0] if totals else ""))
@@ -471,7 +480,9 @@ def _totals_rule(name: str, one: TableVariable, groups: Groups, rules: ReadingRu
         return rules.ask("totals", "complete", text)
     guess = "partial" if one.exclusive and not groups.above else "separate"
     text = f"too few groups show whether the labels of {name} make up its total"
-    if groups.above:
+    if groups.contrary:
+        text = f"counts of {name} contradict each other in {groups.contrary} groups"
+    elif groups.above:
         number = f"{groups.above} of {groups.telling} groups"
         text = f"the labels of {name} add up to more than its total in {number}"
     elif short:

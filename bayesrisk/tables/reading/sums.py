@@ -32,7 +32,8 @@ class Groups(NamedTuple):
     """Numbers of groups in which a sum says something, fits, is too large, and is exact.
 
     ``bits`` is how unlikely it is that all fit by chance, as minus the logarithm to base 2;
-    ``balanced`` says that sums of rounded counts miss totals above and below alike.
+    ``balanced`` says that sums of rounded counts miss totals above and below alike; ``contrary``
+    is the number of groups whose ranges of ages contradict each other.
     """
 
     telling: int = 0
@@ -41,6 +42,7 @@ class Groups(NamedTuple):
     exact: int = 0
     bits: float = 0.0
     balanced: bool = False
+    contrary: int = 0
 
     @property
     def rounded(self) -> bool:
@@ -200,6 +202,34 @@ class LabelSums:
         full = (self.present & (self.low == self.high)).all(axis=1)
         off = 2 * self.low[full, self.column[total]] - self.low[full].sum(axis=1)
         return [(int(d), len(self.column)) for d in off]
+
+    def contradictory(self, ends: Mapping[str, Ends]) -> int:
+        """Return the number of groups in which exact counts of ranges contradict each other.
+
+        Let P(a) be the count below a.  A range from a to b has P(b + 1) - P(a); all that follow
+        from the first end are compared.
+        """
+        points = sorted({p for low, high in ends.values() for p in (low, high + 1)})
+        position = {p: i for i, p in enumerate(points)}
+        below = np.full((len(self.low), len(points)), -1, np.int64)
+        below[:, :1] = 0
+        wrong, changed = np.zeros(len(self.low), np.bool_), True
+        while changed:  # ends: each pass makes an entry known
+            changed = False
+            for label, (low, high) in ends.items():
+                if label not in self.column:
+                    continue
+                column, a, b = self.column[label], position[low], position[high + 1]
+                stated = self.present[:, column] & (self.low[:, column] == self.high[:, column])
+                count, start, end = self.low[:, column], below[:, a], below[:, b]
+                wrong |= stated & (start >= 0) & (end >= 0) & (end - start != count)
+                for rows, target, value in (
+                    (stated & (start >= 0) & (end < 0), b, start + count),
+                    (stated & (start < 0) & (end >= count), a, end - count),
+                ):
+                    if rows.any():
+                        below[rows, target], changed = value[rows], True
+        return int(wrong.sum())
 
     def run_sizes(self, label: str, rest: Sequence[str], bits: float) -> list[int]:
         """Return of how many of the labels that follow the sums are those of a label, in order.

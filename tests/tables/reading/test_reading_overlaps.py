@@ -133,3 +133,16 @@ def test_groups_of_ages_that_follow_each_other_make_up_the_total(cuts, extra, ag
     bounds = bounds.rename(columns={"geoid": "place"})
     hidden = reading.cells.query("stated == '*'").merge(bounds, on=["place", "table", "cell"])
     assert hidden[["low", "high"]].to_numpy().tolist() == [[count[groups[-1]]] * 2]
+
+
+@pytest.mark.parametrize("off", [0, 1])
+def test_groups_of_ages_that_contradict_each_other_are_no_parts_of_a_total(off):
+    """85+ is known where 85-89 and 90+ are not: its sums count as well."""
+    counts = {"0-64": 50, "65-84": 30, "85-89": 7, "90+": 4, "65+": 41, "85+": 11, "All": 91}
+    rows = [("north", age, str(n)) for age, n in counts.items()]
+    hidden = counts | {"85-89": "na", "90+": "na", "85+": 11 + off}
+    rows += [("south", age, str(n)) for age, n in hidden.items()]
+    frame = pd.DataFrame(rows, columns=["area", "age", "n"])
+    reading = TableReading.from_frame(frame, counts="exact")
+    assert ("totals.age" in reading.questions) == bool(off)
+    assert not count_bounds(PublishedTables(*reading.accepted().parts)).conflict
