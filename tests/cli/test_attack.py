@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from browser import Browser, needs_browser
 
 import bayesrisk as br
 from bayesrisk import PublishedTables
@@ -330,19 +329,6 @@ def test_large_counts_are_answered_as_small_ones(run, tmp_path):
         numbers = small.select_dtypes("number").columns
         pd.testing.assert_frame_equal(small.assign(**small[numbers] * 99_999_989), large)
     assert found[1][1]["records"].tolist() == [16, 15, 11]
-
-
-@needs_browser
-@pytest.mark.slow
-def test_the_report_is_no_wider_than_a_phone(run, tmp_path):
-    run("attack", *CLINIC, "-o", tmp_path / "out", *SET)
-    with Browser(tmp_path / "profile") as browser:
-        for width in (390, 1280):
-            browser.open(tmp_path / "out" / "report.html", width=width)
-            browser.run("document.querySelectorAll('details').forEach(d => (d.open = true))")
-            assert browser.run("document.scrollingElement.scrollWidth") <= width
-        assert browser.run("[...document.images].every(i => i.alt && i.naturalWidth > 0)")
-        assert browser.run("document.images.length") == 1
 
 
 @pytest.mark.parametrize("name", ["reading.toml", "table.csv"])

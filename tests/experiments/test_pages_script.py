@@ -46,10 +46,9 @@ def page(tmp_path_factory):
         }
     )
     costs = pd.DataFrame({"protection": [NAMES[0], NAMES[2]], "error": [0.0, 2.0]})
-    drawn = plotting.plot_audit(measures, costs)
     wide = pd.DataFrame(np.arange(60.0).reshape(3, 20), columns=[f"column {i}" for i in range(20)])
     text = hostile_report(
-        [html.figure(drawn, folder / "f", HOSTILE)],
+        [html.figure(lambda: plotting.plot_audit(measures, costs), folder / "f", HOSTILE)],
         [html.table(frame, HOSTILE) for frame in (FRAME, wide, FRAME.iloc[:1])],
     )
     file = folder / "report.html"

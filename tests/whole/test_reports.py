@@ -3,6 +3,7 @@
 import html
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,7 @@ from bayesrisk.cli.app import app
 from bayesrisk.experiments.pages import fragment
 from bayesrisk.experiments.reconstruction import read_reconstruction
 
+LAYOUTS = Path(__file__).parents[1] / "files" / "layouts"
 COMMANDS = {
     "reconstruct": "attack --only records {}/tables -o {}/reconstruct --scope block "
     "--variability block",
@@ -322,6 +324,7 @@ STUDIES = (
     "schema",
     "audit sample:small-town-audit --targets 5 --releases 2",
     "plan sample:hospital --limit recovered=0",
+    f"attack {LAYOUTS}/clinic-age.csv {LAYOUTS}/clinic-diagnosis.csv --accept",
     "census occupancy study --seeds 1 --blocks 30 --protection none --protection swapping "
     "--solutions 2",
 )
