@@ -274,7 +274,7 @@ def _reading(
     tables: list[Path], output: Path | None, options: ReadingOptions, runner: RunOptions
 ) -> Any:
     """Return text files as they are read, no question left; None where guesses alone are kept."""
-    from bayesrisk.tables.reading.reading import read
+    from bayesrisk.tables.reading.reading import check_marks, read
     from bayesrisk.tables.reading.rules import setting
     from bayesrisk.tables.sheets.sheet import file_sheet
     from bayesrisk.tables.sheets.texts import says_number
@@ -286,7 +286,8 @@ def _reading(
     wanted = [text.partition("=")[2] for text in settings if text.startswith("sheet=")]
     files = [data_path(file, TABLES) for file in tables]
     sheets = [file_sheet(file, *wanted[:1]) for file in files]
-    document |= dict(setting(text, sheets) for text in settings)
+    choices = dict(setting(text, sheets) for text in settings)
+    document |= choices
     number = sum(says_number(t) for sheet in sheets for _, row in sheet.rows for t in row)
     if number > _MANY and not runner.quiet:
         say(f"{number:,} numbers are read", err=True)
@@ -300,6 +301,7 @@ def _reading(
             raise
         records = f"if each row is one person, they are records: `bayesrisk audit {tables[0]}`"
         raise error.advised(f"{error.advice}; {instead or records}") from error
+    check_marks(reading, choices)
     if instead:
         say(f"{files[0].name}: {instead} knows its rule and all other tables")
     mark = [br.datasets.MADE_UP] if made_up_mark(*files) else []

@@ -3,7 +3,7 @@
 import hashlib
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -216,7 +216,6 @@ def _read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:
     cells, nesting = nested(cells, ends, rules)
     variables_ = variables(cells, ends, nesting, rules)
     _check_names(sheets, [*variables_, *nesting.outer], rules)
-    _check_marks(cells, rules)
     _ask_large(cells, variables_, rules)
     limits = list(_limits(cells, meanings, nesting, variables_))
     cells += [cell for cell, _ in limits]
@@ -343,10 +342,10 @@ def _check_names(sheets: Sequence[Sheet], variables_: Sequence[str], rules: Read
             raise ArgumentError(f"{name[:80]} must be about a heading or variable: {have}{near}")
 
 
-def _check_marks(cells: Sequence[Cell], rules: ReadingRules) -> None:
-    """Refuse settings about marks that stand in no count."""
-    chosen = [name for name in rules.choices if name.startswith("marks.")]
-    texts = {cell.text for cell in cells} if chosen else set[str]()
+def check_marks(reading: TableReading, names: Iterable[str]) -> None:
+    """Refuse settings, by their names, about marks that stand in no count."""
+    chosen = [name for name in names if name.startswith("marks.")]
+    texts = {*reading.cells["stated"]} if chosen else set[str]()
     marks = {note.note if (note := noted(text)) else text for text in texts}
     for name in chosen:
         if name.partition(".")[2] not in texts | marks:

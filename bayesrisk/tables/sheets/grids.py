@@ -102,7 +102,8 @@ def workbook_grids(
     names = [n for n, count in counts.items() if n == wanted or count * _MOST_FEWER >= most]
     names.sort(key=lambda n: (n != wanted, -counts[n]))
     if names and wanted is None:  # a first sheet of years comes before one made of it
-        first = next(n for n in grids if n in names and _share_form(grids[n], grids[names[0]]))
+        candidates = (n for n in grids if n in names and _share_form(grids[n], grids[names[0]]))
+        first = next(candidates, names[0])
         names.sort(key=lambda n: n != first)
     return tuple((n, grids[n]) for n in names), len(grids)
 
