@@ -156,6 +156,7 @@ def number_range(text: str) -> tuple[int, int] | None:
     return None
 
 
+@functools.lru_cache(maxsize=2**17)
 def interval(label: str) -> tuple[int, int] | None:
     """Return the ages or amounts of a group such as ``Under 5 years``, ``Y_GE65``, ``AGE15T19``."""
     label = SOME.sub("", label).strip(" :,")
