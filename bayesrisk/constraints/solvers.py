@@ -33,7 +33,7 @@ class Limits:
 
     An answer counts as proved when its value and its bound are within ``gap``; where values can
     only be even, 1.99 proves the best one.  Nodes leave the same answer on a slow machine.
-    Several calls end together at ``end``, as :func:`time.perf_counter` counts.
+    Several calls end together at ``end``, as ``time.perf_counter`` counts.
     """
 
     seconds: float | None = None
