@@ -22,6 +22,7 @@ from bayesrisk.tables.reading.cells import Cell, cells as cells_of
 from bayesrisk.tables.reading.labels import TableVariable, variables
 from bayesrisk.tables.reading.laws import Value, limit_value, values
 from bayesrisk.tables.reading.nested import Nesting, nested
+from bayesrisk.tables.reading.roles import has_estimates
 from bayesrisk.tables.reading.rules import ReadingRules, to_toml
 from bayesrisk.tables.sheets.sheet import Sheet, file_sheet, frame_sheets, workbook_sheets
 from bayesrisk.tables.sheets.texts import SOME, key, listing, noted, number_range
@@ -188,7 +189,7 @@ def read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:
         if one is None:
             raise
         refused = one.refused(fault)
-        for other in () if "survey" in str(fault) else workbook_sheets(one):
+        for other in () if has_estimates(one) else workbook_sheets(one):
             instead = other._replace(unread=(*one.unread, str(refused)))
             try:
                 reading = _read([instead if s is one else s for s in sheets], options)

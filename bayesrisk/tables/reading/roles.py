@@ -428,10 +428,7 @@ class SheetColumns:
 
     def _refuse_estimates(self, choices: Mapping[int, str]) -> None:
         """Refuse a survey's estimates: they are weighted, and count nobody."""
-        codes = [m for h in self.sheet.heads if (m := _SURVEY.fullmatch(h))]
-        pairs = {m[1] for m in codes if m[2] == "E"} & {m[1] for m in codes if m[2] == "M"}
-        pairs |= {text for _, text, _ in self.sheet.left if _UNRELIABLE.search(text)}
-        if not choices and (pairs or any(map(_MARGIN.fullmatch, self.sheet.heads))):
+        if not choices and has_estimates(self.sheet):
             raise DataError(
                 f"{self.sheet.name}: must hold counts, got estimates of a survey with margins of "
                 "error: they are weighted, and no range holds the true count for certain; "
@@ -672,6 +669,14 @@ class SheetColumns:
                 f"(columns.HEADING=name calls them otherwise), got {quote(wrong[0])}"
             )
         return _Roles(dict(sorted(names.items())), counts, flags)
+
+
+def has_estimates(sheet: Sheet) -> bool:
+    """Return whether headings or notes say that numbers are estimates of a survey."""
+    codes = [m for h in sheet.heads if (m := _SURVEY.fullmatch(h))]
+    pairs = {m[1] for m in codes if m[2] == "E"} & {m[1] for m in codes if m[2] == "M"}
+    unreliable = any(_UNRELIABLE.search(text) for _, text, _ in sheet.left)
+    return bool(pairs) or unreliable or any(map(_MARGIN.fullmatch, sheet.heads))
 
 
 def _free(name: str) -> str:
