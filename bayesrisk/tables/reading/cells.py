@@ -90,7 +90,11 @@ class _SheetCells(SheetColumns):
             yield from self._zeros(list(keys))
 
     def _flags_by_count(self, flags: Sequence[int], counts: Sequence[int]) -> dict[int, list[int]]:
-        """Return the flags of each column of counts: called as it is, behind it, or of all."""
+        """Return the columns of flags that belong to each column of counts.
+
+        A flag belongs to the count that its heading names, else to the count before it; one block
+        of flags belongs to all counts.
+        """
         alternating = any(flags[0] < i < flags[-1] for i in counts) if flags else False
         words = {i: " ".join(re.findall(r"[\w-]+", self.heads[i])) for i in (*flags, *counts)}
         results: dict[int, list[int]] = {i: [] for i in counts}
@@ -103,9 +107,9 @@ class _SheetCells(SheetColumns):
         return results
 
     def _withholding(self, flags: Mapping[int, Sequence[int]]) -> set[tuple[int, str]]:
-        """Return the columns of counts and the flags beside which these are 0, or blank, only.
+        """Return the pairs of a column of counts and a flag that says "withheld".
 
-        Such a 0 stands for a count that is withheld, if others are not all 0.
+        Beside such a flag every count is 0 or blank, while counts without a flag are not all 0.
         """
         results = set[tuple[int, str]]()
         for column, columns in flags.items():

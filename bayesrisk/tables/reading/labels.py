@@ -290,10 +290,11 @@ def _evidence(
 
 
 def _twice(evidence: _Evidence, top: Sequence[str], sums: LabelSums) -> _Evidence:
-    """Return evidence in which a total is the sum of its parts in one way alone.
+    """Return evidence that keeps one set of parts of a total, where two sets add up to it.
 
-    *People* is *men* and *women*, and young and old men and women: then the parts of *men* are
-    looked for among these.  Where they do not add up, labels may overlap.
+    *People* may be *men* and *women*, and also *boys*, *girls*, *adult men* and *adult women*.
+    Then the second set is searched for the parts of each label of the first.  If they do not
+    add up to it, the labels may overlap.
     """
     parts = next((evidence.children.pop(k) for k in evidence.totals if k in evidence.children), [])
     rest = [k for k in top if k not in evidence.totals]

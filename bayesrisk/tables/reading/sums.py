@@ -178,9 +178,9 @@ class LabelSums:
         return judge
 
     def sum_of_present(self, total: str) -> tuple[int, int, float]:
-        """Return in how many groups a label is the sum of those beside it, and how many say so.
+        """Return in how many groups a label is the sum of the others there, of how many, and bits.
 
-        And the bits of it; other labels than in all may be in each.
+        Groups may have different labels; those with an unknown count are left out.
         """
         column = self.column[total]
         full = ~(self.present & ~self.bounded).any(axis=1) & self.present[:, column]

@@ -116,10 +116,11 @@ def _same_total(sections: Sequence[_Section], counts: Collection[int]) -> bool:
 def by_variable(
     head: Sequence[str], body: Grid, depths: Sequence[int], counts: Collection[int]
 ) -> tuple[list[str], Grid]:
-    """Return a table with a column for each section, if each is a variable, which others count all.
+    """Return a table in which each section is a variable with a column of its own.
 
-    Rows begin with the heading of their section and their label; ``counts`` are the columns after
-    the first.  Sections are variables if their labels make up one total.
+    Sections are variables if the labels of each make up one total; else the table stays as it is.
+    Rows of other sections have the label *Total* there.  Each row begins with the heading of its
+    section and its label; ``counts`` are the numbers of columns of counts.
     """
     named = [(row[0], row[1:], depth) for (_, row), depth in zip(body, depths, strict=True)]
     sections = _sections(named)
