@@ -38,11 +38,12 @@ def section_headings(
     rows: Sequence[tuple[int, list[str], int, int]], heads: Sequence[Sequence[str]],
     labels: Sequence[int], counts: Collection[int],
 ) -> dict[int, str]:  # fmt: skip
-    """Return the headings, rows of one text, of the rows below them by their number; or none.
+    """Return the heading of the section of each row, by the number of the row; empty for none.
 
-    Each has rows below it, or another heading above such.  Rows before the first are the total, or
-    of no section.  They are no labels without counts if a label stands below two of them, an empty
-    row is before each, the rows below are indented, or those of each add up to the same total.
+    A row of one text is a heading if rows with counts, or another heading, stand below it.  Rows
+    before the first heading are the total, or of no section.  There are sections if one of these
+    holds: a label repeats below two headings, an empty row stands before each, rows are indented
+    below them, or the rows of each add up to the same total.
     """
     sections, first_section = dict[int, str](), dict[tuple[str, ...], str]()
     upper, section, gap, gaps, repeated = "", "", True, True, False
