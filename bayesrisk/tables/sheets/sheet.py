@@ -164,6 +164,9 @@ def _numbered(name: str, grid: Grid, number: int, tab: str = "") -> Sheet:
     Without a number it is the first one that can be read, with those that repeat it.
     """
     tables = grid_tables(grid)
+    facts = [part for part in tables if _are_facts(part)]
+    facts = facts if len(facts) < len(tables) else []
+    tables = [part for part in tables if part not in facts]
     if number > len(tables):
         names = " or ".join(f"#{n}" for n in range(1, len(tables) + 1))
         raise ArgumentError(f"sheet must be one of its tables, {names}, got #{number}: {name}")
@@ -185,7 +188,16 @@ def _numbered(name: str, grid: Grid, number: int, tab: str = "") -> Sheet:
          f"another table: sheet={tab}#{n} reads it")
         for n, part in enumerate(tables, 1) if n - 1 not in chosen
     ]  # fmt: skip
+    left += [(i, short(row), "about the table") for part in facts for i, row in part if any(row)]
     return table._replace(left=[*table.left, *left])
+
+
+def _are_facts(grid: Grid) -> bool:
+    """Return whether rows are a name and a text each, of which few are counts: *units, Persons*."""
+    rows = [row for _, row in grid if filled_texts(row) > 1]
+    values = [row[1] for row in rows if filled_texts(row) == 2 and row[0] and row[1]]
+    counts = sum((says_number(t) and not is_date(t)) or is_mark(t) for t in values[1:])
+    return len(values) == len(rows) > 1 and 2 * counts < len(values) - 1
 
 
 def _with_repeats(
@@ -318,6 +330,9 @@ def _table(name: str, grid: Grid) -> Sheet:
         if row[0] and filled_texts(row) == 1 < filled_texts(next_row) and not data(next_row):
             head, first = [head[0] or row[0], *head[1:]], first + 1
             continue
+        if _names_labels(head, row, [r for _, r, _, _ in full[first + 1 :]]):
+            head, first = [row[j] or text for j, text in enumerate(head)], first + 1
+            continue
         below = {
             j: [r[j] for _, r, _, _ in full[first + 1 :] if r[j] and r != row] for j in numeric
         }
@@ -415,6 +430,16 @@ def _table(name: str, grid: Grid) -> Sheet:
     titled = [next(filter(None, row)) for _, row, _, _ in full[:start] if filled_texts(row) == 1]
     caption = next((text for text in titled[::-1] if not _NOTE.fullmatch(text)), "")
     return Sheet(name, titles, body, left, thousands=thousands, caption=caption)
+
+
+def _names_labels(head: Sequence[str], row: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
+    """Return whether a row below headings names the first columns, of which one has no heading.
+
+    Those columns hold labels: the row has no text elsewhere, and none that stands below again.
+    """
+    size = filled_texts(row)
+    named = size > 1 and all(row[:size]) and not all(head[:size]) and any(head[size:])
+    return named and not any(other[j] == row[j] for other in below for j in range(size))
 
 
 def _without_margin(grid: Grid) -> Grid:

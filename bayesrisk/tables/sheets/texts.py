@@ -66,13 +66,16 @@ _TOTALS = re.compile(
     r"_t|tot(?:al)?e?|overall|all|both(?: sexes| genders)?|\w{3,}wide|"
     r"insgesamt|gesamt|zusammen|summe|ensemble|totaal|totalt|in totale|i alt|yhteensä|samtals|"
     r"celkem|spolu|og[oó]łem|razem|összesen|toplam|ukupno|skupaj|iš viso|kopā|kokku|общо|всего|"
-    r"всього|итого|σ[υύ]νολο|cyfanswm|iomlán|jumlah|所有|合计|总计|計|総数",
+    r"всього|итого|σ[υύ]νολο|cyfanswm|iomlán|jumlah|所有|合计|合計|总计|總計|総計|総数|總數|总数|計|"
+    r"男女計|합계|총계|계|ambos(?: os)? (?:sexos|géneros)|(?:les )?deux sexes|entrambi i sessi|"
+    r"beide (?:geschlechter|geslachten)|båda könen|begge køn|begge kjønn|molemmat sukupuolet",
     re.IGNORECASE,
 )
 _ALL = re.compile(rf"(?:all|both|total of all)(?: the)? {_WHOM}", re.IGNORECASE)
 _PERHAPS = re.compile(
     r"(?:all|both)(?! other)(?: [\w-]+){1,2}|.* totals?|totals? .*|persons|people|everybody|"
-    r"everyone|population|t|9+",
+    r"everyone|population|t|9+|tou(?:s|tes)|tod[oa]s(?: .+)?|tutt[ie]|alle(?: \w+)?|samtliga|"
+    r"hel[ae] (?:riket|landet)|riket|koko maa|cały kraj|全国|全國|전국",
     re.IGNORECASE,
 )
 _SEXES = {

@@ -300,3 +300,26 @@ def test_labels_of_one_letter_number_no_columns(tmp_path):
 def test_a_heading_of_signs_above_a_total_is_read(tmp_path):
     text = "Area,:,:,B,B\n,Men,Total,Men,Total\nA,1,3,2,5\nB,2,6,3,9\n"
     assert len(read([sheet_of(tmp_path, text)], {"counts": "exact"}).cells) == 8
+
+
+def test_a_row_below_headings_may_name_several_columns_of_labels(tmp_path):
+    rows = "North,0-4,3,5\n,5-9,6,2\nSouth,0-4,0,9\n,5-9,4,1\n"
+    heads = ["State", "Age", "Male", "Female"]
+    assert sheet_of(tmp_path, f",Sex,Male,Female,\nState,Age,,,\n{rows}").heads == heads
+    assert sheet_of(tmp_path, f",Sex,Male,Female,\nState,Age\n{rows}").heads == heads
+    # A row whose labels stand below again is one of the table, withheld as it is.
+    again = sheet_of(tmp_path, f"State,,Male,Female\nNorth,5-9,,\n{rows}")
+    assert again.heads[0] == "State"
+    assert again.rows[0][1] == ["North", "5-9", "", ""]
+
+
+def test_facts_about_a_table_are_no_table_and_short_tables_are(tmp_path):
+    table = "Age,Men,Women\n0-15,11,9\n16+,30,32\n"
+    facts = "population,All residents\nunits,Persons\ndate,2021\n"
+    sheet = sheet_of(tmp_path, f"Sex by age\n\n{facts}\n{table}")
+    assert sheet.heads == ["Age", "Men", "Women"]
+    assert [row for _, row in sheet.rows] == [["0-15", "11", "9"], ["16+", "30", "32"]]
+    assert {i for i, _, _ in sheet.left} == {1, 3, 4, 5}
+    # Withheld counts are no facts.
+    small = sheet_of(tmp_path, f"Town,Cases\nA,*\nB,*\nC,2\n\n\n{table}")
+    assert small.heads == ["Town", "Cases"]

@@ -1,0 +1,18 @@
+"""Words of labels: those that say a total, in many languages, and those that may."""
+
+import pytest
+
+from bayesrisk.tables.sheets.texts import total_word
+
+SAID = (
+    "Ambos sexos", "Ambos os sexos", "Les deux sexes", "Båda könen", "Begge kjønn", "합계", "總計",
+)  # fmt: skip
+MAY = ("Hela riket", "Hele landet", "Koko maa", "全国", "Todas las edades", "Tutti", "Alle Alter")
+OTHERS = ("Rike", "Landet", "Halle", "Allenstein", "Tutor", "Toulouse", "全国大会", "Sexos")
+
+
+@pytest.mark.parametrize(
+    ("labels", "strength"), [(SAID, 2), (MAY, 1), (OTHERS, 0)], ids=["said", "may", "others"]
+)
+def test_a_word_says_a_total_or_may_or_does_not(labels, strength):
+    assert {label: total_word(label) for label in labels} == dict.fromkeys(labels, strength)
