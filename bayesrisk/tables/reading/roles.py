@@ -25,6 +25,7 @@ from bayesrisk.tables.reading.rows import (
     name_blanks,
     says_no_count,
     tell_apart,
+    with_named_totals,
     with_parts,
     with_repeated,
 )
@@ -108,7 +109,8 @@ class SheetColumns:
 
     def __init__(self, sheet: Sheet, sheets: Sequence[Sheet], rules: ReadingRules) -> None:
         self.rules = rules
-        self.sheet = with_parts(counting_rows(with_repeated(in_persons(sheet), rules)), rules)
+        self.sheet = with_named_totals(in_persons(sheet), rules)
+        self.sheet = with_parts(counting_rows(with_repeated(self.sheet, rules)), rules)
         sheet = self.sheet
         plain = [MEMBER.sub("", head) or head for head in sheet.heads]
         self.heads = [key(re.sub(r"\(\d+ categories\)", "", head)) for head in plain]
@@ -527,13 +529,13 @@ class SheetColumns:
         return needed if number == size else []
 
     def _counts_rows(self, i: int, names: Mapping[int, str]) -> bool:
-        """Return whether a column has another number in each row, which nothing else needs."""
-        column = self.columns[i]
-        if len(self.row_counts[i]) < len(column):
+        """Return whether a column numbers the rows, or the series that other labels tell apart."""
+        column, size = self.columns[i], len(self.row_counts[i])
+        if not all(map(_SERIAL.fullmatch, column)):
             return False
-        rest = {*zip(*(self.columns[j] for j in names if j != i), strict=True)}
-        numbers = all(map(_SERIAL.fullmatch, column))
-        return len(names) > 1 and numbers and len(column) == len(rest)
+        rest = [self.columns[j] for j in names if j != i]
+        follow = [c for c in rest if len({*zip(column, c, strict=True)}) == size]
+        return bool(follow) and len({*zip(*follow, strict=True)}) == size
 
     def _says_blanks(self, i: int, names: Mapping[int, str]) -> bool:
         """Return whether a level of geography says no more than which other labels are blank."""
@@ -574,7 +576,7 @@ class SheetColumns:
             self.reasons[i] = "says which labels are blank"
         for i in [i for i in names if i not in choices and self._counts_rows(i, names)]:
             del names[i]
-            self.reasons[i] = "another number in each row"
+            self.reasons[i] = "a number of what other labels tell apart"
 
     def _leave_out(self, names: Mapping[int, str], stated: Sequence[int]) -> None:
         """Leave out rows with neither all labels nor a count: second headings, lines between."""

@@ -38,6 +38,11 @@ _NO_COUNT = re.compile(
 )
 _RANK = re.compile(r"rank(ing)? (of|by|in|among)\b.*")
 _SIGNS = ("%", "‰")  # labels of rows
+_SUM = r"(?:sub)?totals?|totaal|totale|totalt|ergebnis|summ[ea]|insgesamt|zusammen|razem|suma|всего"
+#: The total of a label: "North Total", "*Total North".
+_NAMED_TOTAL = re.compile(
+    rf"\W*(?:(?:{_SUM})(?: of| for|:)? (.+)|(.+?)[ ,:–-]+(?:{_SUM}))", re.IGNORECASE
+)
 _CHANGE = re.compile(r".*\b(increase|decrease|change|difference|net|balance)\b.*")
 
 
@@ -76,6 +81,49 @@ def counting_rows(sheet: Sheet) -> Sheet:
         return sheet
     left = [(i, f"{', '.join(row)[:40]}…", "no count") for i, row in sheet.rows if labels & {*row}]
     return sheet._replace(rows=rows, left=[*sheet.left, *left])
+
+
+def with_named_totals(sheet: Sheet, rules: ReadingRules) -> Sheet:
+    """Return a sheet in which the total of a label, *North Total*, is a total beside that label.
+
+    Blank labels after it are totals, too, as in tables that a spreadsheet sums up.
+    """
+    columns = list(zip(*(row for _, row in sheet.rows), strict=True))
+    labels = {
+        j: {text: key(match[1] or match[2]) for text in {*column}
+            if (match := _NAMED_TOTAL.fullmatch(text))}
+        for j, column in enumerate(columns)
+        if 2 * sum(map(says_number, column)) < len(column) or not any(map(WHOLE.fullmatch, column))
+    }  # fmt: skip
+    words = [j for j in labels if any(columns[j])]
+    if not any(labels.values()):
+        return sheet
+    spelled = {j: {key(text): text for text in columns[j][::-1]} for j in words}
+    above = {j: filled(columns[j]) for j in words}
+    rows, named = [[*row] for _, row in sheet.rows], dict[str, str]()
+    for position, row in enumerate(rows):
+        place = next((k for k, j in enumerate(words) if row[j]), len(words))
+        for k, j in enumerate(words[place:], place):
+            label, rest = labels[j].get(row[j], ""), words[k + 1 :]
+            beside = [above[i][position] for i in words[:k] if key(above[i][position]) == label]
+            inside = [spelled[j][label]] if rest and label in spelled[j] else []
+            if label and (beside or inside) and not any(row[i] for i in rest):
+                named[row[j]] = (beside or inside)[0]
+                row[j] = "Total" if beside else inside[0]
+                for i in rest:
+                    row[i] = "Total"
+    for row in rows:
+        first, *rest = [j for j in words if row[j]] or [-1]
+        if named and not rest and total_word(row[first]) == 2:
+            for i in words[words.index(first) + 1 :]:
+                row[i] = "Total"
+    different = {*zip(*(filled([row[j] for row in rows]) for j in words), strict=True)}
+    if not named or len(different) < len(rows):
+        return sheet
+    total, label = next(iter(named.items()))
+    rules.lines.append(f"  rows such as {total!r} count all of {label!r}")
+    numbers = [number for number, _ in sheet.rows]
+    return sheet._replace(rows=list(zip(numbers, rows, strict=True)))
 
 
 def with_repeated(sheet: Sheet, rules: ReadingRules) -> Sheet:

@@ -1540,3 +1540,43 @@ def test_sums_that_hold_within_rounding_make_one_guess(tmp_path):
     said = read_layouts([sheet_of(tmp_path, "\n".join(lines) + "\n")], {})
     assert said.questions["totals"][0] == "complete"
     assert {*said.questions} == {"counts", "totals"}
+
+
+def stated(reading, *names):
+    return dict(reading.cells.set_index(list(names))["stated"])
+
+
+def test_the_total_of_a_label_is_a_total_beside_it(tmp_path):
+    # Sums of a spreadsheet: blanks after the label that is summed up, and blanks below labels.
+    text = (
+        "Region,District,Sex,Cases\nNorth,Alpha,Male,12\n,,Female,9\n,Alpha Total,,21\n"
+        ",Beta,Male,*\n,,Female,7\n,Beta Total,,11\nNorth Total,,,32\nGrand Total,,,46\n"
+        "South,Gamma,Male,8\n,,Female,6\n,Gamma Total,,14\nSouth Total,,,14\n"
+    )
+    counts = stated(read_layouts([sheet_of(tmp_path, text)], {}), "region", "district", "sex")
+    assert counts["North", "North: Alpha", "all"] == "21"
+    assert counts["North", "all", "all"] == "32"
+    assert counts["Grand Total", "all", "all"] == "46"
+    assert counts["North", "North: Beta", "Male"] == "*"
+    # The label that is summed up may stand in a column before.
+    text = "Region,District,n\nN,A,21\nN,B,11\nN,Total N,32\nS,C,14\nS,D,*\nS,Total S,19\n"
+    counts = stated(read_layouts([sheet_of(tmp_path, text)], {}), "region", "district")
+    assert counts["N", "all"] == "32"
+    assert counts["S", "all"] == "19"
+    # Rows of one column of labels stay apart: each label would stand twice.
+    counts = stated(read_layouts([sheet_of(tmp_path, "Town,n\nA,4\nA Total,9\nB,3\n")], {}), "town")
+    assert counts == {"A": "4", "A Total": "9", "B": "3"}
+
+
+def test_numbers_of_a_series_that_other_labels_tell_apart_are_not_used(tmp_path):
+    rows = [(y, s, a) for y in (2019, 2020) for s in ("M", "F") for a in ("0-14", "15+")]
+    series = {pair: f"v{k}" for k, pair in enumerate(dict.fromkeys(r[1:] for r in rows), 17)}
+    text = "year,sex,age,vector,n\n" + "".join(
+        f"{y},{s},{a},{series[s, a]},{3 * k + 2}\n" for k, (y, s, a) in enumerate(rows)
+    )
+    assert [*variables_of(read_layouts([sheet_of(tmp_path, text)], {}))] == ["year", "sex", "age"]
+    # A code that tells rows apart stays.
+    text = "year,sex,code,n\n" + "".join(
+        f"{y},{s},{k % 3},{3 * k + 2}\n" for k, (y, s, _) in enumerate(rows)
+    )
+    assert "code" in variables_of(read_layouts([sheet_of(tmp_path, text)], {}))
