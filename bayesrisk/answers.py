@@ -1,4 +1,4 @@
-"""Answers: a belief before and after a release, and a number with its error.
+"""Answers of the package: a belief before and after a release, and a number with its error.
 
 Every zone may give these answers, so this module knows no other but the checks of arguments.
 """
@@ -24,7 +24,7 @@ __all__ = ["Belief", "Estimate"]
 
 
 def _settle(owner: object, arrays: dict[str, FloatArray]) -> None:
-    """Set fields of a frozen object: floats, or read-only arrays of one shape."""
+    """Set fields of a frozen object to floats or read-only arrays of one shape."""
     shape = check.broadcast(**arrays)
     for name, array in arrays.items():
         value: Any = np.array(np.broadcast_to(array, shape))
@@ -33,7 +33,7 @@ def _settle(owner: object, arrays: dict[str, FloatArray]) -> None:
 
 
 def _plain(array: FloatArray) -> FloatAnswer:
-    """Return an array, or a float in place of one without axes."""
+    """Return the array, or a float if it has no axes."""
     return array if array.ndim else float(array)
 
 
@@ -63,7 +63,7 @@ class Belief(Tabular):
     posterior: FloatAnswer
 
     def __post_init__(self) -> None:
-        """Check both, and give them one shape."""
+        """Check both probabilities and broadcast them to one shape."""
         pair = {"prior": self.prior, "posterior": self.posterior}
         _settle(self, {n: check.real_array(v, n, lower=0.0, upper=1.0) for n, v in pair.items()})
 
@@ -86,7 +86,7 @@ class Belief(Tabular):
         return pd.DataFrame({name: np.ravel(value) for name, value in columns.items()})
 
     def __repr__(self) -> str:
-        """Say the answer in words."""
+        """Return the answer in words."""
         shape = np.shape(self.prior)
         many = f" of shape {shape}" if shape else ""
         return (
@@ -103,7 +103,7 @@ _NUMBERS = ("value", "error", "lower", "upper")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Estimate(NDArrayOperatorsMixin, Tabular):
-    """A number that was estimated, with its error and an interval; or an array of such numbers.
+    """An estimated number, or array of numbers, with its standard error and interval.
 
     In arithmetic, in comparisons and in functions of NumPy it stands for its value, and what comes
     out is a plain number: only this class knows an error.
@@ -141,7 +141,7 @@ class Estimate(NDArrayOperatorsMixin, Tabular):
     method: str
 
     def __post_init__(self) -> None:
-        """Check the numbers, and give them one shape."""
+        """Check the numbers and broadcast them to one shape."""
         arrays = {name: check.real_array(getattr(self, name), name) for name in _NUMBERS}
         check.real_array(self.error, "error", lower=0.0)
         check.broadcast(**arrays)
@@ -183,12 +183,12 @@ class Estimate(NDArrayOperatorsMixin, Tabular):
         return cls(value, error, lower, upper, level, method)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a frame of the attributes, in their order, with a row for each number."""
+        """Return a frame with the attributes as columns and a row for each number."""
         frame = pd.DataFrame({name: np.ravel(getattr(self, name)) for name in _NUMBERS})
         return frame.assign(confidence=self.confidence, method=self.method)
 
     def ratio(self, baseline: float) -> Estimate:
-        """Return the estimate, its error and its interval divided by a baseline, such as a prior.
+        """Return the estimate, error and interval divided by a baseline, such as a prior.
 
         Examples
         --------
@@ -217,19 +217,19 @@ class Estimate(NDArrayOperatorsMixin, Tabular):
         return _plain(np.asarray(np.round(self.value, digits)))
 
     def __float__(self) -> float:
-        """Return the value, if it is one number."""
+        """Return the value; it must be a single number."""
         if np.ndim(self.value):
             raise ShapeError(f"float() needs one estimate, got shape {np.shape(self.value)}")
         return float(self.value)
 
     def __format__(self, spec: str) -> str:
-        """Return value and interval, each number in the format that is asked for."""
+        """Return value and interval, each number in the requested format."""
         rows = zip(*(np.ravel(v) for v in (self.value, self.lower, self.upper)), strict=True)
         texts = [_interval(float(v), float(low), float(high), spec) for v, low, high in rows]
         return texts[0] if not np.ndim(self.value) else "[" + ", ".join(texts) + "]"
 
     def __str__(self) -> str:
-        """Return value and interval with as many digits as the interval is worth."""
+        """Return value and interval with as many digits as the interval's width supports."""
         return format(self, "")
 
     def __repr__(self) -> str:
@@ -243,7 +243,7 @@ class Estimate(NDArrayOperatorsMixin, Tabular):
 
 
 def _interval(value: float, lower: float, upper: float, spec: str) -> str:
-    """Return ``0.62 (0.58-0.66)``; the value alone where the interval has no width."""
+    """Return text such as ``0.62 (0.58-0.66)``, or the value alone if the width is zero."""
     width = 0.5 * (upper - lower)
     if width == 0.0:
         return format(value, spec or ".4g")
@@ -253,7 +253,7 @@ def _interval(value: float, lower: float, upper: float, spec: str) -> str:
 
 
 def _limits(limits: object) -> tuple[float, float]:
-    """Return a lower and an upper bound, either of which may be infinite."""
+    """Return a checked lower and upper bound, either of which may be infinite."""
     bounds = [
         value if isinstance(value, float) and math.isinf(value) else check.scalar(value, "limits")
         for value in check.items(limits, "limits")

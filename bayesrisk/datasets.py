@@ -1,4 +1,4 @@
-"""Small data sets that ship with the package: synthetic or published figures only."""
+"""Small data sets shipped with the package: synthetic records or published figures only."""
 
 import json
 from dataclasses import replace
@@ -21,14 +21,14 @@ MADE_UP = "Made-up data: none of these people exists."
 
 
 def folder() -> Path:
-    """Return the folder of the samples: inside the wheel, or in the checkout it was made from."""
+    """Return the folder of the samples, in the wheel or in the checkout."""
     package = Path(__file__).resolve().parent
     installed = package / "_samples"
     return installed if installed.is_dir() else package.parent / "data" / "samples"
 
 
 def catalogue() -> dict[str, dict[str, Any]]:
-    """Return file, checksum, kind, source and licence of every sample."""
+    """Return file, checksum, kind, source and licence of every sample, by name."""
     entries: dict[str, dict[str, Any]] = json.loads(
         (folder() / "catalogue.json").read_text("utf-8")
     )
@@ -49,7 +49,7 @@ def names() -> list[str]:
 
 
 def is_made_up(data: object) -> bool:
-    """Return whether data say that their people do not exist: objects, folders, files; or samples.
+    """Return whether an object, folder, file or sample is marked as data of made-up people.
 
     A file is as its folder says, or the one around that.
     """
@@ -64,7 +64,7 @@ def is_made_up(data: object) -> bool:
 
 
 def path(name: str) -> Path:
-    """Return the path of a sample file or folder, after checking its bytes.
+    """Return the path of a sample file or folder, its checksum verified.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def source(name: str) -> str:
 
 
 def load(name: str) -> pd.DataFrame:
-    """Return a sample table as a data frame: every column but ``count`` is text.
+    """Return a sample table as a data frame; every column but ``count`` is text.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def load(name: str) -> pd.DataFrame:
 
 
 def load_microdata(name: str) -> "Microdata":
-    """Return a sample population, made up: persons, households and blocks.
+    """Return a made-up sample population: persons, households and blocks.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Errors of bayesrisk, one tree.
+"""Errors and warnings of bayesrisk, in one hierarchy.
 
 ::
 
@@ -63,7 +63,7 @@ class BayesRiskError(Exception):
         super().__init__(f"{sentence}{advice}")
 
     def advised(self, advice: str) -> "BayesRiskError":
-        """Return the same error with other advice."""
+        """Return the same error with new advice."""
         return type(self)(self.sentence, advice=advice)
 
 
@@ -75,7 +75,7 @@ _SHARE = re.compile(r"< ?1|<= ?1|[,(\[] ?(?:0, )?1[\])]|in \[0, 1\]|in \(0, 1\)"
 
 
 def number_advice(value: object, rule: str) -> str:
-    """Return advice for a text with a percent sign or commas in place of a number."""
+    """Return advice for a text with a percent sign or commas where a number is needed."""
     from decimal import Decimal, InvalidOperation
 
     if isinstance(value, str) and "whole" in rule:
@@ -148,7 +148,7 @@ class ArgumentError(BayesRiskError, ValueError):
         return type(self)(argument, self.rule, shown=self.got, advice=self.advice)
 
     def advised(self, advice: str) -> "ArgumentError":
-        """Return the same error with other advice."""
+        """Return the same error with new advice."""
         first = self.argument or self.sentence
         return type(self)(first, self.rule, shown=self.got, advice=advice)
 
@@ -162,7 +162,7 @@ class ShapeError(ArgumentError):
 
 
 class ConfigError(BayesRiskError, ValueError):
-    """A configuration whose key is unknown, missing or out of range."""
+    """A configuration with a key that is unknown, missing or out of range."""
 
 
 class OutputError(BayesRiskError, OSError):
@@ -178,7 +178,7 @@ class DataError(BayesRiskError, ValueError):
 
 
 class MissingDependencyError(BayesRiskError, ImportError):
-    """A feature needs an optional library that is not installed."""
+    """An optional library that a feature needs is not installed."""
 
 
 class PluginError(BayesRiskError, RuntimeError):
@@ -193,7 +193,7 @@ class ShardError(BayesRiskError, RuntimeError):
 
 
 class WorkerError(BayesRiskError, RuntimeError):
-    """A worker process that ended before its work was done: killed, or out of memory."""
+    """A worker process that ended before its work was done: killed or out of memory."""
 
 
 class BayesRiskWarning(UserWarning):
@@ -201,7 +201,7 @@ class BayesRiskWarning(UserWarning):
 
 
 class DataWarning(BayesRiskWarning):
-    """A file with columns that are not known, or values that cannot be right.
+    """A file has unknown columns, or values that cannot be right.
 
     Parameters
     ----------
@@ -217,15 +217,15 @@ class DataWarning(BayesRiskWarning):
 
 
 class IncompatibleConditionalsWarning(BayesRiskWarning):
-    """Two conditionals that belong to no joint law are used, to reproduce published numbers."""
+    """Two conditional laws have no joint law; they are used to reproduce published numbers."""
 
 
 class ConvergenceWarning(BayesRiskWarning):
-    """A number is read from chains that have not converged, as far as their draws can tell."""
+    """A result rests on Markov chains that have not converged, by their diagnostics."""
 
 
 class SampleWarning(BayesRiskWarning):
-    """A sample has no blocks of a size that its frame has, so nothing is known of these."""
+    """A sample has no blocks of some sizes that its frame has, so these stay unknown."""
 
 
 _QUOTED = 200  # characters of a value that a message quotes
@@ -243,7 +243,7 @@ _SAME = {
 
 
 def did_you_mean(value: object, options: abc.Iterable[str]) -> str:
-    """Return a question about the option most like a text, or nothing if none is like it."""
+    """Return a question that suggests the most similar option, or an empty text if none is near."""
     if not isinstance(value, str) or len(value) > _MAX_NAME:
         return ""
     folded = {_folded(o): o for o in options if isinstance(o, str)}
@@ -258,19 +258,19 @@ def did_you_mean(value: object, options: abc.Iterable[str]) -> str:
 
 
 def _folded(name: str) -> str:
-    """Return a name without what is easily confused: capitals, hyphens and underscores."""
+    """Return a name in lower case without spaces, hyphens, underscores and dots."""
     return re.sub(r"[-_.\s]", "", name.lower())
 
 
 def printable(text: str) -> str:
-    """Return a line without what steers a terminal: each such character is written as an escape."""
+    """Return a line with every control character escaped, so that it cannot steer a terminal."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def quote(value: object) -> str:
-    """Return a value as a message quotes it: all of it, or its beginning."""
+    """Return a value as messages quote it, shortened if it is long."""
     try:
         text = repr(value)
     except Exception:  # lists that are too deep, whole numbers of too many digits, foreign objects
@@ -282,7 +282,7 @@ def quote(value: object) -> str:
 
 
 def error_line(error: BaseException) -> str:
-    """Return the type and the message of a foreign exception, in one line that is printable."""
+    """Return a foreign exception's type and message as one printable line."""
     try:
         text = " ".join(str(error).split())[:_QUOTED]
     except Exception:  # a foreign message may fail, too

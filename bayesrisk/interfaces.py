@@ -1,4 +1,4 @@
-"""Protocols of the plug-ins: what laws, mechanisms, samplers and attacks must offer, no more."""
+"""Protocols of plug-ins: what laws, mechanisms, samplers and attacks must offer."""
 
 from collections.abc import Callable
 from importlib.metadata import EntryPoint
@@ -58,7 +58,7 @@ class Mechanism(Protocol):
 
 @runtime_checkable
 class Sampler(Protocol):
-    """Draws discrete noise from entropy that nobody can repeat, for a release that protects.
+    """Draws discrete noise for protected releases from entropy that cannot be repeated.
 
     ``version`` is that of the library that draws; a release states it beside the sampler's name.
     Whether a sampler is vetted, only its author can say.  The package checks that its law is of the
@@ -69,15 +69,15 @@ class Sampler(Protocol):
     version: str
 
     def law(self, wanted: "NoiseSpec") -> "NoiseSpec":
-        """Return the law that is drawn where one is asked for: no narrower, and stated."""
+        """Return the law that is drawn when ``wanted`` is requested: at least as wide."""
 
     def draw(self, law: "NoiseSpec", size: int) -> "IntArray":
-        """Return so many independent draws of a law of :meth:`law`, a flat array of integers."""
+        """Return ``size`` independent draws from a law of :meth:`law`, as a flat integer array."""
 
 
 @runtime_checkable
 class Attack(Protocol):
-    """Reads a release, and nothing else, and says what it concludes.
+    """Draws conclusions from a release and nothing else.
 
     What ``run`` returns depends on the attack (a :class:`Reconstruction`, say).  An
     :class:`AttackResult` makes statements with a prior and a posterior of it.
@@ -91,20 +91,20 @@ class Attack(Protocol):
 
 @runtime_checkable
 class PopulationSource(Protocol):
-    """A population of an audit that is made, or fetched, wherever its records are needed.
+    """A population for an audit that is generated or fetched wherever its records are needed.
 
     It is small, and sent to workers; each call of ``microdata`` returns the same people.
     """
 
     @property
     def made_up(self) -> bool:
-        """Return whether its people do not exist."""
+        """Return whether its people are made up."""
 
     def microdata(self) -> "Microdata":
         """Return the records."""
 
     def digest(self) -> str:
-        """Return a text that no other population has, such as a SHA-256 of its settings."""
+        """Return a text unique to this population, such as a SHA-256 of its settings."""
 
 
 # The auditor's zone makes the statements; whoever only attacks never loads it.
@@ -131,7 +131,7 @@ class AttackResult:
         rng: int | None = None,
         **options: object,
     ) -> "Statements":
-        """Return the statements of the result: belief before, without the own record, and after.
+        """Return statements with the belief before, without the person's own record, and after.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Verbs for whoever holds records: audit protections of them, plan tables, release them."""
+"""Functions for holders of records: audit protections, plan tables, release them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def audit(
     folder: str | Path | None = None,
     **options: Any,
 ) -> AuditResults:
-    r"""Return the gains of adversaries under each protection of records, and what each one costs.
+    r"""Return each protection's cost, and what adversaries gain under it.
 
     .. math:: \text{gain} = \pi(\text{truth} \mid \text{release})
         - \pi(\text{truth} \mid \text{release of everybody else})
@@ -163,7 +163,7 @@ def release(
     seed: int | None = None,
     folder: str | Path | None = None,
 ) -> Release:
-    """Return the tables of records, protected, as they may be published.
+    """Return the tables of records, protected for publication.
 
     Parameters
     ----------
@@ -225,7 +225,7 @@ def plan(
     cuts: Mapping[str, Sequence[float]] | None = None,
     **options: Any,
 ) -> release_plan.ReleasePlan:
-    """Return the rules of least cost under which the tables of records keep all limits.
+    """Return the least costly rules of publication under which the tables keep all limits.
 
     Parameters
     ----------
@@ -273,7 +273,7 @@ def _read(
     cuts: Mapping[str, Sequence[float]] | None,
     tables: Workload | None,
 ) -> tuple[Records | Microdata, Workload]:
-    """Return the records, and the tables that are published of them."""
+    """Return the records and the tables to be published from them."""
     columns = None if columns is None else _names(columns, "columns")
     if tables is not None:
         check.instance(tables, Workload, "tables")

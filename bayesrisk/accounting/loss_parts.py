@@ -1,4 +1,4 @@
-"""The privacy loss of noisy counts alike: values, moments, transform along a line, and sums."""
+"""The privacy loss of independent noisy counts: values, moments, and characteristic functions."""
 
 import math
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ _ULP = 2.0**-52
 
 
 class Gaussians(NamedTuple):
-    """Noise from discrete Gaussians: sigma2 >= 1, |change|, and how many counts are alike."""
+    """Discrete Gaussian noise of groups of counts: sigma2 >= 1, |change| and size of each group."""
 
     sigma2: FloatArray
     change: FloatArray
@@ -25,7 +25,7 @@ class Gaussians(NamedTuple):
 
 
 class Lists(NamedTuple):
-    """Losses with a list of values: all values and their tilted probabilities, list after list.
+    """Privacy losses tabulated value by value, with tilted probabilities, list after list.
 
     List i has the entries from ``ends[i]`` to ``ends[i + 1]`` and stands for ``times[i]`` counts.
     """
@@ -136,7 +136,7 @@ def excesses(loss: FloatArray, mass: FloatArray, delta: FloatArray, weight: Floa
 
 @kernel
 def merge(loss: FloatArray, mass: FloatArray, width: float) -> int:
-    """Merge sorted values within ``width`` of the first of them; return how many are left."""
+    """Merge sorted values within ``width`` of a run's first; return how many values remain."""
     count, begin = 0, loss[0]
     for k in range(1, loss.size):
         if loss[k] - begin <= width:
@@ -155,7 +155,7 @@ _CHUNK = 2**17  # nodes of the transform at a time
 
 
 class Values(NamedTuple):
-    """Values of a loss, increasing, and their probabilities; the mass of an endless loss."""
+    """Increasing values of a loss, their probabilities, and the probability of an infinite loss."""
 
     loss: FloatArray
     mass: FloatArray
@@ -164,7 +164,7 @@ class Values(NamedTuple):
 
 @dataclass(frozen=True)
 class LossPart:
-    r"""Counts alike that a record moves by ``change``, with noise of one law.
+    r"""A group of counts that one record changes by ``change``, all with noise of the same law.
 
     The loss of a released value x is :math:`\log p(x - \mathrm{change}) - \log p(x)`: of the
     record's being there against its absence, with the others known.
@@ -176,21 +176,21 @@ class LossPart:
 
     @cached_property
     def sigma2(self) -> float:
-        """Parameter of a discrete Gaussian whose transform has a closed form, else 0."""
+        """Parameter of a discrete Gaussian with a closed-form transform, or 0 for any other law."""
         if isinstance(self.law, DiscreteGaussian) and (v := float(self.law.sigma2)) >= _DUAL_FROM:
             return v
         return 0.0
 
     @cached_property
     def lost(self) -> float:
-        """Bound on the mass that ``values`` leaves out, of all counts."""
+        """Bound on the probability that the tables ``values`` of all these counts leave out."""
         if isinstance(self.law, FiniteLaw):
             return 2.0 * self.times * self.law.error_bound
         return 0.0 if isinstance(self.law, DiscreteLaplace) else self.times * 4.0 * _TAIL
 
     @cached_property
     def endless(self) -> float:
-        """Probability that the loss of one of the counts is infinite."""
+        """Probability that the loss of at least one of the counts is infinite."""
         if self.sigma2 or self.values.endless == 0.0:
             return 0.0
         one = min(self.values.endless, 1.0)
@@ -198,7 +198,7 @@ class LossPart:
 
     @cached_property
     def scale(self) -> float:
-        """Root of E L**2 over all counts, where the loss is finite: how large losses are."""
+        """Root mean square of the total loss over all counts, infinite losses left out."""
         if self.sigma2:
             return abs(self.change) * math.sqrt(self.times / self.sigma2)
         loss, mass, _ = self.values
@@ -255,7 +255,7 @@ class LossPart:
 
 
 class Nodes(NamedTuple):
-    """Nodes t of a line that count, f there with its error, and the sum of |f| at the others."""
+    """Points t where f is not negligible, f and its error there, and the sum of all other |f|."""
 
     t: FloatArray
     size: FloatArray
@@ -267,7 +267,7 @@ class Nodes(NamedTuple):
 def transform(
     parts: Sequence[LossPart], tilt: float, step: float, last: int, least: float
 ) -> Nodes:
-    """Return M(tilt + i t) / M(tilt) at t = 0, step, ..., last step, where it is not too small."""
+    """Return M(tilt + i t) / M(tilt) at the multiples t of ``step`` where it is not negligible."""
     # What is small at most nodes comes first: it excludes them.
     closed = sorted((p for p in parts if p.sigma2), key=lambda p: -p.times * p.sigma2)
     gaussians = Gaussians(

@@ -1,4 +1,4 @@
-r"""Sums over the law of a privacy loss, between two ends: of a list of its values, or by inversion.
+r"""Lower and upper ends of expectations of a privacy loss, by adding its values or by inversion.
 
 Where the counts together have few values, these are added.  Otherwise, with
 :math:`M(s) = E e^{sL}`,
@@ -42,7 +42,7 @@ class Pair(NamedTuple):
     upper: float
 
     def with_endless(self, endless: float, lost: float) -> Pair:
-        """Return the ends with an endless loss, and with mass that was left out, in [0, 1]."""
+        """Return the ends after adding the chance of an infinite loss and of omitted values."""
         wide = 64.0 * _ULP
         low = self.lower + endless * (1.0 - wide) - lost
         return Pair(max(low, 0.0), min(self.upper + endless * (1.0 + wide) + lost, 1.0))
@@ -54,7 +54,7 @@ def log_moment(parts: Sequence[LossPart], tilt: float) -> float:
 
 
 def endless_mass(parts: Sequence[LossPart]) -> tuple[float, float]:
-    """Return the probability of an endless loss, and a bound on the mass that lists leave out."""
+    """Return the probability of an infinite loss, and a bound on the mass that tables omit."""
     if any(part.endless >= 1.0 for part in parts):
         endless = 1.0
     else:
@@ -81,7 +81,7 @@ class LossList:
 
     @classmethod
     def listed(cls, parts: Sequence[LossPart]) -> LossList | None:
-        """Return the list, or None where there are too many values."""
+        """Return the list of values, or None where there are too many."""
         loss = parts[0].values.loss if len(parts) == 1 and parts[0].times == 1 else np.zeros(0)
         if loss.size and np.all(np.diff(loss) > 0.0):
             return cls(parts, *parts[0].values[:2])
@@ -159,7 +159,7 @@ class LossList:
 
 
 def _folded(part: LossPart) -> Values | None:
-    """Return the sum of counts alike with equally spaced losses; None where it is too long."""
+    """Return the sum of a group's losses if they are equally spaced, or None if it is too long."""
     loss, mass, endless = part.values
     gaps = np.diff(loss)
     even = loss.size > 1 and np.ptp(gaps) <= 64.0 * _ULP * float(np.abs(loss[[0, -1]]).max())
@@ -173,7 +173,7 @@ def _folded(part: LossPart) -> Values | None:
 
 
 def _sum(loss: FloatArray, mass: FloatArray, one: Values) -> tuple[FloatArray, FloatArray]:
-    """Return the sum with further counts, in order; values that differ by rounding are one."""
+    """Return the sorted sum with another loss; values that differ by rounding are merged."""
     values = np.add.outer(loss, one.loss).ravel()
     order = np.argsort(values, kind="stable")
     values, chance = values[order], np.multiply.outer(mass, one.mass).ravel()[order]
@@ -221,7 +221,7 @@ class LossLine:
         self.rounding = math.fsum(p.moment_error(self.tilt) for p in parts)
 
     def _smooth(self, epsilon: float) -> Pair:
-        """Return the ends of delta with the further loss."""
+        """Return the ends of delta of the loss plus the tiny further loss Y."""
         nodes, point = self.nodes, self.tilt * epsilon
         # Delta one turn above is at most M(2 tilt) exp(-2 tilt epsilon), and 1 below.
         log_above = self.twice - 2.0 * point + 4.0 * self.tilt * self.reach
@@ -264,7 +264,7 @@ def _log_sinc(x: float) -> float:
 
 
 def _best_tilt(parts: Sequence[LossPart], epsilon: float, scale: float) -> float:
-    """Return about the tilt at which the integrand is least; any other would be valid."""
+    """Return a tilt that nearly minimises the integrand; any positive tilt would be valid."""
     from scipy.optimize import minimize_scalar  # slow to import
 
     def size(log_tilt: float) -> float:
@@ -277,7 +277,7 @@ def _best_tilt(parts: Sequence[LossPart], epsilon: float, scale: float) -> float
 
 
 def logistic(parts: Sequence[LossPart], shift: float) -> Pair:
-    """Return the ends of E 1 / (1 + exp(-L - shift)): directly, or of what is missing to 1."""
+    """Return the ends of E 1 / (1 + exp(-L - shift)), computed directly or from its complement."""
     if endless_mass(parts)[0] == 1.0:
         return Pair(1.0, 1.0)
     direct, rest = (log_moment(parts, tilt) + tilt * shift for tilt in (0.5, -0.5))

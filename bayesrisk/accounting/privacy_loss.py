@@ -1,4 +1,4 @@
-r"""The law of the privacy loss of a whole release, and what follows from it.
+r"""The distribution of the privacy loss of a whole release, and what follows from it.
 
 The loss is :math:`L = \log P(\mathrm{release} \mid \mathrm{present}) - \log P(\mathrm{release} \mid
 \mathrm{absent})`, with the record there; counts with independent noise add their losses.  Epsilon,
@@ -242,7 +242,7 @@ class PrivacyLoss(Tabular):
         return Pair(lower, upper)
 
     def _near(self, delta: float, top: float) -> tuple[float, float]:
-        """Return two values around epsilon, by rough lines that come nearer to it."""
+        """Return two values that enclose epsilon, found by three rough inversions."""
         near = top
         for _ in range(3):
             line = LossLine(self.parts, near, _ROUGH)
@@ -250,13 +250,13 @@ class PrivacyLoss(Tabular):
         return max(near - 1e-3, 0.0), min(near + 1e-3, top)
 
     def _ceiling(self, delta: float) -> float:
-        """Return an epsilon that keeps delta for certain; infinite where none does."""
+        """Return an epsilon that certainly keeps delta, or infinity where none does."""
         endless, lost = endless_mass(self.parts)
         left = delta - (endless + lost) * (1.0 + 1e-12)
         return max(self._reach(left), 0.0) if left > 0.0 else math.inf
 
     def _reach(self, mass: float, side: float = 1.0) -> float:
-        """Return a loss beyond which finite losses have at most a mass, above it or below.
+        """Return a loss beyond which finite losses have probability at most ``mass``.
 
         By Chernoff's inequality, P(L >= x) <= E exp(t (L - x)), which bounds delta, too.
         """
@@ -312,7 +312,7 @@ class PrivacyLoss(Tabular):
         return ends[0], ends[1], error
 
     def _power(self, rate: float) -> Pair:
-        """Return the ends of the least value of a convex function of x = exp(epsilon), near it."""
+        """Return the ends of the best test's power, the minimum of rate * x + delta over x."""
         from scipy.optimize import minimize_scalar  # slow to import
 
         if rate in (0.0, 1.0):
@@ -330,7 +330,7 @@ class PrivacyLoss(Tabular):
         return ends if ends.lower > rate else Pair(self._reached(rate), ends.upper)
 
     def _reached(self, rate: float) -> float:
-        """Return a power that a test by one limit of the loss has, with at most a false rate."""
+        """Return the power of a threshold test whose false positive rate is at most ``rate``."""
         low, high = self._reach(1e-6 * rate, -1.0) - 1.0, self._reach(rate) + 1.0
         while high - low > 1e-6:
             middle = 0.5 * (low + high)
@@ -448,7 +448,7 @@ class PrivacyLoss(Tabular):
 
 @dataclass(frozen=True, eq=False)
 class BeliefLaw(Tabular):
-    """The law of the posterior over releases, where the record is there.
+    """The distribution of the posterior over releases, where the record is in the data.
 
     Attributes
     ----------
@@ -531,7 +531,7 @@ def _upper(line: LossLine, epsilon: float) -> float:
 
 
 def _crossing(function: Callable[[float], float], level: float, low: float, high: float) -> float:
-    """Return about the point between two where a falling function crosses a level, or an end."""
+    """Return roughly where a falling function crosses a level, or an end of the interval."""
     from scipy.optimize import brentq  # slow to import
 
     def excess(epsilon: float) -> float:
@@ -545,7 +545,7 @@ def _crossing(function: Callable[[float], float], level: float, low: float, high
 
 
 def _least(rate: float, x: FloatArray, curve: list[Pair]) -> Pair:
-    """Return the ends of the least value of rate x + delta, convex in x, near five points.
+    """Return the ends of the minimum of rate * x + delta(x), convex in x, from five points.
 
     The function lies above the lines through two neighbouring points, beyond them.  So the line
     through the two points on each side bounds it in the middle and, where it rises outwards,
@@ -569,7 +569,7 @@ def _least(rate: float, x: FloatArray, curve: list[Pair]) -> Pair:
 
 
 def _grouped(counts: Iterable[tuple[CountLaw, int, int]]) -> tuple[LossPart, ...]:
-    """Return parts, with the counts whose losses have one law together."""
+    """Return counts merged into groups that share one law of the loss."""
     groups: dict[tuple[object, ...], LossPart] = {}
     for law, change, times in counts:
         kind: tuple[object, ...] = (id(law), change)
@@ -595,7 +595,7 @@ def _counts_of_laws(source: Sequence[object]) -> list[tuple[CountLaw, int, int]]
 
 
 def _counts_of_spec(spec: Any, sensitivity: str | None) -> list[tuple[CountLaw, int, int]]:
-    """Return the counts of a mechanism's or a release's tables that one record moves."""
+    """Return noise law, change and number of the counts in each table that one record changes."""
     for key, law in spec.tables.items():
         if key not in spec.noise:
             raise ArgumentError(

@@ -1,4 +1,4 @@
-"""Any solver that PuLP drives: the only module that imports PuLP."""
+"""Integer programs through PuLP: the only module that imports it."""
 
 import time
 import warnings
@@ -54,7 +54,7 @@ class PulpSolver:
     def solve(
         self, model: IntegerModel, objective: IntArray, *, limits: Limits | None = None
     ) -> SolverResult:
-        """Maximise; infeasibility is confirmed without presolve where there is such a switch."""
+        """Return the maximum; infeasibility is confirmed without presolve if the solver can."""
         limits = limits or Limits()
         if limits.nodes is not None:
             raise ArgumentError(
@@ -131,7 +131,7 @@ def _answer(
     *,
     stopped: bool,
 ) -> Raw:
-    """Return the answer of the solver; a time limit is called optimal by ``status`` alone."""
+    """Return the solver's answer; PuLP's ``status`` alone would call a time limit optimal."""
     proved = problem.sol_status == pulp.LpSolutionOptimal
     # CBC says of a model without whole solutions only that it found none.
     if problem.sol_status == pulp.LpSolutionInfeasible or (

@@ -1,4 +1,4 @@
-"""Multiples of rows that prove a bound: rounded to whole numbers, summed in whole numbers.
+"""Proofs of bounds: whole multiples of rows, added up in integer arithmetic.
 
 For rows ``l <= A x <= u``, bounds ``a <= x <= b``, an objective ``c`` and any whole ``y``::
 
@@ -30,7 +30,7 @@ _SAME = 1e-9
 
 
 class Bounds(NamedTuple):
-    """A part of the solutions of a model: ends of its variables, and of its rows."""
+    """Lower and upper bounds of variables and of rows: one part of a model's solutions."""
 
     low: IntArray
     high: IntArray
@@ -39,7 +39,7 @@ class Bounds(NamedTuple):
 
 
 class Combination(NamedTuple):
-    """Whole multiples of rows, what they leave of the objective, and the bound that they prove.
+    """Whole multiples of rows, the rest of the objective, and the bound that both prove.
 
     ``unit`` times the objective is at most ``total``; the reduced value ``rest / unit`` of a
     variable is what one more of it adds.
@@ -52,12 +52,12 @@ class Combination(NamedTuple):
 
     @property
     def floor(self) -> int:
-        """The largest whole value that the objective can have."""
+        """The largest whole value that the proof allows the objective."""
         return self.total // self.unit
 
     @property
     def bound(self) -> float:
-        """The bound as a float that is no smaller."""
+        """The proved bound as a float, rounded up."""
         bound = self.total / self.unit
         if abs(self.total) >= 2**53:  # a double may have been rounded down
             bound = float(np.nextafter(bound, np.inf))
@@ -73,7 +73,7 @@ def combinations(
     *,
     near: float = np.inf,
 ) -> Iterator[Combination]:
-    """Yield the combinations of rows that dual values stand for, rounded to multiples of units.
+    """Yield proofs of a bound: dual values rounded to whole multiples of rows, unit by unit.
 
     Left out are those that prove nothing, because a side without an end is needed, or because
     numbers are too large for 64 bits; and, but for the last unit, roundings by more than ``near``
@@ -112,7 +112,7 @@ def _exact(
     model: IntegerModel, y: IntArray, unit: int, objective: IntArray,
     ends: tuple[FloatArray, FloatArray, int, int],
 ) -> bool:  # fmt: skip
-    """Return True if a combination of the rows and the rest of an objective cannot overflow."""
+    """Return True if the multiples of rows and the rest of the objective cannot overflow."""
     row_ends, variable_ends, rows, variables = ends
     top = int(np.abs(y).max(initial=0))
     heaviest = int(np.abs(objective).max(initial=0)) * unit
@@ -126,7 +126,7 @@ def _exact(
 def reduced_values(
     model: IntegerModel, objective: IntArray, low: IntArray, high: IntArray, duals: FloatArray
 ) -> tuple[float, FloatArray]:
-    """Return an upper bound of the objective, proved by dual values, and reduced values.
+    """Return an upper bound of the objective that dual values prove, and the reduced values.
 
     The bound is infinite when values are too large.
     """
@@ -136,7 +136,7 @@ def reduced_values(
 
 
 def proves_infeasible(model: IntegerModel, low: IntArray, high: IntArray, ray: FloatArray) -> bool:
-    """Return True if no values within their bounds reach a combination of the rows."""
+    """Return True if a combination of rows proves that no values within the bounds satisfy them."""
     largest = float(np.abs(ray).max(initial=0.0))
     nothing, bounds = np.zeros(low.size, np.int64), Bounds(low, high, model.row_low, model.row_high)
     return largest > 0 and any(

@@ -1,4 +1,4 @@
-"""Least and most of forms over the whole-numbered solutions of a model: proved, or bounded."""
+"""Minimum and maximum of linear forms over a model's integer solutions: proved or bounded."""
 
 from dataclasses import replace
 
@@ -31,7 +31,7 @@ def solve_beyond(
     *,
     most: int | None = None,
 ) -> tuple[str, IntArray | None]:
-    """Ask a general solver for a solution whose objective is at least a number; None for any.
+    """Search with a general solver for a solution with objective >= ``least`` (None: any).
 
     Return ``found``, ``none`` (confirmed a second way) or ``unknown``, and the solution.
     """
@@ -47,7 +47,7 @@ def solve_beyond(
 
 
 class FormEnds:
-    """Largest values of forms, and of their negatives: what is proved, and reached.
+    """Maxima of linear forms and of their negatives: the proved bounds, and the values reached.
 
     The first half of all arrays is of the forms, the second of their negatives; ``goal`` is what no
     solution exceeds, ``reached`` the largest value of a solution.  At first no solution exceeds
@@ -77,11 +77,11 @@ class FormEnds:
 
     @property
     def open(self) -> IntArray:
-        """The ends that are not known."""
+        """Indices of the maxima that are not yet proved."""
         return np.flatnonzero(self.reached < self.goal)
 
     def settle(self) -> None:
-        """Find all ends, as far as the time goes."""
+        """Prove all maxima, as far as the time limit allows."""
         half = np.arange(self.goal.size // 2)
         if self._begun and self._solver is None:
             self.reach_together(half.size + half)
@@ -99,12 +99,12 @@ class FormEnds:
     def _find(
         self, objective: IntArray, least: int | None, nodes: int | None = None
     ) -> tuple[str, bool]:
-        """Look for a solution of a large objective; return the finding, and whether it is new."""
+        """Search for a solution of large objective; return the finding and whether it is new."""
         status, values = self._linear.find(objective, least, nodes=nodes or self._nodes)
         return status, values is not None and self._note(values)
 
     def _note(self, values: IntArray) -> bool:
-        """Note the values of a solution; return whether any is larger than those before."""
+        """Record a solution's values; return whether one exceeds those reached before."""
         if not self._model.holds(values):
             return False
         sums, self._begun = self._forms @ values, True
@@ -120,7 +120,7 @@ class FormEnds:
             fruitless, share = (0 if new else fruitless + 1), _SHARE
 
     def reach_together(self, side: IntArray) -> None:
-        """Look for solutions that bring all open ends of a side to their goals at once.
+        """Search for solutions that bring all open ends of one side to their goals at once.
 
         Again, as long as two of them or more get there.  An end that was reached needs no program.
         """
@@ -138,13 +138,13 @@ class FormEnds:
         return total
 
     def _least(self, ends: IntArray) -> IntArray:
-        """Return the ends that were never seen above the least that they can be."""
+        """Return those ends whose largest value reached is still their proved minimum."""
         half = self.goal.size // 2
         least_ends: IntArray = ends[self.reached[ends] == -self.goal[(ends + half) % (2 * half)]]
         return least_ends
 
     def _prove_many(self, ends: IntArray) -> None:
-        """Prove that some ends stay at the least that they can be, or reach some of them.
+        """Prove that some ends cannot exceed their minimum, or find solutions that do.
 
         Where each is at least its smallest value, and their sum is at most that of these, each is
         its smallest value.
@@ -168,7 +168,7 @@ class FormEnds:
                 return
 
     def _tighten(self, end: int) -> bool:
-        """Ask for one end: lower what is proved or find more; return whether either was done."""
+        """Lower one end's proved bound or find a larger value; return whether either succeeded."""
         objective, span = np.zeros_like(self._model.low), slice(*self._forms.indptr[end : end + 2])
         objective[self._forms.indices[span]] = self._forms.data[span]
         bound, values = self._linear.bound(objective)
@@ -200,7 +200,7 @@ class FormEnds:
 def row_ends(
     model: IntegerModel, star: IntArray, solver: SolverBackend, deadline: Deadline
 ) -> tuple[IntArray, IntArray, BoolArray, BoolArray]:
-    """Return the proved ends of each row of a model, and whether a solution reaches them.
+    """Return the proved least and most of each row, and whether a solution reaches each.
 
     They are the smallest and the largest, and the same of what is reached; the search begins at the
     solution ``star``.  No weight is negative.

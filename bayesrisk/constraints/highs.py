@@ -1,4 +1,4 @@
-"""HiGHS without a modelling layer: programs, relaxations that start warm, or of many variables.
+"""HiGHS through its own interface: integer programs, warm relaxations, and column generation.
 
 Of very many variables a solution needs few.  A solver is given some of them; the others are 0.
 Dual values of its answer price all the others at once, and those that would better it come in,
@@ -31,16 +31,16 @@ _Highs: Any = highspy.Highs  # has no types
 
 
 class _Silent(_Highs):  # type: ignore[misc]
-    """HiGHS without its banner, which it prints with the first call unless it is told before."""
+    """HiGHS without the banner that its constructor would print."""
 
     def enableCallbacks(self) -> None:  # noqa: N802
-        """Turn the log off before the constructor makes the first call."""
+        """Switch the log off before the constructor makes its first call."""
         self.setOptionValue("output_flag", False)
         super().enableCallbacks()
 
 
 def new_highs(**options: object) -> Highs:
-    """Return HiGHS with options, which prints nothing by default."""
+    """Return a HiGHS instance with the given options, silent by default."""
     make: Any = _Silent
     highs = make()
     for option, value in options.items():
@@ -74,7 +74,7 @@ class HighsSolver:
     def solve(
         self, model: IntegerModel, objective: IntArray, *, limits: Limits | None = None
     ) -> SolverResult:
-        """Maximise ``objective``; infeasibility is confirmed without presolve."""
+        """Return the maximum of ``objective``; infeasibility is confirmed without presolve."""
         limits = limits or Limits()
         start = time.perf_counter()
         deadline = Deadline(limits.seconds)
@@ -128,14 +128,14 @@ class HighsSolver:
 
 
 def set_time_limit(highs: Highs, deadline: Deadline) -> None:
-    """Let HiGHS stop at a deadline; its own clock runs on from model to model."""
+    """Set HiGHS's time limit to a deadline; its clock is not reset between models."""
     left = deadline.left
     limit = highspy.kHighsInf if np.isinf(left) else highs.getRunTime() + left
     highs.setOptionValue("time_limit", limit)
 
 
 def dual_ray(highs: Highs) -> FloatArray | None:
-    """Return the combination of rows that shows infeasibility, where that is the last answer."""
+    """Return the rows' combination that proves infeasibility, or None if there is none."""
     if highs.getModelStatus() != STATUS.kInfeasible:
         return None
     _, exists, values = highs.getDualRay()
@@ -160,14 +160,14 @@ def interior_point(model: IntegerModel, deadline: Deadline) -> FloatArray | None
 
 
 def floats(ends: IntArray | FloatArray) -> FloatArray:
-    """Return ends as HiGHS takes them, infinite where there is none."""
+    """Return bounds as floats, infinite where there is no bound."""
     return np.where(np.abs(ends) >= ENDLESS, np.copysign(np.inf, ends), ends)
 
 
 def translated(
     model: IntegerModel, objective: IntArray | FloatArray, *, whole: bool
 ) -> highspy.HighsLp:
-    """Return the model in the form that HiGHS takes, whole-numbered or relaxed."""
+    """Return the model in HiGHS's form, with whole or with continuous variables."""
     n_rows, n_vars = model.rows.shape
     program = highspy.HighsLp()
     program.num_col_ = n_vars
@@ -190,7 +190,7 @@ def translated(
 
 
 class HighsWarm(Questions):
-    """The relaxation of one set of rows, again and again with other bounds and objectives.
+    """The linear relaxation of one model, solved again from a warm start after each change.
 
     Every solution starts from the last basis; ``highs`` is a solver to use again.  With ``primal``
     the objective is what changes, and not the bounds; a ``cost`` is made as small as can be.
@@ -221,7 +221,7 @@ class HighsWarm(Questions):
         self._low, self._high = model.low, model.high
 
     def relax(self, low: IntArray, high: IntArray) -> Relaxation:
-        """Return values and duals within bounds of the variables, or a ray; or all None."""
+        """Return values and duals within bounds, or a ray if infeasible; all None if undecided."""
         changed = np.flatnonzero((low != self._low) | (high != self._high))
         if changed.size:
             self._highs.changeColsBounds(
@@ -247,12 +247,12 @@ class HighsWarm(Questions):
         self, row_low: IntArray | FloatArray, row_high: IntArray | FloatArray,
         rows: IntArray | None = None,
     ) -> None:  # fmt: skip
-        """Set the bounds of all rows, or of some."""
+        """Set the bounds of all rows, or of the rows listed."""
         index = self._rows if rows is None else rows.astype(np.int32)
         self._highs.changeRowsBounds(index.size, index, floats(row_low), floats(row_high))
 
     def aim(self, objective: IntArray | FloatArray, columns: IntArray | None = None) -> None:
-        """Set the objective, or the part of it of some variables."""
+        """Set the objective of all variables, or of the variables listed."""
         index = self._columns if columns is None else columns.astype(np.int32)
         self._highs.changeColsCost(index.size, index, objective.astype(np.float64))
 
@@ -264,7 +264,7 @@ _GAIN = 1e-7
 
 
 class Sifted(Questions):
-    """The largest objective of a relaxation, found among a part of its variables that grows.
+    """The maximum of a relaxation over some of its variables, to which others are added (sifting).
 
     No lower bound of the model is negative; ``among`` are the variables to begin with,
     increasing: which ones changes only the time.
@@ -289,7 +289,7 @@ class Sifted(Questions):
         self._highs.changeColsCost(index.size, index, self._objective[self._inside])
 
     def relax(self, low: IntArray, high: IntArray) -> Relaxation:
-        """Return values of all variables and duals within bounds, or a ray; or all None."""
+        """Return all variables' values and duals, or a ray if infeasible; all None if undecided."""
         # Only the dual method, which a start outside the rows suits, leaves a ray.
         self._feasible &= not self._bound(low, high)
         while not self._deadline.late:
@@ -317,7 +317,7 @@ class Sifted(Questions):
         return Relaxation(None, None, None)
 
     def _bound(self, low: IntArray, high: IntArray) -> bool:
-        """Set the bounds of the variables; return whether any that is looked at has others."""
+        """Set the variables' bounds; return whether the program that HiGHS holds has changed."""
         changed = (low != self._low) | (high != self._high)
         self._low, self._high = low, high
         index = np.flatnonzero(changed[self._inside])
@@ -329,7 +329,7 @@ class Sifted(Questions):
         return self._admit(outside[low[outside] > 0]) or bool(index.size)
 
     def _admit(self, more: IntArray) -> bool:
-        """Look at more variables; return whether there are any."""
+        """Add variables to the program; return whether there were any."""
         if not more.size:
             return False
         part = sp.csr_array(self._model.columns[more])
@@ -352,13 +352,13 @@ class Sifted(Questions):
         return np.flatnonzero(outside)
 
     def _better(self, gain: FloatArray) -> IntArray:
-        """Return the variables that are not looked at and gain most, if there are any."""
+        """Return the omitted variables of largest reduced gain; empty if none gains."""
         gain[self._inside] = 0.0
         more = np.flatnonzero((gain > _GAIN) & (self._high > 0))
         return more[np.argsort(-gain[more], kind="stable")[:_AT_ONCE]]
 
     def _towards(self, ray: FloatArray) -> FloatArray:
-        """Return the gain of each variable towards the needed value of a combination of rows."""
+        """Return the gain of each variable towards resolving a ray of infeasibility."""
         ray = ray / max(float(np.abs(ray).max(initial=0.0)), 1e-300)
         weights = self._model.columns @ ray
         inside_weights = weights[self._inside]

@@ -1,4 +1,4 @@
-"""Which sums of unknowns the counts of rows give: found modulo a prime, proved in whole numbers.
+"""Which weighted sums of unknowns the counts of rows determine.
 
 The rows are eliminated modulo a prime, which needs no large numbers.  What a sum is a combination
 of is read off there, made whole, and then checked in whole numbers for every unknown: the check is
@@ -23,7 +23,7 @@ _COUNT = 2**31
 
 @dataclass(frozen=True)
 class RowBasis:
-    """Rows of a system (rows by unknowns) that are independent, and how others are made of them.
+    """Linearly independent rows of a system (rows by unknowns), with combinations for others.
 
     ``right`` is the count of each row, and ``rows`` are the first that are independent, increasing.
     ``pivots`` has an unknown for each of them in which only one combination is not zero.
@@ -37,7 +37,7 @@ class RowBasis:
     inverse: IntArray
 
     def totals(self, sums: BoolArray | IntArray) -> tuple[IntArray, IntArray]:
-        """Return total and part of weighted sums, (sums, unknowns), which are total / part.
+        """Return integers total and part: each weighted sum, (sums, unknowns), equals total / part.
 
         The part is 0 where the counts give no value.
         """
@@ -50,7 +50,7 @@ class RowBasis:
 
 
 def row_basis(columns: sp.csc_array, right: IntArray) -> RowBasis:
-    """Return independent rows of a system (rows by unknowns, with counts), modulo a prime.
+    """Return the rows of a system that are linearly independent modulo a prime.
 
     Rows that are independent modulo a prime are so in whole numbers; in the other direction a row
     may be missed, which loses a proof and makes none.
@@ -88,7 +88,7 @@ def _eliminate(
     inverse: IntArray,
     pivots: IntArray,
 ) -> None:
-    """Eliminate an unknown after the other; a weighted sum of rows that are left finds the next."""
+    """Eliminate unknowns one by one; a random sum of the rows left finds the next pivot."""
     n_rows = inverse.shape[0]
     mixed, column = weights % _PRIME, np.empty(n_rows, np.int64)
     places = np.empty(n_rows, np.int64)

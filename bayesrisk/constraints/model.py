@@ -1,4 +1,4 @@
-"""Whole numbers within bounds under rows, and models in components that share no variable.
+"""Integer models (bounds and rows), and their split into components that share no variable.
 
 A row is exact where its two ends are equal, a range where they differ, and free on a side whose end
 is ``ENDLESS``.
@@ -25,7 +25,7 @@ ENDLESS = UNBOUNDED
 
 
 class Columns(NamedTuple):
-    """Rows by their columns: the store of a block, whose rows all blocks have.
+    """A sparse matrix of rows by unknowns, stored column by column.
 
     The rows of unknown j are ``row[ptr[j]:ptr[j + 1]]``, with the coefficients ``coef``.
     """
@@ -36,7 +36,7 @@ class Columns(NamedTuple):
 
 
 def by_columns(rows: sp.sparray) -> Columns:
-    """Return the columns of a matrix of rows by unknowns, the rows of each in order."""
+    """Return a matrix of rows by unknowns stored by columns, row numbers increasing in each."""
     columns = sp.csc_array(rows)
     columns.sort_indices()
     ptr, row = columns.indptr.astype(np.int64), columns.indices.astype(np.int64)
@@ -44,14 +44,14 @@ def by_columns(rows: sp.sparray) -> Columns:
 
 
 def expand(ptr: IntArray, items: IntArray) -> tuple[IntArray, IntArray]:
-    """Return positions of the entries of several compressed rows, and whose each one is."""
+    """Return the positions of the entries of some compressed rows, and the row that owns each."""
     begin, size = ptr[items], ptr[items + 1] - ptr[items]
     positions = np.repeat(begin - np.cumsum(size) + size, size) + np.arange(size.sum())
     return positions, np.repeat(np.arange(items.size), size)
 
 
 def largest_alone(c: Columns, low: IntArray, high: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the largest number of each unknown that every row leaves it, and that one asks for.
+    """Return each unknown's largest value under every row, and the most that one row can need.
 
     By each row alone, weights being > 0: the first is ``UNBOUNDED`` where no row has an upper end;
     no row is served by more than the second.
@@ -72,7 +72,7 @@ def largest_alone(c: Columns, low: IntArray, high: IntArray) -> tuple[IntArray, 
 def equal_rows(
     matrix: sp.csr_array | sp.csc_array, *marks: NDArray[np.generic]
 ) -> tuple[IntArray, IntArray]:
-    """Return a number for each row, the same for rows that are equal, and equally marked.
+    """Return a group number for each row; rows with equal entries and marks share one.
 
     Numbers increase from 0 by the first row that has each, and these are the second array.
     """
@@ -96,7 +96,7 @@ def equal_rows(
 
 
 def _numbered(*keys: NDArray[np.generic]) -> IntArray:
-    """Return the number of each combination of keys, in the order of their first places."""
+    """Return a number for each combination of keys, counted in order of first appearance."""
     # Key by key: to sort whole rows of keys costs about ten times as much.
     order = np.lexsort(keys)
     begins = np.ones(order.size, np.bool_)
@@ -109,7 +109,7 @@ def _numbered(*keys: NDArray[np.generic]) -> IntArray:
 
 
 class Status(StrEnum):
-    """The proved state of a block, a solution or a question, such as unique or undecided.
+    """The state of a block, solution or question: what is proved about it.
 
     Of solutions (records, households, values of an integer program):
 
@@ -160,7 +160,7 @@ class Status(StrEnum):
 @displayed
 @dataclass(frozen=True)
 class IntegerModel:
-    """Whole-numbered variables within bounds, and rows ``row_low <= rows @ x <= row_high``.
+    """Integer variables within bounds, and rows ``row_low <= rows @ x <= row_high``.
 
     The coefficients are whole, rows by variables.
     """
@@ -173,23 +173,23 @@ class IntegerModel:
 
     @cached_property
     def closed(self) -> bool:
-        """Whether every row and every variable has two ends."""
+        """Whether every row and every variable has a finite lower and upper bound."""
         ends = (self.low, self.high, self.row_low, self.row_high)
         return all(bool(np.all(np.abs(end) < ENDLESS)) for end in ends)
 
     @cached_property
     def heaviest(self) -> int:
-        """The largest sum of the weights of one variable, without sign, and 1."""
+        """The largest sum of absolute weights of one variable, plus 1."""
         return int(np.bincount(self.rows.indices, np.abs(self.rows.data)).max(initial=0)) + 1
 
     @cached_property
     def largest_ends(self) -> tuple[FloatArray, FloatArray, int, int]:
-        """The larger ends of rows and of variables, without sign, and the sums of each."""
+        """The larger absolute bound of each row and of each variable, and both sums."""
         return largest_ends(self.low, self.high, self.row_low, self.row_high)
 
     @cached_property
     def columns(self) -> sp.csr_array:
-        """The rows, transposed."""
+        """The transposed rows."""
         return sp.csr_array(self.rows.T)
 
     def part(self, rows: IntArray, variables: IntArray | None = None) -> "IntegerModel":
@@ -200,7 +200,7 @@ class IntegerModel:
         return IntegerModel(low, high, matrix, self.row_low[rows], self.row_high[rows])
 
     def beyond(self, objective: IntArray, least: int, most: int | None = None) -> "IntegerModel":
-        """Return the model of the solutions whose objective is ``least`` or more."""
+        """Return the model restricted to solutions whose objective is at least ``least``."""
         if most is None:
             most = max(int(np.maximum(objective * self.low, objective * self.high).sum()), least)
         rows = sp.csr_array(sp.vstack([self.rows, sp.csr_array(objective[None, :])], format="csr"))
@@ -208,7 +208,7 @@ class IntegerModel:
         return IntegerModel(self.low, self.high, rows, *ends)
 
     def holds(self, values: IntArray) -> bool:
-        """Return True if whole values satisfy every bound and row, in integer arithmetic."""
+        """Return True if integer values satisfy every bound and row exactly."""
         if np.any(values < self.low) or np.any(values > self.high):
             return False
         sums = self.rows @ values
@@ -218,7 +218,7 @@ class IntegerModel:
 def largest_ends(
     low: IntArray, high: IntArray, row_low: IntArray, row_high: IntArray
 ) -> tuple[FloatArray, FloatArray, int, int]:
-    """Return the larger ends of rows and of variables, without sign, and the sums of each, and 1.
+    """Return the larger absolute bound of each row and of each variable, and both sums plus 1.
 
     An end that is none is never multiplied, and counts as 0 of a row, as 1 of a variable.
     """
@@ -232,7 +232,7 @@ def largest_ends(
 
 @dataclass(frozen=True)
 class Components:
-    """A model whose variables and rows stand component by component.
+    """A model whose variables and rows are sorted by component.
 
     Those of component k stand from ``first_var[k]`` and ``first_row[k]`` on, and after the last one
     rows without a variable.  ``variable`` and ``row`` say which of the given model each one was.
@@ -251,7 +251,7 @@ class Components:
 
     @property
     def owner(self) -> IntArray:
-        """The component of every variable."""
+        """The component number of every variable."""
         return np.repeat(np.arange(self.size), np.diff(self.first_var))
 
     def variables(self, chosen: Sequence[int]) -> IntArray:

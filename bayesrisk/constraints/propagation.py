@@ -1,4 +1,4 @@
-"""Intervals of whole numbers narrowed by rows ``L <= A x <= H``, and components searched by it.
+"""Bound propagation under rows ``L <= A x <= H``, and a search of small components by it.
 
 With ``l <= x <= h``, a row leaves each of its unknowns
 
@@ -22,7 +22,7 @@ EVERY_PASS = 2**62
 
 
 class RowSums(NamedTuple):
-    """The ends of every row, and the least and the most that its unknowns add up to."""
+    """Lower and upper bounds of every row, and the least and the most that its unknowns sum to."""
 
     low: IntArray
     high: IntArray
@@ -32,7 +32,7 @@ class RowSums(NamedTuple):
 
 @lean_step
 def limits(rows: RowSums, r: int, a: int, low: int, high: int) -> tuple[int, int]:
-    """Return the smallest and the largest value that row ``r`` leaves an unknown of weight ``a``.
+    """Return the least and the largest value that row ``r`` allows an unknown of weight ``a``.
 
     ``low`` and ``high`` are its ends so far.
     """
@@ -49,7 +49,7 @@ def limits(rows: RowSums, r: int, a: int, low: int, high: int) -> tuple[int, int
 
 @lean_step
 def shift(rows: RowSums, r: int, a: int, up: int, down: int) -> None:
-    """Add to a row's sums what the ends of an unknown of weight ``a`` gain, ``up`` and ``down``."""
+    """Update a row's sums after an unknown's lower end rose by ``up`` and its upper by ``down``."""
     if a > 0:
         rows.least[r] += a * up
         rows.most[r] += a * down
@@ -63,7 +63,7 @@ def narrow(
     c: Columns, rows: RowSums, unknown: IntArray, low: IntArray, high: IntArray,
     size: int, passes: int,
 ) -> int:  # fmt: skip
-    """Narrow the intervals of the first unknowns; return a row that contradicts, or -1.
+    """Tighten the bounds of the first ``size`` unknowns; return a violated row, or -1.
 
     ``rows`` have the sums of the ends, which are kept up to date; ``passes`` limits how often all
     unknowns are looked at.
@@ -104,7 +104,7 @@ def narrow(
 def narrow_all(
     c: Columns, rows: RowSums, unknown: IntArray, low: IntArray, high: IntArray, passes: int
 ) -> int:
-    """Narrow the intervals of all unknowns; return a row that contradicts, or -1."""
+    """Tighten the bounds of all unknowns; return a violated row, or -1."""
     rows.least[:] = 0
     rows.most[:] = 0
     for j in range(low.size):
@@ -122,7 +122,7 @@ def narrow_all(
 def narrow_dense(
     matrix: IntArray, row_low: IntArray, row_high: IntArray, low: IntArray, high: IntArray
 ) -> bool:
-    """Raise ``low`` and lower ``high`` to what all rows allow; False where nothing is left."""
+    """Raise ``low`` and lower ``high`` as far as all rows require; return False if none fits."""
     n_rows, size = matrix.shape
     ptr, entries = np.zeros(size + 1, np.int64), np.count_nonzero(matrix)
     row, coef = np.empty(entries, np.int64), np.empty(entries, np.int64)
@@ -145,7 +145,7 @@ def _narrow_columns(
 
 
 def narrowed(model: IntegerModel, passes: int = EVERY_PASS) -> IntegerModel | None:
-    """Return a model with the ends of variables, and of rows, that are left; None if nothing is.
+    """Return the model with tightened bounds of variables and rows, or None if infeasible.
 
     Upper ends may be ``ENDLESS``, of variables with a weight of 1 or -1 in each row with an end.
     """
@@ -175,7 +175,7 @@ FAILURES = 100
 
 
 class ProgramArrays(NamedTuple):
-    """The rows of components by variables and by rows, their ends, and the family of each row.
+    """Arrays of a split model: rows stored both ways, their bounds, and each row's family.
 
     Variables and rows of component k stand from ``first_var[k]`` and ``first_row[k]`` on; rows of
     one family share no variable.
@@ -195,14 +195,14 @@ class ProgramArrays(NamedTuple):
 
 
 def program_arrays(parts: Components, family: IntArray) -> ProgramArrays:
-    """Return components as a search takes them."""
+    """Return the components as the arrays that the compiled search reads."""
     rows, ends = parts.model.rows, (parts.model.row_low, parts.model.row_high)
     stored = *by_columns(rows), *by_columns(rows.T)
     return ProgramArrays(*stored, *ends, family, parts.first_var, parts.first_row)
 
 
 class SearchWork(NamedTuple):
-    """Bounds of the variables, the ends of rows with their sums, and what a search takes back by.
+    """Working arrays of a search: bounds, row sums, and a trail to undo changes.
 
     ``widest`` is for every row the largest ``a (h - l)`` of its variables when it began. ``state``
     holds the length of the trail, and the first and next place of the circular queue. Then it says
@@ -223,7 +223,7 @@ class SearchWork(NamedTuple):
 
 
 def search_work(p: ProgramArrays, low: IntArray, high: IntArray) -> SearchWork:
-    """Return fresh working arrays; the sums of rows are filled by propagation."""
+    """Return fresh working arrays; propagation fills the sums of rows."""
     n_rows, n_vars = p.row_low.size, low.size
     families = int(p.family.max()) + 1 if n_rows else 1
     depth = int((high - low).sum()) + n_vars + 1
@@ -244,7 +244,7 @@ def search_work(p: ProgramArrays, low: IntArray, high: IntArray) -> SearchWork:
 
 @lean_step
 def set_ends(p: ProgramArrays, w: SearchWork, var: int, new_low: int, new_high: int) -> None:
-    """Set the bounds of a variable, note the old ones on the trail, and queue its rows."""
+    """Set a variable's bounds, record the old ones on the trail, and queue its rows."""
     if w.state[3] == 1:
         length = w.state[0]
         w.trail[length, 0] = var
@@ -265,7 +265,7 @@ def set_ends(p: ProgramArrays, w: SearchWork, var: int, new_low: int, new_high: 
 
 @lean_step
 def settle(p: ProgramArrays, w: SearchWork) -> int:
-    """Propagate the queued rows to a fixed point; return the row that contradicts, or -1."""
+    """Propagate the queued rows to a fixed point; return a violated row, or -1."""
     wrong = -1
     while w.state[1] != w.state[2]:
         row = w.queue[w.state[1]]
@@ -306,7 +306,7 @@ def settle(p: ProgramArrays, w: SearchWork) -> int:
 
 @lean_step
 def undo(p: ProgramArrays, w: SearchWork, mark: int) -> None:
-    """Take back what was noted on the trail after ``mark``."""
+    """Undo the changes recorded on the trail after ``mark``."""
     while w.state[0] > mark:
         w.state[0] -= 1
         top = w.state[0]
@@ -321,7 +321,7 @@ def undo(p: ProgramArrays, w: SearchWork, mark: int) -> None:
 
 @lean_step
 def propagate(p: ProgramArrays, w: SearchWork, component: int) -> int:
-    """Propagate the rows of a component to a fixed point; return one that contradicts, or -1."""
+    """Propagate the rows of a component to a fixed point; return a violated row, or -1."""
     w.state[:] = 0
     # Sums of bounds from nothing, and every row in the queue.
     for row in range(p.first_row[component], p.first_row[component + 1]):
@@ -343,13 +343,13 @@ def propagate(p: ProgramArrays, w: SearchWork, component: int) -> int:
 
 @lean_kernel
 def propagate_components(p: ProgramArrays, w: SearchWork, wrong: IntArray) -> None:
-    """Propagate every component; ``wrong`` gets the row of each that contradicts, or -1."""
+    """Propagate every component; ``wrong`` gets a violated row of each, or -1."""
     for component in range(p.first_var.size - 1):
         wrong[component] = propagate(p, w, component)
 
 
 class SearchAnswers(NamedTuple):
-    """Answers of a search: a solution, and the one farthest from it, of every component.
+    """Answers of a search for every component: a solution, and the solution farthest from it.
 
     ``star`` gets a solution where ``has_star`` is 0, ``far`` the farthest one found, ``finding``
     what is known, ``distance`` and ``upper`` bounds of the largest distance (-1: no bound).
@@ -365,7 +365,7 @@ class SearchAnswers(NamedTuple):
 
 @lean_step
 def mark_usable(p: ProgramArrays, w: SearchWork, component: int) -> None:
-    """Mark the families whose rows are equations of ones that hold every variable once."""
+    """Mark the families of rows that are equations with weights 1 and cover every variable once."""
     w.usable[:] = 0
     for row in range(p.first_row[component], p.first_row[component + 1]):
         # An equation of ones: x_1 + ... + x_m = c.
@@ -382,7 +382,7 @@ def mark_usable(p: ProgramArrays, w: SearchWork, component: int) -> None:
 
 @lean_kernel
 def mark_even(p: ProgramArrays, w: SearchWork, even: BoolArray) -> None:
-    """Mark the components with a usable family: all solutions have one sum, distances are even."""
+    """Mark components with a usable family: their solutions have equal sums and even distances."""
     for component in range(p.first_var.size - 1):
         mark_usable(p, w, component)
         even[component] = w.usable.any()
@@ -390,7 +390,7 @@ def mark_even(p: ProgramArrays, w: SearchWork, even: BoolArray) -> None:
 
 @lean_step
 def distance_bound(p: ProgramArrays, w: SearchWork, component: int, star: IntArray) -> int:
-    """Return an upper bound of the distance from ``star`` within the bounds, or -1.
+    """Return an upper bound of the distance from ``star`` within the bounds, or -1 if unknown.
 
     In a row whose sum is fixed, what some cells gain others lose, so that the distance is at
     most twice the smaller of all possible gains and all possible losses.  The rows of a usable
@@ -425,7 +425,7 @@ def search(
     limit: int,
     out: IntArray,
 ) -> tuple[int, bool]:
-    """Search a component; return the best distance (-1: no solution) and whether all was seen.
+    """Return the best distance in a component (-1: no solution) and whether the search is complete.
 
     Without ``maximise`` the first solution ends the search, at distance 0; with it, the largest
     distance from the solution ``star`` is looked for, until ``stop`` is reached or ``limit``
@@ -505,7 +505,7 @@ def search(
 def search_components(
     p: ProgramArrays, w: SearchWork, answers: SearchAnswers, stop: int, limit: IntArray
 ) -> None:
-    """Search every component that is pending for a solution and for the one farthest from it.
+    """Search every pending component for a solution and for the solution farthest from it.
 
     A search ends at the distance ``stop``, or after ``limit`` nodes of the component.
     """

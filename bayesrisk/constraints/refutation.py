@@ -1,4 +1,4 @@
-"""Trees that refute a model: branches on rows and variables, and contradictions as their leaves.
+"""Proofs that a model has no solution: trees of branches with contradictions as leaves.
 
 A leaf is a combination of rows without a solution, as whole numbers; where the relaxation of a part
 of the solutions has one, a row or a variable that is not whole there is branched on.
@@ -33,7 +33,7 @@ _TOP = 2**40
 
 
 class Refuter:
-    """Refutations of what is said of a model's rows; no variable has a largest number.
+    """Builds proofs that rows of a model cannot have stated values; variables have no upper bound.
 
     ``write_sum`` makes a leaf of multiples of rows, and of variables after them, within the
     branches of a path; ``boxes`` says what a row or a variable counts.  A leaf that is empty ends
@@ -61,7 +61,7 @@ class Refuter:
         self._linear = HighsWarm(elastic, np.repeat([0, -1], [n, 2 * m]))
 
     def tree(self, row_low: IntArray, row_high: IntArray, nodes: int, deadline: Deadline) -> Tree:
-        """Return a refutation; empty at the limit of nodes or time, or if there is a solution."""
+        """Return a refutation, or an empty tree if a limit is reached or a solution exists."""
         root: Tree = {}
 
         def look(part: _Branch) -> list[_Branch] | None:
@@ -97,7 +97,7 @@ class Refuter:
         return root["tree"] if complete else {}
 
     def _relaxed(self, bounds: Bounds, path: Path) -> tuple[Tree, FloatArray | None]:
-        """Return a leaf, or a point of the relaxation of a part, or neither."""
+        """Return a contradiction, or else a point of the relaxation; neither may be found."""
         m, n = self._model.rows.shape
         rest, point = np.zeros(2 * m, np.int64), None
         most = np.append(np.minimum(bounds.high, _TOP), rest + _TOP)
@@ -116,7 +116,7 @@ class Refuter:
         return {}, point
 
     def _leaf(self, duals: FloatArray, bounds: Bounds, path: Path) -> Tree:
-        """Return a contradiction of dual values as whole numbers, or nothing."""
+        """Return the contradiction that rounded dual values prove, or an empty tree."""
         nothing = np.zeros(bounds.low.size, np.int64)
         for one in combinations(self._model, nothing, bounds, duals, _UNITS, near=_NEAR):
             if one.total < 0:
@@ -131,11 +131,11 @@ class Refuter:
         return self._write_sum([*rows, *kinds], path)
 
     def _sums(self, point: FloatArray) -> FloatArray:
-        """Return the sums of rows at a point, each by its weight, and the point."""
+        """Return the rows' sums at a point, each divided by its weight, followed by the point."""
         return np.append((self._model.rows @ point) / np.maximum(self.units, 1), point)
 
     def _fractional(self, point: FloatArray) -> int:
-        """Return the row or variable to branch on, -1 where all are whole."""
+        """Return the index of a fractional row or variable to branch on, or -1 if all are whole."""
         m, sums = self.units.size, self._sums(point)
         # Rows are branched on before variables: they are one product of labels, and say more.
         fraction = np.abs(sums - np.rint(sums)) * np.append(self.units > 0, np.ones(point.size))

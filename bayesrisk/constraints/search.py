@@ -1,4 +1,4 @@
-"""Branch and bound over a linear relaxation that starts warm, its bounds proved in integers.
+"""Branch and bound over a warm-started linear relaxation, with bounds proved in integers.
 
 The models here are small and nearly integral: a handful of fractional variables at the root.  A
 general solver spends most of its time on presolve and heuristics; diving with a warm relaxation
@@ -26,7 +26,7 @@ _UP = 0.8
 
 
 class Relaxation(NamedTuple):
-    """Answer of a linear solver: values, dual values of the rows, or a ray of infeasibility."""
+    """Answer of a linear solver: values and dual values, or a ray that shows infeasibility."""
 
     values: FloatArray | None
     duals: FloatArray | None
@@ -34,10 +34,10 @@ class Relaxation(NamedTuple):
 
 
 class LinearSolver(Protocol):
-    """Solves the relaxation of one model again and again, within changing bounds."""
+    """Solver of one model's linear relaxation, called again with other bounds."""
 
     def relax(self, low: IntArray, high: IntArray) -> Relaxation:
-        """Return the relaxation within bounds of the variables."""
+        """Return the relaxation's solution within bounds of the variables."""
 
 
 Part = TypeVar("Part")
@@ -50,7 +50,7 @@ def explore(
     nodes: int,
     deadline: Deadline,
 ) -> bool:
-    """Look at parts of the solutions, the last one first, and at the parts that each leaves.
+    """Visit parts of the solution space, last first, with the parts that each visit returns.
 
     ``look`` returns None to end the search.  Return whether no part is left to look at.
     """
@@ -67,7 +67,7 @@ def explore(
 def halves(
     low: IntArray, high: IntArray, index: int, most: int
 ) -> tuple[tuple[IntArray, IntArray], tuple[IntArray, IntArray]]:
-    """Return bounds where one variable is at most a number, and those where it is more."""
+    """Return two pairs of bounds: one variable at most ``most``, and above it."""
     less, more = high.copy(), low.copy()
     less[index], more[index] = most, most + 1
     return (low, less), (more, high)
@@ -80,7 +80,7 @@ def _refuted(model: IntegerModel, low: IntArray, high: IntArray, answer: Relaxat
 def branch_and_bound(
     solver: LinearSolver, model: IntegerModel, objective: IntArray, limits: Limits
 ) -> Raw | None:
-    """Maximise an integer model by diving, ``solver`` being its relaxation.
+    """Maximise an integer model by depth-first branch and bound over its relaxation ``solver``.
 
     Return a proved answer; None, when a general solver had better do it, after 60 nodes (fewer for
     large models), at the time limit, for a model without a solution, or when no bound was proved.
@@ -132,7 +132,7 @@ def find_at_least(
     nodes: int,
     deadline: Deadline,
 ) -> tuple[str, IntArray | None]:
-    """Look for a solution whose objective is at least a number, by diving; None for any solution.
+    """Search depth first for a solution with objective at least ``least`` (None: any solution).
 
     ``solver`` is the relaxation of the model with this objective.  Return ``found``, ``none``
     (proved in integer arithmetic) or ``unknown``, and the solution, checked against every row.
@@ -174,26 +174,26 @@ def find_at_least(
 
 
 class Questions(ABC):
-    """Questions about the solutions of a model to its relaxation, which derives from this."""
+    """Base of relaxations that answer questions about a model's solutions."""
 
     def __init__(self, model: IntegerModel, deadline: Deadline | None) -> None:
         self._model, self._deadline = model, deadline or Deadline()
 
     @abstractmethod
     def relax(self, low: IntArray, high: IntArray) -> Relaxation:
-        """Return the relaxation of the last objective within bounds of the variables."""
+        """Return the relaxation's solution for the last objective within the bounds."""
 
     @abstractmethod
     def aim(self, objective: IntArray | FloatArray) -> None:
         """Set the objective."""
 
     def maximise(self, objective: IntArray) -> Relaxation:
-        """Return values and dual values of the largest objective within the model's bounds."""
+        """Return values and dual values that maximise an objective within the model's bounds."""
         self.aim(objective)
         return self.relax(self._model.low, self._model.high)
 
     def bound(self, objective: IntArray) -> tuple[int | None, IntArray | None]:
-        """Return an upper bound of an objective, proved in whole numbers, and values near it."""
+        """Return a proved integer upper bound and rounded values near it, or None if unknown."""
         answer, model = self.maximise(objective), self._model
         if answer.values is None or answer.duals is None:
             return None, None
@@ -204,7 +204,7 @@ class Questions(ABC):
     def find(
         self, objective: IntArray, least: int | None = None, *, nodes: int
     ) -> tuple[str, IntArray | None]:
-        """Look for a solution of the model by diving, as :func:`find_at_least` does."""
+        """Search depth first for a solution of the model, as :func:`find_at_least` does."""
         self.aim(objective)
         return find_at_least(
             self, self._model, objective, least, nodes=nodes, deadline=self._deadline

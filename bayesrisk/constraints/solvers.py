@@ -1,4 +1,4 @@
-"""Integer programs through any solver, with honest answers.
+"""Integer programs through any solver; every answer is checked in integers.
 
 A back-end is asked for ``solve(model, objective, limits=...)`` and answers with a status:
 
@@ -29,7 +29,7 @@ BOUND_ERROR = 1e-6
 
 @dataclass(frozen=True)
 class Limits:
-    """When a solver may stop: wall-clock seconds, nodes of branch and bound, absolute gap.
+    """Limits of a solver call: wall-clock seconds, branch-and-bound nodes, absolute gap.
 
     An answer counts as proved when its value and its bound are within ``gap``; where values can
     only be even, 1.99 proves the best one.  Nodes leave the same answer on a slow machine.
@@ -43,7 +43,7 @@ class Limits:
 
     @property
     def next(self) -> "Limits":
-        """The limits of a call that begins now."""
+        """The limits of a call that begins now, within the common end."""
         if np.isinf(self.end):
             return self
         left = max(self.end - time.perf_counter(), 0.0)
@@ -51,7 +51,7 @@ class Limits:
 
     @property
     def deadline(self) -> "Deadline":
-        """When a call that begins now must end."""
+        """The deadline of a call that begins now."""
         return Deadline(self.next.seconds, self.nodes)
 
 
@@ -60,7 +60,7 @@ _MOST_NODES = 2**31 - 1
 
 
 def checked_nodes(node_limit: int | None, solver: str) -> int | None:
-    """Return a limit of nodes that is in range, and that the solver of a name can keep."""
+    """Return a checked limit of nodes, or None for no limit; PuLP's solvers accept none."""
     if node_limit is None:
         return None
     if solver.startswith("pulp:"):
@@ -87,7 +87,7 @@ class SolverResult:
 
 
 class Raw(NamedTuple):
-    """Answer of a solver before it is checked; ``status`` as in :class:`SolverResult`."""
+    """Unchecked answer of a solver; ``status`` as in :class:`SolverResult`."""
 
     status: str
     bound: float
@@ -97,7 +97,7 @@ class Raw(NamedTuple):
 def settle_answer(
     model: IntegerModel, objective: IntArray, raw: Raw, *, gap: float, seconds: float
 ) -> SolverResult:
-    """Return the answer of a solver after its values were checked in integer arithmetic.
+    """Return a solver's answer after its values are checked in integer arithmetic.
 
     It is ``unknown`` when rounded values break a row, ``feasible`` when the gap is larger than
     the one that was asked for.
@@ -120,7 +120,7 @@ def settle_answer(
 
 @runtime_checkable
 class SolverBackend(Protocol):
-    """Maximises a linear objective over an integer program, and says how sure the answer is.
+    """Maximises a linear objective over an integer program and reports what is proved.
 
     The model, its limits and the answer are those of ``bayesrisk.constraints``.
     """
@@ -134,7 +134,7 @@ class SolverBackend(Protocol):
 
 
 class Deadline:
-    """When work ends: some seconds from now, after a number of linear programs, or never.
+    """When work must end: after some seconds, after a number of linear programs, or never.
 
     ``share`` is the most that one part of the work may take of these seconds.
     """
@@ -152,28 +152,28 @@ class Deadline:
 
     @property
     def late(self) -> bool:
-        """True once the time is over, or all programs are spent."""
+        """True once the time or the linear programs are used up."""
         return self.left <= 0.0 or (self._nodes is not None and self._nodes <= 0)
 
     def spend(self, nodes: int = 1) -> None:
-        """Count programs as solved."""
+        """Subtract linear programs from those left."""
         if self._nodes is not None:
             self._nodes -= nodes
 
     def sooner(self, seconds: float) -> "Deadline":
-        """Return the deadline that is some seconds from now, or this one if it comes first."""
+        """Return the earlier of this deadline and one some seconds from now."""
         deadline = Deadline(seconds)
         deadline._end, deadline._nodes = min(deadline._end, self._end), self._nodes
         return deadline
 
     @property
     def part_limits(self) -> Limits:
-        """Limits of the parts of the work, which end together."""
+        """Limits of the solver calls of one part, which share an end."""
         return Limits(self._share, nodes=self._nodes, end=self._end)
 
     @property
     def limits(self) -> Limits:
-        """Limits that remain for the next call of a solver."""
+        """Remaining limits for the next solver call."""
         left = self.left
         return Limits(seconds=None if np.isinf(left) else left, nodes=self._nodes)
 
@@ -228,7 +228,7 @@ def make_solver(name: str | SolverBackend = "highs", **options: object) -> Solve
 def solver_and_limits(
     solver: str | SolverBackend, time_limit: float | Deadline | None, node_limit: int | None = None
 ) -> tuple[SolverBackend, Limits]:
-    """Return the solver of a name, and the limits of a question to it, both checked."""
+    """Return the named solver and the limits of a call to it, both checked."""
     backend = make_solver(solver)
     if isinstance(time_limit, Deadline):
         return backend, replace(

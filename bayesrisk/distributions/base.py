@@ -1,4 +1,4 @@
-"""Laws on the integers: SciPy's method names, derived from three of them."""
+"""Distributions on the integers, with SciPy's method names: all but three are derived."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -18,7 +18,7 @@ _HALVINGS = 1100  # more than from the largest double to 1
 
 
 class CountLaw(ABC):
-    """A law on the integers, or a broadcast array of them, with SciPy's method names.
+    """A distribution on the integers, or a broadcast array of them, with SciPy's method names.
 
     ``x`` follows SciPy: the pmf is 0 off the integers, the cdf is a step function, NaN gives
     NaN.  Parameters are checked once, when the law is made.
@@ -49,13 +49,13 @@ class CountLaw(ABC):
         """Return the variance (for a discrete Gaussian, not the parameter sigma2)."""
 
     def _draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> IntAnswer:
-        """Return draws of a shape that holds the parameters'; else a law has its own ``rvs``."""
+        """Return draws of a shape that includes the parameters'; laws without it define ``rvs``."""
         raise NotImplementedError(f"{type(self).__name__} has no draws")
 
     def rvs(
         self, size: int | tuple[int, ...] | None = None, random_state: Seed | None = None
     ) -> IntAnswer:
-        """Draw values; simulation grade.
+        """Return pseudo-random draws: for simulation, not for protecting a release.
 
         The draws follow the law to double precision but not against an attacker who studies
         floating point or timing: protect real data with a vetted library (OpenDP, Google's
@@ -77,7 +77,7 @@ class CountLaw(ABC):
         """Shape of the broadcast parameters; ``()`` for a single law."""
 
     def _guess(self, log_tail: FloatArray, side: FloatAnswer) -> FloatArray:
-        """Return about where the tail on ``side`` (-1 lower, +1 upper) weighs ``exp(log_tail)``."""
+        """Return roughly where the tail on ``side`` (-1 lower, +1 upper) is ``exp(log_tail)``."""
         spread = np.sqrt(-2.0 * log_tail) * np.asarray(self.std())
         return np.asarray(np.rint(np.asarray(self.mean()) + side * spread))
 
@@ -188,7 +188,7 @@ class LocatedLaw(CountLaw):
 
 
 def single_law(law: object, name: str = "law") -> CountLaw:
-    """Return a law of one variable, or refuse what is none."""
+    """Return the law unchanged if it is a single one, else raise."""
     if not isinstance(law, CountLaw):
         raise ArgumentTypeError(name, "must be a CountLaw", got=law)
     if law.shape != ():

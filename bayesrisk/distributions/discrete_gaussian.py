@@ -75,7 +75,7 @@ def _variance(sigma2: FloatArray) -> FloatArray:
 
 
 def _smooth_ratio(middle: FloatArray, sigma2: FloatArray) -> FloatArray:
-    """Sum over j >= middle + 1/2 of w(j), divided by w(middle): Euler-Maclaurin at midpoints.
+    """Return the sum of w(j) / w(middle) over j >= middle + 1/2 by the Euler-Maclaurin formula.
 
     The first term left out is below 2 (_FLAT / 2 pi)**20 = 1e-22 of the sum.
     """
@@ -192,7 +192,7 @@ class DiscreteGaussian(LocatedLaw):
         return np.where(whole, weight, np.where(np.isnan(d), np.nan, 0.0))[()]
 
     def _tails(self, d: FloatArray, *, log: bool) -> FloatAnswer:
-        """Return P(X - loc > d), or its logarithm, for real d; the small side is computed."""
+        """Return P(X - loc > d), or its logarithm, for real d; computes the smaller tail."""
         with np.errstate(invalid="ignore"):
             first = np.floor(d) + 1.0
             upper = first >= 1.0

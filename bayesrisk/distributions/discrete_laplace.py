@@ -165,7 +165,7 @@ class Noise:
     sensitivity: Number = 1.0
 
     def __post_init__(self) -> None:
-        """Check both."""
+        """Check rho and sensitivity."""
         check.cell_precision(self.rho, None, self.sensitivity)
 
     def _answer(self) -> list[str]:
@@ -176,7 +176,7 @@ class Noise:
 
     @property
     def precision(self) -> FloatArray:
-        """The evidence per unit of squared distance, 1 / (2 sigma2); at most 1e280."""
+        """Factor of squared distance in the log-likelihood, 1 / (2 sigma2), at most 1e280."""
         return check.cell_precision(self.rho, None, self.sensitivity)
 
     def law(self) -> DiscreteGaussian:
@@ -185,7 +185,7 @@ class Noise:
 
 
 def noise_precision(noise: Noise | DiscreteGaussian) -> FloatArray:
-    """Return 1 / (2 sigma2) of a noise that is given as a budget or as a law."""
+    """Return 1 / (2 sigma2) for noise given as a budget or as a law."""
     if isinstance(noise, Noise):
         return noise.precision
     if not isinstance(noise, DiscreteGaussian):

@@ -1,4 +1,4 @@
-"""Compiled inner loops of the noise laws.  Nothing here checks its arguments."""
+"""Compiled inner loops of the noise laws; they do not check their arguments."""
 
 import math
 from typing import NamedTuple
@@ -31,7 +31,7 @@ def _product(a: float, b: float) -> tuple[float, float]:
 
 @lean_step
 def _weight(x: float, sigma2: float) -> float:
-    """exp(-x**2 / (2 sigma2)), to a few ulp however large the exponent.
+    """Return exp(-x**2 / (2 sigma2)), to a few ulp however large the exponent.
 
     A rounded exponent t would cost a relative error t * 2**-53, which is 8e-14 at the edge of
     the double range; so the exponent is carried in two doubles.
@@ -48,13 +48,13 @@ def _weight(x: float, sigma2: float) -> float:
 
 @elementwise("float64(float64, float64)")
 def gaussian_weight(x: float, sigma2: float) -> float:
-    """exp(-x**2 / (2 sigma2)), to a few ulp however large the exponent."""
+    """Return exp(-x**2 / (2 sigma2)), to a few ulp however large the exponent."""
     return _weight(x, sigma2)
 
 
 @elementwise("float64(float64, float64)")
 def tail_ratio(first: float, sigma2: float) -> float:
-    """Sum over j >= first of w(j), divided by w(first), w(j) = exp(-j**2 / (2 sigma2)), first >= 1.
+    """Return the sum of w(j) / w(first) over j >= first >= 1, with w(j) = exp(-j**2 / (2 sigma2)).
 
     Direct summation; the caller uses it where a hundred terms are enough.
     """
@@ -70,7 +70,7 @@ def tail_ratio(first: float, sigma2: float) -> float:
 
 @elementwise("float64(float64, float64, int64)")
 def hockey_stick(epsilon: float, sigma2: float, sensitivity: int) -> float:
-    """Sum over y of max(0, w(y) - exp(epsilon) w(y + sensitivity)), w(y) = exp(-y**2 / (2 sigma2)).
+    """Return the sum of max(0, w(y) - exp(epsilon) w(y + sensitivity)); w as in ``tail_ratio``.
 
     Every term kept is positive, so nothing cancels; summed outwards from the first one, with
     compensation, until what is left is below 1e-17 of the sum.  The first term is at -shift / 2
@@ -168,7 +168,7 @@ def add_ripples(
     precision: float,
     out: FloatArray,
 ) -> None:
-    """Fill ``out`` with the ripple of the sum of two sums of discrete Gaussians; see ``sums``.
+    """Fill ``out`` with the ripple (see ``sums``) of two added sums of discrete Gaussians.
 
     Their rates are precision / left_n and precision / right_n; ``out`` has one entry for each
     residue modulo n = left_n + right_n.  With i the right variable's value the exponent is
@@ -211,7 +211,7 @@ MAX_ENTRIES = 2**24
 
 
 class LogTable(NamedTuple):
-    """Logarithms of probabilities, ``log_pmf[i]`` at the count ``start + i``.
+    """Log-probabilities of a count: ``log_pmf[i]`` at the count ``start + i``.
 
     Minus infinity beyond; a table without entries is flat on all counts.
     """
@@ -221,26 +221,26 @@ class LogTable(NamedTuple):
 
     @classmethod
     def target_count(cls, count: int, prior: float) -> "LogTable":
-        """Return the law of a count that is ``count``, or one more with probability ``prior``."""
+        """Return a count's law: ``count + 1`` with probability ``prior``, else ``count``."""
         return cls(count, np.array([np.log1p(-prior), np.log(prior)]))
 
     @property
     def flat(self) -> bool:
-        """Whether nothing is known."""
+        """Whether the table is empty: all counts are equally likely."""
         return not self.log_pmf.size
 
     @property
     def stop(self) -> int:
-        """The count after the last entry."""
+        """One more than the largest tabulated count."""
         return self.start + self.log_pmf.size
 
     @property
     def allowed(self) -> IntArray:
-        """Counts of positive probability, in order."""
+        """Counts of positive probability, increasing."""
         return np.asarray(self.start + np.flatnonzero(np.isfinite(self.log_pmf)), dtype=np.int64)
 
     def log_probability(self, count: int) -> float:
-        """Return the logarithm at one count; 0 where the table is flat."""
+        """Return the log-probability of one count, or 0 where the table is flat."""
         if self.flat:
             return 0.0
         inside = self.start <= count < self.stop
@@ -252,7 +252,7 @@ class LogTable(NamedTuple):
         return LogTable(first, self.log_pmf[first - self.start : last - self.start + 1])
 
     def times(self, other: "LogTable") -> "LogTable":
-        """Return the product of two laws of one count, on the counts that both list.
+        """Return the product of two laws of one count, on the counts that both tabulate.
 
         One impossible entry where there are none.
         """
@@ -273,7 +273,7 @@ FLAT = LogTable(0, np.empty(0))
 def log_table(
     law: object, name: str, *, negative: bool = False, largest: int | None = None
 ) -> LogTable:
-    """Return the table of a single law, from its first count >= 0 to its last, or to ``largest``.
+    """Return a law's table from its first count >= 0 to its last, or to ``largest``.
 
     With ``negative`` mass on negative counts is left out; else it is refused.
     """

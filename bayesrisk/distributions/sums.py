@@ -1,4 +1,4 @@
-"""Laws as tables, and the laws of sums: exact, approximate, and their distance."""
+"""Tabulated laws, and the laws of sums: exact, approximate, and the distance between them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class FiniteLaw(CountLaw):
 
     @classmethod
     def point(cls, value: int) -> FiniteLaw:
-        """Return the law that has one value: a count known exactly, such as an invariant."""
+        """Return the law of a constant: a count known exactly, such as an invariant."""
         return cls(value, [1.0])
 
     @property
@@ -188,7 +188,7 @@ NO_RIPPLE.flags.writeable = False
 
 
 def _add(left: FloatArray, left_n: int, right: FloatArray, right_n: int, p: float) -> FloatArray:
-    """Return the ripple of a sum of two sums, of ``left_n`` and ``right_n`` terms."""
+    """Return the ripple of the sum of two sums, which have ``left_n`` and ``right_n`` terms."""
     if left.size == right.size == 1 and p / left_n + p / right_n <= SMOOTH:
         return _ONE
     out = np.empty(left_n + right_n)
@@ -197,7 +197,7 @@ def _add(left: FloatArray, left_n: int, right: FloatArray, right_n: int, p: floa
 
 
 def pair_ripple(precision: float, terms: int) -> FloatArray:
-    """Return the ripple of the sum of one variable and one that stands for ``terms - 1`` others.
+    """Return the ripple of a variable plus one Gaussian in place of ``terms - 1`` others.
 
     The second is a discrete Gaussian of ``terms - 1`` times the scale.
     """
@@ -205,7 +205,7 @@ def pair_ripple(precision: float, terms: int) -> FloatArray:
 
 
 def sum_ripple(precision: float, terms: int) -> FloatArray:
-    """Return one period, of ``terms`` entries, of a sum's ripple; a single 0 where it is flat.
+    """Return one period of a sum's ripple, ``terms`` entries, or a single 0 where it is flat.
 
     Read-only; the precision 1 / (2 sigma2) of every variable is in (0, 1e100].
     """
@@ -251,7 +251,7 @@ _ROUNDING = 2.0**-51  # of a table: half the sum of relative errors of a few ulp
 
 
 def as_finite(law: CountLaw, *, tail: float = 1e-30) -> FiniteLaw:
-    """Return a law as a table of probabilities, cut where each tail weighs less than ``tail``.
+    """Return a law as a table of probabilities, without tails of weight below ``tail``.
 
     The ``error_bound`` of the table holds the mass cut off, and rounding.
 
@@ -359,7 +359,7 @@ def _convolve_tables(a: FiniteLaw, b: FiniteLaw) -> FiniteLaw:
 
 
 def _trim(table: FiniteLaw, tail: float) -> FiniteLaw:
-    """Cut what weighs less than ``tail`` on each side, so that sums stay as wide as they must."""
+    """Return the table without the ends of weight below ``tail``, to keep sums short."""
     pmf = table.probabilities
     first = int(np.searchsorted(np.cumsum(pmf), tail, side="right"))
     last = pmf.size - int(np.searchsorted(np.cumsum(pmf[::-1]), tail, side="right"))
@@ -405,7 +405,7 @@ def total_variation(p: CountLaw, q: CountLaw) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class SumApproximation:
-    """A sum of discrete Gaussians: the one whose scale is the sum of theirs, and the convolution.
+    """The exact sum of discrete Gaussians beside the discrete Gaussian that approximates it.
 
     ``total_variation`` is the distance between the two, in [0, 1], and ``error_bound`` bounds its
     error.
@@ -418,7 +418,7 @@ class SumApproximation:
 
 
 def sum_approximation(law: DiscreteGaussian, n: int) -> SumApproximation:
-    """Return the sum of ``n`` discrete Gaussians beside the discrete Gaussian of n times the scale.
+    """Return the law of a sum of ``n`` discrete Gaussians and its discrete Gaussian approximation.
 
     Parameters
     ----------
@@ -449,7 +449,7 @@ def sum_approximation(law: DiscreteGaussian, n: int) -> SumApproximation:
 
 
 def _power(law: CountLaw, n: int) -> CountLaw:
-    """Return the law of a sum of n copies, by repeated doubling."""
+    """Return the law of a sum of n independent copies, by repeated doubling."""
     result: CountLaw | None = None
     while True:
         if n & 1:

@@ -1,4 +1,4 @@
-"""The likelihood of a release under each hypothesis, by running the mechanism (models without one).
+"""Likelihoods estimated by running a mechanism many times under each hypothesis.
 
 The adversary knows the mechanism and everybody but the target, so that each hypothesis about the
 target is a complete data set.  What the mechanism would then release is drawn as often as wanted.
@@ -34,7 +34,7 @@ _CHUNKS = 64  # pieces of work handed to an executor
 
 
 def whole(value: ArrayLike, name: str) -> IntArray:
-    """Return counts or symbols as int64."""
+    """Return checked counts or symbols as int64."""
     array = check.as_array(value, name)
     if array.dtype.kind in "iu" and array.size:
         return array.astype(np.int64, copy=False)
@@ -43,7 +43,7 @@ def whole(value: ArrayLike, name: str) -> IntArray:
 
 @dataclass(frozen=True)
 class Work:
-    """The work of one process: draw a range of streams under every hypothesis."""
+    """Draws releases in one process, for a range of random streams and every hypothesis."""
 
     simulate: Simulator
     hypotheses: int
@@ -53,7 +53,7 @@ class Work:
     seed: int
 
     def __call__(self, streams: range) -> tuple[int, IntArray]:
-        """Return the draws of some streams: their number, and counts of the cells."""
+        """Return the first stream's number, and draws (hypotheses, draws, cells)."""
         parts = [self._draw(i) for i in streams]
         _same_cells(parts)
         return streams.start, np.concatenate(parts, axis=1)
@@ -70,7 +70,7 @@ class Work:
 
 
 def _same_cells(parts: list[IntArray]) -> None:
-    """Refuse observations of different widths."""
+    """Raise if observations differ in their number of cells."""
     widths = sorted({part.shape[-1] for part in parts})
     if len(widths) > 1:
         raise ShapeError(f"simulate must observe the same cells every time, got {widths} cells")
@@ -88,7 +88,7 @@ def _as_draws(value: ArrayLike, size: int) -> IntArray:
 
 
 def run(work: Work, executor: Executor | None, progress: Progress | None) -> IntArray:
-    """Return every draw, shape (hypotheses, draws, cells), whoever drew it and when."""
+    """Return all draws (hypotheses, draws, cells), in an order that no executor changes."""
     check.function(progress, "progress")
     if executor is not None and not isinstance(executor, Executor):
         raise ArgumentTypeError("executor", "must be a concurrent.futures.Executor", got=executor)
@@ -202,7 +202,7 @@ class SimulatedLikelihood:
         )
 
     def select(self, *, hypotheses: Sequence[int], cells: Sequence[int]) -> SimulatedLikelihood:
-        """Return the likelihood of some of the cells under some of the hypotheses."""
+        """Return the likelihood restricted to some cells and hypotheses."""
         last = {"hypotheses": len(self.counts) - 1, "cells": self.values.shape[1] - 1}
         rows, columns = (
             check.count_array(value, name, lower=0, upper=last[name]).reshape(-1)
@@ -212,7 +212,7 @@ class SimulatedLikelihood:
         return _counted(draws, smoothing=self.smoothing, streams=self.streams, seed=self.seed)
 
     def _index(self, observation: ArrayLike) -> int:
-        """Return the row of an observation, V where it was never drawn."""
+        """Return the row of an observation among the values drawn, or V if never drawn."""
         wanted = whole(observation, "observation")
         cells = self.values.shape[1]
         if wanted.shape not in {(cells,), ()} or (wanted.shape == () and cells != 1):
@@ -227,7 +227,7 @@ class SimulatedLikelihood:
         return self.counts[:, index]
 
     def _log_covariance(self, observation: ArrayLike, hits: IntArray) -> FloatArray:
-        """Return the covariance of the logarithms of the estimated probabilities.
+        """Return the covariance matrix of the log estimated probabilities.
 
         Variances hold the pseudo-count, so that a value never seen has an error too.
         """
@@ -242,7 +242,7 @@ class SimulatedLikelihood:
 
 
 def prior_vector(prior_pmf: ArrayLike, hypotheses: int) -> FloatArray:
-    """Return a pmf over the hypotheses."""
+    """Return a checked prior over the hypotheses."""
     prior = check.probability_vector(prior_pmf, "prior_pmf")
     if prior.shape != (hypotheses,):
         raise ShapeError("prior_pmf", f"must have shape ({hypotheses},)", shown=prior.shape)
@@ -261,7 +261,7 @@ def simulated_likelihood(
     executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> SimulatedLikelihood:
-    r"""Run a mechanism under each hypothesis and count what it releases.
+    r"""Return the likelihood estimated by running a mechanism under each hypothesis.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Protections: from confidential records to a release.  Knows tables; knows no adversary.
+"""Protections, from confidential records to a release; they know no adversary.
 
 The public names are those of ``__init__.pyi``, loaded on first use: a mechanism costs what it
 imports only to those who use it.

@@ -1,4 +1,4 @@
-"""The base of all mechanisms: one way to make a release, and one rule about entropy."""
+"""Base classes of mechanisms, with one way to make a release and one rule about entropy."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ from bayesrisk.tables.schema import FRAME_PLACES
 
 @dataclass(frozen=True)
 class Dial:
-    """The one parameter of a mechanism that protects more the farther it is turned.
+    """The parameter that a search turns to make a mechanism protect more.
 
     A mechanism declares it as the class attribute ``dial``; a search for the setting that protects
     enough turns it.  That more of it protects more is meant by the mechanism's author, and checked
@@ -56,7 +56,7 @@ class Dial:
 
 @dataclass(frozen=True, eq=False)
 class Protected:
-    """Protected tables, ready to be released.
+    """Protected tables of one run, with public facts about it.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ class Protected:
 
 
 def check_unlisted(spec: MechanismSpec) -> None:
-    """Refuse records without a public list of places, unless everything is published as it is."""
+    """Raise if noise would be released without a public list of places."""
     if all(isinstance(part, TrueCounts) for part in (spec.others, *spec.tables.values())):
         return
     raise ArgumentError(
@@ -92,7 +92,7 @@ def check_unlisted(spec: MechanismSpec) -> None:
 
 
 class BaseMechanism(ABC):
-    """A mechanism with everything but the protection: derive from it and write ``_protect``.
+    """Base of mechanisms: a subclass writes ``_protect``, and the rest is done here.
 
     ``_protect(microdata, workload, rng)`` gets the confidential records, a checked workload and a
     generator, from which alone it draws; it returns :class:`Protected`.
@@ -129,7 +129,7 @@ class BaseMechanism(ABC):
         self._spec = spec
 
     def acts_within(self, workload: Workload) -> str | None:
-        """Return the level whose places are each protected by themselves; None if there is none.
+        """Return the level whose places are protected independently of each other, or None.
 
         What is published of a place of this level, and of those inside it, depends on nothing
         outside. A published table of a coarser level is the sum over these places. A release may
@@ -147,11 +147,11 @@ class BaseMechanism(ABC):
         return None if self.grain is None else levels[self.grain]
 
     def published(self, workload: Workload) -> Workload:
-        """Return the tables that are published where a workload is asked for: all of them."""
+        """Return the tables that are published when a workload is requested: by default all."""
         return check.instance(workload, Workload, "workload")
 
     def for_neighbours(self) -> Self:
-        """Return the mechanism, made fast for data sets that differ in few records.
+        """Return the mechanism with caches for data sets that differ in few records.
 
         Its releases are the same; work that they share may be done once.
         """
@@ -159,7 +159,7 @@ class BaseMechanism(ABC):
 
     @property
     def spec(self) -> MechanismSpec:
-        """Description of the mechanism; the spec of a release may say more."""
+        """Specification of the mechanism; that of a release may say more."""
         return self._spec
 
     def __repr__(self) -> str:
@@ -182,7 +182,7 @@ class BaseMechanism(ABC):
         rng: np.random.Generator | int | None = None,
         places: ArrayLike | None = None,
     ) -> Release:
-        """Return the tables of the workload, protected as the class describes, with their laws.
+        """Return the workload's tables, protected, with the law of each.
 
         Parameters
         ----------
@@ -212,7 +212,7 @@ class BaseMechanism(ABC):
     def _placed(
         self, microdata: Microdata | Records, workload: Workload, places: ArrayLike | None
     ) -> tuple[Microdata, str]:
-        """Return the records with the places that are published, and where that list is from."""
+        """Return the records with the list of published places, and the source of that list."""
         check.instance(workload, Workload, "workload")
         data, listed = as_microdata(microdata), "public"
         if places is not None:
@@ -235,35 +235,35 @@ class BaseMechanism(ABC):
     def _protect(
         self, microdata: Microdata | Records, workload: Workload, rng: np.random.Generator
     ) -> Protected:
-        """Return the protected tables, drawing from ``rng`` alone."""
+        """Return the protected tables; all randomness comes from ``rng``."""
 
 
 class BasePrepared(ABC):
-    """A release of one truth, ready to be drawn many times; it belongs to the custodian."""
+    """Releases of one truth, ready to be drawn many times; confidential."""
 
     spec: MechanismSpec
     _made_up = False  # whether the truth is
 
     def draw(self, rng: np.random.Generator | int | None = None) -> Release:
-        """Return one release, as ``release`` of the mechanism gives it for this ``rng``."""
+        """Return one release, the same that the mechanism's ``release`` gives for ``rng``."""
         protected = self._draw(_chance(rng, self.spec))
         return _released(protected, self.spec, simulation=rng is not None, made_up=self._made_up)
 
     @abstractmethod
     def _draw(self, rng: np.random.Generator) -> Protected:
-        """Return the protected tables, drawing from ``rng`` alone."""
+        """Return the protected tables; all randomness comes from ``rng``."""
 
 
 P = TypeVar("P", bound=BasePrepared)
 
 
 class PreparingMechanism(BaseMechanism, Generic[P]):
-    """A mechanism that does once what many releases of one truth share: write ``_prepare``."""
+    """Base of mechanisms that prepare many releases of one truth: a subclass has ``_prepare``."""
 
     def prepare(
         self, microdata: Microdata | Records, *, workload: Workload, places: ArrayLike | None = None
     ) -> P:
-        """Return all that does not depend on chance, for many releases of one truth.
+        """Return the non-random part of releases, for many draws from one truth.
 
         Its ``draw(rng)`` is ``release(microdata, workload=workload, rng=rng, places=places)``.
         """
@@ -275,7 +275,7 @@ class PreparingMechanism(BaseMechanism, Generic[P]):
 
     @abstractmethod
     def _prepare(self, microdata: Microdata, workload: Workload) -> P:
-        """Return the part of releases of listed places that does not depend on chance."""
+        """Return the non-random part of releases of the listed places."""
 
     def _protect(
         self, microdata: Microdata | Records, workload: Workload, rng: np.random.Generator
@@ -284,7 +284,7 @@ class PreparingMechanism(BaseMechanism, Generic[P]):
 
 
 def _chance(rng: np.random.Generator | int | None, spec: MechanismSpec) -> np.random.Generator:
-    """Return the random numbers of a release; a vetted sampler has its own, and takes no seed."""
+    """Return the generator of a release; a seed is refused where a vetted sampler is named."""
     if rng is not None and (named := stated_samplers(spec.parameters)):
         raise ArgumentError(
             "rng",
@@ -298,7 +298,7 @@ def _chance(rng: np.random.Generator | int | None, spec: MechanismSpec) -> np.ra
 def _released(
     protected: Protected, usual: MechanismSpec, *, simulation: bool, made_up: bool
 ) -> Release:
-    """Return the release, whose spec names the published tables and no others."""
+    """Return the release, with a spec that names exactly the published tables."""
     if not isinstance(protected, Protected):
         raise PluginError(
             f"mechanism {usual.mechanism!r} failed: what protects must return Protected(tables), "
@@ -317,23 +317,23 @@ _MAX_CLASSES = 2**22
 
 
 class TableMechanism(PreparingMechanism["PreparedTables"]):
-    """A mechanism that sees the true tables alone, which many releases of one truth share."""
+    """Base of mechanisms that use the true tables only, tabulated once for many releases."""
 
     def _prepare(self, microdata: Microdata, workload: Workload) -> "PreparedTables":
         self._check(workload)
         return PreparedTables(self.spec, self, tabulate(microdata, workload))
 
     def _check(self, workload: Workload) -> None:
-        """Refuse a workload that the parameters do not fit; any will do by default."""
+        """Raise if the parameters do not fit the workload; by default any workload is allowed."""
 
     @abstractmethod
     def _protect_tables(self, tables: PublishedTables, rng: np.random.Generator) -> Protected:
-        """Return the protected tables, drawing from ``rng`` alone."""
+        """Return the protected tables; all randomness comes from ``rng``."""
 
 
 @dataclass(frozen=True, eq=False)
 class PreparedTables(BasePrepared):
-    """Releases of one truth by a mechanism that looks at its tables alone."""
+    """Releases of one truth by a mechanism that uses its tables only."""
 
     spec: MechanismSpec  # of the releases
     mechanism: TableMechanism
@@ -344,12 +344,12 @@ class PreparedTables(BasePrepared):
 
 
 def census_level(level: str) -> str:
-    """Return the name in a geography of a level of the allocations of 2020."""
+    """Return the geography's name for a level of the 2020 allocations."""
     return "nation" if level == "US" else level.lower()
 
 
 def filled_mapping(value: object, name: str) -> Mapping[Any, Any]:
-    """Return a mapping that is not empty."""
+    """Return a mapping after checking that it is not empty."""
     mapping = check.mapping(value, name)
     if not mapping:
         raise ArgumentError(name, "must not be empty")
@@ -357,13 +357,13 @@ def filled_mapping(value: object, name: str) -> Mapping[Any, Any]:
 
 
 def positive_parts(value: object, name: str) -> dict[str, Fraction]:
-    """Return exact numbers > 0 by name, at least one."""
+    """Return checked exact numbers > 0 by name, at least one."""
     parts = filled_mapping(value, name).items()
     return {str(key): positive(part, f"{name}[{key!r}]") for key, part in parts}
 
 
 def different_cells(schema: Schema, tables: list[Table]) -> NDArray[np.int64]:
-    """Return schema cells that stand for all: one of each kind that the tables tell apart."""
+    """Return one schema cell for each kind of record that the tables distinguish."""
     space = CellSpace(
         schema, {a.name: code_kinds(tables, a.name, a.size) for a in schema.attributes}
     )
@@ -377,7 +377,7 @@ def different_cells(schema: Schema, tables: list[Table]) -> NDArray[np.int64]:
 
 
 def most_cells(schema: Schema, table: Table, *, norm: int) -> int:
-    """Return the largest sum, over a table's cells, of a record's weights to the power ``norm``.
+    """Return the largest sum, over a table's cells, of one record's weights to the power ``norm``.
 
     It is the number of cells that one record counts in, where weights are 0 and 1.
     """

@@ -1,4 +1,4 @@
-"""Noisy tables of the smallest places, made consistent from the bottom up."""
+"""Noisy tables of the smallest places; coarser places are sums of these."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -34,7 +34,7 @@ Rows = sparse.csr_array
 
 @dataclass(frozen=True)
 class Roles:
-    """Tables of a workload by origin: measured, scaled, derived or exact."""
+    """Names of a workload's tables by origin: measured, scaled, derived or exact."""
 
     measured: tuple[str, ...]  # tables that get noise
     # those of them in whose cells every record is exactly once: scaled to the universe
@@ -74,7 +74,7 @@ def roles(workload: Workload, *, universe: str, exact: tuple[str, ...]) -> Roles
 
 
 def _source(rows: Mapping[str, Rows], split: list[str], name: str) -> tuple[str, IntArray] | None:
-    """Return the first split table whose cell a table depends on alone, and the function M.
+    """Return the first split table that determines a table, and the matrix M of the relation.
 
     M has ``table = M @ source``.
     """
@@ -94,7 +94,7 @@ def _is_split(rows: Rows) -> bool:
 
 
 def scale_counts(noisy: IntArray, totals: IntArray, rng: np.random.Generator) -> IntArray:
-    """Return whole counts in proportion to non-negative ones, that add up to the totals.
+    """Return whole counts, in proportion to the noisy ones, that add up to the totals.
 
     Largest remainders, in exact integers; ties fall at random.  Where nothing is left after
     clipping, all cells are alike.
@@ -112,7 +112,7 @@ def scale_counts(noisy: IntArray, totals: IntArray, rng: np.random.Generator) ->
 
 
 def check_plan(workload: Workload, origins: Roles, bounds: Mapping[str, str]) -> None:
-    """Check bounds, and that what is published above is published at the finest level."""
+    """Raise if bounds are invalid or a published table is missing at the finest level."""
     finest = workload.at(workload.levels[-1])
     for (level, name), table in workload.tables.items():
         if name not in finest or finest[name] != table:
@@ -151,7 +151,7 @@ _MAX_SIGMA2 = 10**15
 
 
 class BottomUp(PreparingMechanism["PreparedBottomUp"]):
-    r"""Noise on tables of the smallest places, with a simple post-processing from the bottom up.
+    r"""Noise on tables of the smallest places, post-processed and added up to coarser places.
 
     Every cell of a measured table gets discrete Gaussian noise of scale :math:`\sigma^2 = \Delta^2
     / (2 c \rho)`. Here :math:`c \rho` is the budget of its table, and :math:`\Delta` is how far one
@@ -257,7 +257,7 @@ class BottomUp(PreparingMechanism["PreparedBottomUp"]):
         super().__init__(MechanismSpec("bottom-up", stated))
 
     def _plan(self, workload: Workload) -> "_BottomUpPlan":
-        """Return the role and the noise of every table of a workload."""
+        """Return the roles, budgets and noise of a workload's tables."""
         check.instance(workload, Workload, "workload")
         names = {name for _, name in workload.tables}
         usual = _OCCUPANCY if workload.schema.name == "household-occupancy" else {}
@@ -277,7 +277,7 @@ class BottomUp(PreparingMechanism["PreparedBottomUp"]):
     def _scales(
         self, workload: Workload, origins: Roles
     ) -> tuple[dict[str, Fraction], dict[str, Fraction], Fraction]:
-        """Return budget and sigma2 of every measured table, and what they spend, exactly."""
+        """Return each measured table's budget and sigma2, and the total spent, as fractions."""
         if self._rho is not None:
             budget = dict.fromkeys(origins.measured, self._rho / max(len(origins.measured), 1))
         else:
@@ -308,7 +308,7 @@ class BottomUp(PreparingMechanism["PreparedBottomUp"]):
         return {name: budget[name] for name in scales}, scales, spent
 
     def measurement_noise(self, workload: Workload) -> dict[Key, NoiseSpec]:
-        """Return the exact law of the noise of every measured table, at the finest level."""
+        """Return the exact noise law of every measured table at the finest level."""
         scales = self._plan(workload).scales
         finest = workload.levels[-1]
         return {(finest, n): NoiseSpec("discrete-gaussian", scales[n]) for n in scales}
@@ -329,7 +329,7 @@ class BottomUp(PreparingMechanism["PreparedBottomUp"]):
 
 @dataclass(frozen=True)
 class _BottomUpPlan:
-    """Roles, budgets, noise and bounds of the tables of a workload, and the budget spent in all."""
+    """Roles, budgets, noise scales and bounds of a workload's tables, and the total budget."""
 
     workload: Workload
     roles: Roles

@@ -1,4 +1,4 @@
-"""Cell keys: the same people change every count of them in the same way."""
+"""Cell keys: a count is perturbed in the same way wherever the same people are counted."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Row = Mapping[Any, Any] | Sequence[int] | str
 
 
 class CellKey(PreparingMechanism["PreparedCellKeys"]):
-    r"""Change every count as a perturbation table says for the count and the key of its cell.
+    r"""Perturb every count by a table that is read at the count and its cell's key.
 
     Every record gets a key :math:`k_i`, drawn uniformly from 0 to K - 1; the key of a cell with
     records S is :math:`\sum_{i \in S} k_i \bmod K`, and a table says for each count and key by how
@@ -117,7 +117,7 @@ class CellKey(PreparingMechanism["PreparedCellKeys"]):
         return PreparedCellKeys(self.spec, self, truth, kind, rows, members)
 
     def _perturb_tables(self, prepared: PreparedCellKeys, rng: np.random.Generator) -> Protected:
-        """Return the tables with freshly drawn keys of all records."""
+        """Return the tables perturbed with newly drawn record keys."""
         # Keys from K to 2 K - 1 have the same sums modulo K, and none is 0: sums are then stored
         # where counts are, in the same order.
         key = self._keys + rng.integers(self._keys, size=len(prepared.kind))
@@ -138,7 +138,7 @@ class CellKey(PreparingMechanism["PreparedCellKeys"]):
 
 @dataclass(frozen=True, eq=False)
 class PreparedCellKeys(BasePrepared):
-    """Releases of one truth with cell keys, each of other record keys."""
+    """Cell-key releases of one truth, each with its own record keys."""
 
     spec: MechanismSpec  # of the releases
     mechanism: CellKey
@@ -156,7 +156,7 @@ class PreparedCellKeys(BasePrepared):
 
 
 def _row(row: object, name: str, keys: int) -> dict[int, Fraction] | list[int]:
-    """Return a row as shares by change, in order, or as the change of every key."""
+    """Return a checked row of the table: shares by change, or the change of every key."""
     if not isinstance(row, Mapping):
         entries = [_number(one) for one in row.split()] if isinstance(row, str) else row
         changes = check.count_array(check.items(entries, name), name)
@@ -176,7 +176,7 @@ def _row(row: object, name: str, keys: int) -> dict[int, Fraction] | list[int]:
 
 
 def _number(text: object) -> object:
-    """Return the whole number that a key of a JSON object stands for, or what is not text."""
+    """Return the integer that a JSON key spells; anything else unchanged."""
     try:
         return int(text) if isinstance(text, str) else text
     except ValueError:
@@ -184,7 +184,7 @@ def _number(text: object) -> object:
 
 
 def _shares(row: dict[int, Fraction] | list[int]) -> dict[int, Fraction]:
-    """Return the share of the keys of every change of a row."""
+    """Return the share of keys for every change in a row."""
     if isinstance(row, dict):
         return row
     change, number = np.unique(row, return_counts=True)
@@ -193,14 +193,14 @@ def _shares(row: dict[int, Fraction] | list[int]) -> dict[int, Fraction]:
 
 
 def _by_key(row: dict[int, Fraction] | list[int], keys: int) -> IntArray:
-    """Return the change of every key of a row."""
+    """Return the change for every key in a row."""
     if isinstance(row, list):
         return np.array(row, np.int64)
     return np.repeat(np.array(list(row), np.int64), [int(p * keys) for p in row.values()])
 
 
 def _read_table(file: Path) -> pd.DataFrame:
-    """Return the whole numbers of a CSV file of counts, keys and changes."""
+    """Return a CSV file of counts, keys and changes as a frame of integers."""
     with named(str(file), also=(pa.ArrowException,)), open_text(file) as lines:
         names = header_fields(lines.readline(), str(file))
         frame: pd.DataFrame = pa.concat_tables(text_tables(lines, names)).to_pandas()
@@ -218,7 +218,7 @@ def _read_table(file: Path) -> pd.DataFrame:
 
 
 def _frame_rows(frame: pd.DataFrame, keys: int) -> list[list[int]]:
-    """Return the change of every key, for each count from 0, of a frame of counts and keys."""
+    """Return, for each count from 0, the change of every key, from a frame of counts and keys."""
     lost = [name for name in _COLUMNS if name not in frame]
     if lost:
         raise ArgumentError(

@@ -1,4 +1,4 @@
-"""Counts as multiples of a base or as the ranges that they lie in; rules of agencies by name."""
+"""Rounding and ranges of counts, and the named rules of agencies."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ _LARGEST = 2**31
 
 
 class _OneByOne(TableMechanism):
-    """A mechanism that publishes another number for each count, each by itself."""
+    """Base of mechanisms that replace each count by a number that depends on it alone."""
 
     grain = 0
     _nothing = 0  # number that is published for a count of 0
@@ -42,7 +42,7 @@ class _OneByOne(TableMechanism):
 
 
 class Rounding(_OneByOne):
-    """Round every count, each by itself, to a multiple of a base.
+    """Round every count independently to a multiple of a base.
 
     ``nearest`` takes the nearest multiple, halves upwards.  ``random`` takes the multiple below
     or above so that the mean is the count: with remainder r and base b, above with probability
@@ -105,19 +105,19 @@ class Identity(BaseMechanism):
 
 
 class _InRanges(_OneByOne):
-    """A mechanism that publishes a number for the range that each count lies in."""
+    """Base of mechanisms that publish a number for the range of each count."""
 
     def __init__(self, name: str, parameters: dict[str, Any], law: RangeSpec) -> None:
         super().__init__(MechanismSpec(name, parameters, others=law))
         self._law, self._nothing = law, int(law.publish(0))
 
     def round(self, counts: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
-        """Return the number of the range of each count; nothing is drawn."""
+        """Return the number of each count's range; this is not random."""
         return self._law.publish(counts)
 
 
 class Ranges(_InRanges):
-    """Publish the range that every count lies in, each count by itself.
+    """Publish the range of every count, independently of other counts.
 
     What is published is one number for each range, by default its smallest count.  Nothing is
     drawn, so that other tables of the same people can leave one count of a range, and a count of a
@@ -150,7 +150,7 @@ class Ranges(_InRanges):
 
 
 class Threshold(_InRanges):
-    """Publish counts below a threshold as one range, and all others as they are.
+    """Publish counts below a threshold as one range, and all others unchanged.
 
     A threshold alone gives many small counts back, because published totals and other tables
     contain them: ``suppression`` withholds further cells, which closes that.
@@ -183,7 +183,7 @@ class Threshold(_InRanges):
 
 
 def cms_11() -> Threshold:
-    """Return the rule that no count of 1 to 10 is shown.
+    """Return the CMS rule: counts from 1 to 10 are not shown.
 
     Source: Centers for Medicare & Medicaid Services, cell size suppression policy; it also asks for
     further cells where sums would give one back, which a threshold alone does not withhold.
@@ -192,7 +192,7 @@ def cms_11() -> Threshold:
 
 
 def opensafely_midpoint_6() -> Ranges:
-    """Return rounding to the middle of 1 to 6, 7 to 12 and so on; zeros stay.
+    """Return the OpenSAFELY rule: counts 1 to 6, 7 to 12 and so on become midpoints; 0 stays.
 
     Source: OpenSAFELY documentation, statistical disclosure control, midpoint 6 rounding.
     """
@@ -200,7 +200,7 @@ def opensafely_midpoint_6() -> Ranges:
 
 
 def ons_10_5() -> Ranges:
-    """Return the rule that counts below 10 are one range, and others go to the nearest 5.
+    """Return the ONS rule: counts below 10 become one range, others the nearest multiple of 5.
 
     Source: outputs of the Office for National Statistics and NHS England from health records.
     """
@@ -208,7 +208,7 @@ def ons_10_5() -> Ranges:
 
 
 def nearest_5() -> Rounding:
-    """Return rounding to the nearest multiple of 5, halves up.
+    """Return rounding to the nearest multiple of 5, with halves rounded up.
 
     Source: usual for counts of pupils and patients in statistics of England.
     """

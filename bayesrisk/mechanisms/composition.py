@@ -1,4 +1,4 @@
-"""Composition: several releases of the same records, each with chance of its own."""
+"""Composition: several releases of the same records, with independent randomness."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ _KEYS = {"mechanism", "parameters", "tables"}
 
 
 class _Share(NamedTuple):
-    """A mechanism, and the names of the tables that it publishes; all of them where None."""
+    """A mechanism, and the names of the tables it publishes (None: all)."""
 
     mechanism: Mechanism
     tables: tuple[str, ...] | None
@@ -28,7 +28,7 @@ class _Share(NamedTuple):
 
 
 class ReleaseComposition(BaseMechanism):
-    """Publish several releases of the same records, as an agency does over the years.
+    """Publish several independent releases of the same records, as agencies do over the years.
 
     What everybody then holds is :meth:`Release.combine` of all. Their draws are independent, so the
     likelihood is the product of theirs. Budgets rho add up where all releases have
@@ -79,7 +79,7 @@ class ReleaseComposition(BaseMechanism):
         super().__init__(MechanismSpec("composition", {"releases": stated}, others=law))
 
     def acts_within(self, workload: Workload) -> str | None:
-        """Return the coarsest level within which a release acts; None if one needs all places."""
+        """Return the coarsest level of the releases' own, or None if one release has none."""
         reaches = [
             part.mechanism.acts_within(part.share(workload))
             if isinstance(part.mechanism, BaseMechanism) else None

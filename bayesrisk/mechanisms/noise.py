@@ -1,4 +1,4 @@
-"""Independent integer noise in every cell of every geography, whatever the workload."""
+"""Independent integer noise in every cell of every table and place."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -43,7 +43,7 @@ def resolve_budgets(
     *,
     name: str,
 ) -> Budgets:
-    """Return the budget of every table from whichever of the three forms is given.
+    """Return every table's budget, from whichever form of budget is given.
 
     ``name`` is how messages call the total: rho or epsilon.
     """
@@ -68,7 +68,7 @@ def resolve_budgets(
 
 
 def _nested(value: object, name: str) -> Budgets:
-    """Return ``{level: {table: budget}}`` or ``{(level, table): budget}``, flat and exact."""
+    """Return budgets as a flat mapping of exact fractions by (level, table)."""
     flat: Budgets = {}
     for key, item in filled_mapping(value, name).items():
         if isinstance(key, tuple) and len(key) == 2:
@@ -80,7 +80,7 @@ def _nested(value: object, name: str) -> Budgets:
 
 
 def _shared(total: Fraction, level_shares: object, table_shares: object) -> Budgets:
-    """Return total times share of the level times share of the table in it."""
+    """Return each table's budget: total times the level's share times the table's share."""
     levels = positive_parts(level_shares, "level_shares")
     _check_shares(levels, "level_shares")
     tables = filled_mapping(table_shares, "table_shares")
@@ -101,14 +101,14 @@ def _shared(total: Fraction, level_shares: object, table_shares: object) -> Budg
 
 
 def _check_shares(shares: Mapping[str, Fraction], name: str) -> None:
-    """Check that shares do not spend more than there is; what they leave is not spent."""
+    """Raise if shares sum to more than 1; a remainder stays unspent."""
     whole = sum(shares.values())
     if whole > 1:
         raise ArgumentError(name, "must sum to at most 1", shown=whole)
 
 
 def _census(allocation: object, total: object) -> Budgets:
-    """Return a production allocation of 2020, rescaled where a total is given."""
+    """Return a production allocation of 2020, rescaled to the total if one is given."""
     choice = {"product": allocation} if isinstance(allocation, str) else allocation
     choice = {**filled_mapping(choice, "allocation")}
     for key in sorted(map(str, set(choice) - {"product", "region", "universe"})):
@@ -130,7 +130,7 @@ _CHUNK = 2**22  # cells drawn at a time: bounds the memory beyond the tables the
 
 
 class _NoiseMechanism(TableMechanism):
-    """Noise of either law: budgets, their check against the workload, and the draw."""
+    """Base of both noise mechanisms: budgets, checks against the workload, and draws."""
 
     grain = 0
     _name: ClassVar[str]
@@ -177,7 +177,7 @@ class _NoiseMechanism(TableMechanism):
         return Protected(replace(tables, counts=noisy), diagnostics={self._unit: float(spent)})
 
     def _check(self, workload: Workload) -> None:
-        """Check that every table has a budget, and the sensitivity that its noise is made for."""
+        """Raise if a table has no budget or exceeds the sensitivity that the noise assumes."""
         check.instance(workload, Workload, "workload")
         for level, name in workload.tables:
             if (level, name) not in self._budgets:
@@ -197,7 +197,7 @@ class _NoiseMechanism(TableMechanism):
 
 
 class DiscreteGaussianMechanism(_NoiseMechanism):
-    r"""Add discrete Gaussian noise to every cell, by budgets of zCDP.
+    r"""Add discrete Gaussian noise to every cell, with zCDP budgets.
 
     .. math:: \sigma^2 = \Delta^2 / (2 \rho), \quad \Delta^2 = (1 \text{ or } 2) \times
        \text{overlap}
@@ -265,7 +265,7 @@ class DiscreteGaussianMechanism(_NoiseMechanism):
 
 
 class DiscreteLaplaceMechanism(_NoiseMechanism):
-    r"""Add discrete Laplace noise to every cell, by budgets of pure differential privacy.
+    r"""Add discrete Laplace noise to every cell, with budgets of pure differential privacy.
 
     .. math:: b = \Delta / \varepsilon, \quad \Delta = (1 \text{ or } 2) \times \text{overlap}
 
@@ -332,7 +332,7 @@ def _overlaps(overlap: object, budgets: Budgets) -> dict[tuple[str, str], int]:
 
 
 def _with_noise(counts: sparse.csr_array, draw: Callable[[int], IntArray]) -> sparse.csr_array:
-    """Return the counts with noise in every cell, a chunk of geographies at a time."""
+    """Return the counts with noise added to every cell, some rows at a time."""
     rows, cells = counts.shape
     step = max(1, _CHUNK // max(1, cells))
     parts = []

@@ -1,4 +1,4 @@
-"""Recoding: merged categories and larger places, all published counts true."""
+"""Recoding: categories are merged and places enlarged; all published counts are true."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ Groups = Sequence[Sequence[int]] | Sequence[int]
 
 
 class Recode(BaseMechanism):
-    """Publish larger places and merged categories; every published count is true.
+    """Publish merged categories and larger places; all counts stay true.
 
     Tables of levels finer than ``level`` are not published.  Cells that differ only within a group
     of codes are added into one, and their table is then called ``"NAME recoded"``; a table that
@@ -66,11 +66,11 @@ class Recode(BaseMechanism):
         self._last: tuple[Workload, Workload] | None = None
 
     def acts_within(self, workload: Workload) -> str | None:
-        """Return the finest published level: all tables are sums over its places."""
+        """Return the finest published level; all tables are sums over its places."""
         return self.published(workload).levels[-1]
 
     def published(self, workload: Workload) -> Workload:
-        """Return the tables that are published of a workload: those that remain, recoded.
+        """Return the workload's tables that remain, recoded.
 
         Raises
         ------
@@ -121,7 +121,7 @@ class Recode(BaseMechanism):
 
 
 def recoded_table(table: Table, code_groups: Mapping[str, IntArray]) -> Table | None:
-    """Return a table whose cells do not cut groups of codes, or None where there is none.
+    """Return a table with cells merged until none splits a group of codes, or None if impossible.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def recoded_table(table: Table, code_groups: Mapping[str, IntArray]) -> Table | 
 def _merged_cells(
     factors: Mapping[str, IntArray], name: str, group: IntArray
 ) -> list[tuple[list[int], IntArray]] | None:
-    """Return cells that do not cut a group of an attribute: of which they are sums, and weights.
+    """Return merged cells that split no group (members and weights), or None if impossible.
 
     Let w be the weights of this attribute in cells with the same weights of all others. Cells
     inside a group g are added, w' = sum of w, and must count every code of g once.
@@ -191,7 +191,7 @@ def _merged_cells(
 
 
 def _stated(groups: object, name: str) -> list[list[int]] | list[int]:
-    """Return groups of codes, or the smallest code of each, as lists of whole numbers."""
+    """Return groups of codes, or each group's smallest code, checked as integers."""
     label = f"groups[{name!r}]"
     entries = check.items(groups, label)
     if not entries:

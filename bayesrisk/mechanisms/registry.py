@@ -1,4 +1,4 @@
-"""Mechanisms by name, or by a recipe: a line such as ``swapping:rate=0.05``.
+"""Mechanisms by name or recipe, such as ``swapping:rate=0.05``.
 
 A plug-in is a class in the entry-point group ``bayesrisk.mechanisms`` whose constructor takes
 keyword parameters and checks them, and which follows the protocol
@@ -81,7 +81,7 @@ def register_mechanism(name: str, factory: Callable[..., Mechanism]) -> None:
 
 
 def available_mechanisms() -> list[str]:
-    """Return the names of mechanisms: the package's own, registered ones, those of plug-ins.
+    """Return the names of all mechanisms: built-in, registered, and from plug-ins.
 
     Examples
     --------
@@ -110,7 +110,7 @@ _KNOWN, _STATED = ("sex", "age", "votingage"), ("race", "hisp", "hispanic", "cen
 
 
 def read_recipe(text: str, name: str = "protection") -> tuple[str, dict[str, Any]]:
-    """Return the mechanism of a recipe, and the parameters that it gives."""
+    """Return the mechanism's name and the parameters in a recipe."""
     mechanism, _, rest = check.text(text, name).strip().partition(":")
     parts = _NEXT.split(rest) if rest.strip() else []
     mechanism, equals, value = (part.strip() for part in mechanism.partition("="))
@@ -130,7 +130,7 @@ def read_recipe(text: str, name: str = "protection") -> tuple[str, dict[str, Any
 
 
 def _first_key(mechanism: str) -> str:
-    """Return the parameter of a mechanism that is given most: one without a usual value."""
+    """Return the parameter that users most often give for a mechanism, or ``KEY``."""
     parameters = inspect.signature(REGISTRY.factory(mechanism)).parameters
     needed = [n for n, one in parameters.items() if one.default is one.empty and n in _GIVEN]
     return next(iter([*needed, *(n for n in _GIVEN if n in parameters)]), "KEY")
@@ -139,7 +139,7 @@ def _first_key(mechanism: str) -> str:
 def with_settings(
     parameters: Mapping[str, Any], settings: Iterable[str], name: str
 ) -> dict[str, Any]:
-    """Return parameters with settings ``KEY=VALUE`` put in, each value read by its form.
+    """Return parameters updated by settings ``KEY=VALUE``, with values read as TOML or text.
 
     ``3``, ``true``, ``["size", "adults"]`` and ``"text"`` are as in TOML; whatever is no TOML value
     (``1/10``, ``county``) is text, and so is a decimal, which stays exact.  Dots in the key lead
@@ -169,7 +169,7 @@ def with_settings(
 
 
 def _value(text: str) -> object:
-    """Return a TOML value; the text where it is none, or a decimal."""
+    """Return a text's TOML value; invalid TOML and decimals stay text."""
     try:
         value = text if "\n" in text or "\r" in text else toml_document(f"value = {text}")["value"]
     except ValueError:
@@ -178,7 +178,7 @@ def _value(text: str) -> object:
 
 
 def usual_roles(schema: Schema) -> tuple[list[str], list[str]]:
-    """Return the attributes that others usually know of a person, and those that are at risk.
+    """Return the attributes usually known about a person, and those usually secret.
 
     Of people with a race or an ethnic origin these are at risk, and sex and age are known.  Of
     other records the last attribute is at risk, and all others are known.
@@ -191,7 +191,7 @@ def usual_roles(schema: Schema) -> tuple[list[str], list[str]]:
 def usual_parameters(
     recipe: str, workload: Workload | None = None, *, households: bool = False, **parameters: object
 ) -> dict[str, Any]:
-    """Return the parameters of a recipe, those that it leaves open with their usual values.
+    """Return a recipe's parameters, with missing ones set to their usual values.
 
     Parameters
     ----------
@@ -227,7 +227,7 @@ def usual_parameters(
 
 
 def _open(mechanism: str, parameters: Mapping[str, Any]) -> list[str]:
-    """Return the parameters that have a usual value, and are not given."""
+    """Return the names of missing parameters that have a usual value."""
     possible = REGISTRY.parameters(mechanism)
     usual = {*_CONSTANT, *_DEPENDENT} - {*_SHARES}  # whether or not a class finds them by itself
     names = [n for n, needed in possible.items() if needed or n in usual]
@@ -257,25 +257,25 @@ def _dependent(workload: Workload, households: bool) -> dict[str, Any]:
 
 
 def has_budget(parameters: Mapping[str, Any]) -> bool:
-    """Return True where parameters state the budget of every table, not their total alone."""
+    """Return whether the parameters state every table's budget, not just a total."""
     return any(name in parameters for name in _BUDGETS)
 
 
 @displayed
 @dataclass(frozen=True)
 class UsualMechanism:
-    """A mechanism whose open parameters are filled in when records and tables are known."""
+    """A mechanism whose missing parameters are set once records and tables are known."""
 
     name: str
     parameters: Mapping[str, Any]
 
     @property
     def spec(self) -> MechanismSpec:
-        """Parameters as they were given; the spec of a release has them all."""
+        """Specification with the parameters given; that of a release has all of them."""
         return MechanismSpec(self.name, self.parameters)
 
     def completed(self, microdata: Microdata | Records, workload: Workload) -> Mechanism:
-        """Return the mechanism for these records and tables."""
+        """Return the mechanism with all parameters, for these records and tables."""
         data = as_microdata(microdata)
         households = data.persons is not None and data.households is not None
         return self._mechanism(workload, households=households)
@@ -285,7 +285,7 @@ class UsualMechanism:
         return REGISTRY.make(self.name, **parameters)
 
     def acts_within(self, workload: Workload) -> str | None:
-        """Return the level of whose places each is protected by itself, as the mechanism does."""
+        """Return the completed mechanism's level of independent places, or None."""
         acts: Callable[[Workload], str | None] | None
         acts = getattr(self._mechanism(workload, households=False), "acts_within", None)
         return None if acts is None else acts(workload)
@@ -340,7 +340,7 @@ def make_mechanism(recipe: str, /, **parameters: object) -> Mechanism:
 
 
 def mechanism_dial(name: str) -> Dial | None:
-    """Return the parameter of a mechanism of this name that a search may turn."""
+    """Return the parameter of a named mechanism that a search may vary, or None."""
     dial = getattr(REGISTRY.factory(name), "dial", None)
     if dial is not None and not isinstance(dial, Dial):
         raise ArgumentTypeError(f"dial of mechanism {name!r} must be a Dial, got {quote(dial)}")
@@ -352,12 +352,12 @@ _MOST_RANGES = 5  # that a sentence names
 
 
 def shown_name(name: str) -> str:
-    """Return the name of a protection as it is shown."""
+    """Return a protection's name for display."""
     return NOTHING if name in ("none", "identity", NOTHING) else name
 
 
 def meaning(mechanism: str, parameters: Mapping[str, Any], error: str) -> str:
-    """Return the meaning of a mechanism with its settings, in words; empty where there are none.
+    """Return a description of a mechanism and its settings in words, or an empty text.
 
     ``error`` is that of a count, as text, which says how large noise is.
     """

@@ -1,4 +1,4 @@
-"""A rule of its own for each table and level: merged categories, and what is done to a count."""
+"""Separate rules for each table and level: merged categories, and rules for counts."""
 
 import itertools
 from collections.abc import Collection, Mapping
@@ -33,7 +33,7 @@ _AND = " + "
 
 
 class RuledTable(NamedTuple):
-    """A table that a rule publishes: the table, perhaps recoded, and the law of its counts."""
+    """A table as a rule publishes it, perhaps recoded, and the law of its counts."""
 
     table: Table
     law: Likelihood
@@ -41,7 +41,7 @@ class RuledTable(NamedTuple):
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule of a table: a recipe of recoding, of a rule for each count, or of both.
+    """A table's rule: a recipe of recoding, of a rule for each count, or both.
 
     Its text is ``identity``, ``nearest-5``, ``ranges:edges=[0,1,6]`` or another recipe of a
     mechanism that has no chance in it and looks at each count alone; ``recode:groups.age=[0,18]``;
@@ -76,7 +76,7 @@ class Rule:
 
     @property
     def published(self) -> bool:
-        """Whether the table is published at all."""
+        """Whether the rule publishes the table at all."""
         return self.text != UNPUBLISHED
 
     @cached_property
@@ -85,13 +85,13 @@ class Rule:
 
     @cached_property
     def recoding(self) -> Recode | None:
-        """The recoding that comes first, if there is one."""
+        """The recoding that is applied first, or None."""
         name, parameters = self._parts[0]
         return Recode(**parameters) if name == "recode" else None
 
     @cached_property
     def counts(self) -> BaseMechanism:
-        """The mechanism of each count after the recoding."""
+        """The mechanism applied to each count after the recoding."""
         name, parameters = self._parts[-1]
         if name == "recode":
             name, parameters = AS_IT_IS, {}
@@ -99,17 +99,17 @@ class Rule:
 
     @property
     def joint(self) -> bool:
-        """Whether what is published of a count depends on other counts, too."""
+        """Whether a published count also depends on other counts."""
         return self.published and isinstance(self.counts, Suppression)
 
     @property
     def recipe(self) -> str:
-        """The text of what is done to counts after a recoding."""
+        """The part of the rule's text that follows the recoding."""
         return self.text.rpartition(_AND)[2]
 
     @property
     def words(self) -> str:
-        """The rule in words: ``rounded to 5, by groups of 5 of age``."""
+        """The rule in words, such as ``rounded to 5, by groups of 5 of age``."""
         if not self.published:
             return "not published"
         name, parameters = self.counts.spec.mechanism, self.counts.spec.parameters
@@ -128,7 +128,7 @@ class Rule:
         return f"{text}, by {' and '.join(merged)}" if merged else text
 
     def table(self, workload: Workload, key: Key) -> RuledTable | None:
-        """Return the table that is published of one of a workload, None if it is not."""
+        """Return a workload's table as the rule publishes it, or None if it does not."""
         if not self.published:
             return None
         left = Workload(workload.schema, {key: workload.tables[key]})
@@ -148,7 +148,7 @@ def _group_words(codes: Any) -> str:
 
 
 class RulesByTable(BaseMechanism):
-    """Publish each table at each level by a rule of its own; nothing is drawn.
+    """Publish each table at each level by its own rule, without randomness.
 
     Each table needs a rule, so that none is published as it is because nobody thought of it.
     Recoded tables are called ``"NAME recoded"``.
@@ -184,7 +184,7 @@ class RulesByTable(BaseMechanism):
         )
 
     def tables(self, workload: Workload) -> dict[Key, RuledTable]:
-        """Return the published tables of a workload, by the level and the name asked for."""
+        """Return the tables that are published, by the level and name in the workload."""
         for level, name in self._rules:
             if (level, name) not in workload.tables:
                 change = "leave out --place" if level == "all" else f"give --place {level}"
@@ -205,7 +205,7 @@ class RulesByTable(BaseMechanism):
         return {key: one for key, one in ruled.items() if one is not None}
 
     def published(self, workload: Workload) -> Workload:
-        """Return the tables that are published of a workload, recoded."""
+        """Return the workload's published tables, recoded."""
         check.instance(workload, Workload, "workload")
         tables = {(k[0], one.table.name): one.table for k, one in self.tables(workload).items()}
         if not tables:
@@ -223,7 +223,7 @@ class RulesByTable(BaseMechanism):
         self, true: PublishedTables, workload: Workload, data: Microdata | Records,
         rng: np.random.Generator,
     ) -> PublishedTables:  # fmt: skip
-        """Return the tables of a workload as the rules publish them, with their laws.
+        """Return the tables as the rules publish them, with their laws.
 
         ``true`` are the true counts of :meth:`published`, ``data`` the records.
         """

@@ -1,4 +1,4 @@
-"""Noise for releases that protect somebody: integers drawn by a vetted library, such as OpenDP.
+"""Noise for real releases, drawn by a vetted library such as OpenDP.
 
 Without a sampler, mechanisms draw with NumPy, which is for simulation.  A plug-in is a class
 without parameters in the entry-point group ``bayesrisk.samplers``, which follows
@@ -34,7 +34,7 @@ _LEAST = 1e-12 / 9
 
 
 class OpenDPSampler:
-    """Discrete Gaussian and Laplace noise of OpenDP, the extra ``opendp``.
+    """Sampler of discrete Gaussian and Laplace noise by OpenDP (the extra ``opendp``).
 
     OpenDP draws integers by exact arithmetic, from the cryptographic source of the operating
     system (Canonne, Kamath and Steinke 2020, arXiv:2004.00010).  Its scale is a double: the law
@@ -57,12 +57,12 @@ class OpenDPSampler:
         self.version = version("opendp")
 
     def law(self, spec: NoiseSpec) -> NoiseSpec:
-        """Return the law that is drawn: that of a scale which is a double."""
+        """Return the law that OpenDP draws: the same, with a scale rounded up to a double."""
         scale = self._scale(spec)
         return NoiseSpec(spec.law, scale**2 if spec.law == "discrete-gaussian" else scale)
 
     def draw(self, law: NoiseSpec, size: int) -> IntArray:
-        """Return so many independent draws of a law of :meth:`law`."""
+        """Return ``size`` independent draws from a law of :meth:`law`."""
         import opendp.prelude as dp
 
         dp.enable_features("contrib")
@@ -76,7 +76,7 @@ class OpenDPSampler:
 
     @staticmethod
     def _scale(law: NoiseSpec) -> Fraction:
-        """Return the smallest double s with s >= b, or s**2 >= sigma2."""
+        """Return the smallest double s with s >= b (Laplace) or s**2 >= sigma2 (Gaussian)."""
         power = 2 if law.law == "discrete-gaussian" else 1
         near = float(law.scale) ** (1 / power)
         while Fraction(near) ** power >= law.scale:
@@ -87,7 +87,7 @@ class OpenDPSampler:
 
 
 class CheckedSampler:
-    """A sampler whose laws and draws are looked at: what else comes is a PluginError by its name.
+    """A sampler whose laws and draws are checked; violations raise a PluginError.
 
     Draws of a release are refused where they are too improbable: below 1e-12 at each look.  Looks
     are at how many are 0, above, below or between the quartiles of their laws, and at the draw that
@@ -100,7 +100,7 @@ class CheckedSampler:
         self.stated = f"{name} {self._sampler.version}"
 
     def law(self, wanted: NoiseSpec) -> NoiseSpec:
-        """Return the law that is drawn: of the same kind and no narrower."""
+        """Return the law that is drawn; raise if it is of another kind or narrower than wanted."""
         law = self._sampler.law(wanted)
         follows = type(law) is NoiseSpec and law.law == wanted.law and law.scale >= wanted.scale
         if not follows:
@@ -108,11 +108,11 @@ class CheckedSampler:
         return law
 
     def draws(self) -> "SeenDraws":
-        """Return where the draws of one release come from."""
+        """Return a source of draws for one release."""
         return SeenDraws(self)
 
     def draw(self, law: NoiseSpec, size: int) -> IntArray:
-        """Return so many draws: whole numbers that 64 bits hold."""
+        """Return ``size`` draws; raise unless they are an array of 64-bit integers."""
         draws = self._sampler.draw(law, size)
         if type(draws) is not np.ndarray or draws.shape != (size,):
             shape = draws.shape if type(draws) is np.ndarray else draws
@@ -126,14 +126,14 @@ class CheckedSampler:
 
 
 class SeenDraws:
-    """The draws of one release, of several laws, and how many of them are where."""
+    """Draws of one release, with the tallies by which implausible ones are detected."""
 
     def __init__(self, sampler: CheckedSampler) -> None:
         self._sampler, self._number = sampler, 0
         self._expected, self._counts = np.zeros(4), np.zeros(4, np.int64)
 
     def draw(self, law: NoiseSpec, size: int) -> IntArray:
-        """Return so many draws of a law, once all so far are plausible."""
+        """Return ``size`` draws from a law; raise if the draws so far are implausible."""
         draws, noise = self._sampler.draw(law, size), law.to_law()
         if not size:
             return draws
@@ -162,7 +162,7 @@ class SeenDraws:
 
 
 def vetted_sampler(recipe: str) -> tuple[str, CheckedSampler]:
-    """Return a sampler by ``NAME``, or ``NAME VERSION`` as a spec states it, and what is stated.
+    """Return the sampler named ``NAME`` or ``NAME VERSION``, after its stated name and version.
 
     Its version is the one that is installed, whichever was stated.
     """
@@ -171,7 +171,7 @@ def vetted_sampler(recipe: str) -> tuple[str, CheckedSampler]:
 
 
 def stated_samplers(parameters: Mapping[str, Any]) -> set[str]:
-    """Return the samplers that the parameters of a mechanism state, of its parts, too."""
+    """Return the names of samplers in a mechanism's parameters and their nested parts."""
     name = parameters.get("sampler")
     names = {name} if isinstance(name, str) else set[str]()
     for part in parameters.values():

@@ -1,4 +1,4 @@
-"""Posteriors of many noisy counts from tables; the law of the noise of a post-processed count.
+"""Posteriors of many noisy counts from lookup tables, and the noise of a post-processed count.
 
 The latter is exact at any distance.  A block's noise less that of its m siblings,
 ``eta_1 - eta_m``: by symmetry a sum of m + 1 discrete Gaussians, or of two with scales s and m s in
@@ -61,7 +61,7 @@ _MARGIN = 64  # counts added on each side, so that a table is seldom made again
 
 
 class _Table:
-    """Answers for one noise scale, and how often each noisy count occurred."""
+    """Lookup table for one noise scale, with the number of occurrences of each noisy count."""
 
     def __init__(self, sigma2: float, prior: float, known_count: int) -> None:
         self.sigma2, self.known_count = sigma2, known_count
@@ -78,7 +78,7 @@ class _Table:
         return np.asarray(self.question.posterior(counts))
 
     def cover(self, least: int, most: int) -> None:
-        """Make the table hold the counts from ``least`` to ``most``, as far as it goes."""
+        """Extend the table to the counts from ``least`` to ``most``, within its largest reach."""
         low, high = self.low, self.low + self.histogram.size
         if low <= least and most < high:
             return
@@ -94,7 +94,7 @@ class _Table:
         self.low, self.histogram = new_low, histogram
 
     def fill(self, values: IntArray, posterior: FloatArray, ratio: FloatArray) -> None:
-        """Fill posterior and ratio of each count, and remember how often it occurs."""
+        """Fill in the posterior and risk ratio of each count, and tally the counts."""
         self.cover(int(values.min()), int(values.max()))
         if look_up(values, self.low, self.answers, self.histogram, posterior, ratio):
             far = (values < self.low) | (values >= self.low + self.histogram.size)
@@ -112,7 +112,7 @@ class _Table:
         return float(self.ratio(max(counts)))
 
     def first_above(self, limits: FloatArray) -> IntArray:
-        """Return the smallest noisy counts whose risk ratios exceed limits, or one beyond all.
+        """Return the smallest noisy count with a risk ratio above each limit (else ``_BEYOND``).
 
         By bisection of the ratios as they are rounded in the output, which rise with the count.
         """
@@ -125,7 +125,7 @@ class _Table:
         return np.where(self.ratio(MAX_COUNT) > limits, first, _BEYOND)
 
     def exceeding(self, limits: FloatArray) -> tuple[IntArray, FloatArray]:
-        """Return the numbers of cells that exceed limits, and the chances of it for k and k + 1."""
+        """Return the number of cells above each limit, and its chance for counts k and k + 1."""
         first = self.first_above(limits)
         start = np.clip(first - self.low, 0, self.histogram.size)
         from_here = np.cumsum([0, *self.histogram[::-1].tolist()])[::-1]  # of each count and above
@@ -138,7 +138,7 @@ class _Table:
 
 
 class MeasurementTables:
-    """Posterior and risk ratio of noisy counts of any scale, and how many exceed a limit.
+    """Posteriors and risk ratios of noisy counts at any scale, and how many exceed a limit.
 
     The target is in a cell with probability ``prior``, ``known_count`` others are.
     """
@@ -153,7 +153,7 @@ class MeasurementTables:
         return self._tables[sigma2]
 
     def look_up(self, values: IntArray, sigma2: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return posterior and risk ratio of every cell, one after the other."""
+        """Return posterior and risk ratio of every cell, flattened."""
         posterior, ratio = np.empty(values.size), np.empty(values.size)
         cells = values.shape[1]
         starts = [0, *(np.flatnonzero(np.diff(sigma2)) + 1).tolist(), sigma2.size]
@@ -164,7 +164,7 @@ class MeasurementTables:
         return posterior, ratio
 
     def counted(self) -> tuple[list[float], list[int], list[int]]:
-        """Return scales, noisy counts and numbers of cells, in order, for :meth:`add`."""
+        """Return sorted scales, noisy counts and numbers of cells, as :meth:`add` takes them."""
         totals: dict[tuple[float, int], int] = {}
         for sigma2, table in self._tables.items():
             for place in np.flatnonzero(table.histogram).tolist():
@@ -175,7 +175,7 @@ class MeasurementTables:
         return [s for s, _ in order], [c for _, c in order], [totals[key] for key in order]
 
     def add(self, sigma2: Sequence[float], counts: Sequence[int], cells: Sequence[int]) -> None:
-        """Count cells that were seen elsewhere."""
+        """Add tallies of cells that another process saw."""
         for scale, count, times in zip(sigma2, counts, cells, strict=True):
             self._table(float(scale)).far[int(count)] += int(times)
 
@@ -185,11 +185,11 @@ class MeasurementTables:
         return sum(table.cells for table in self._tables.values())
 
     def largest_ratio(self) -> float:
-        """Return the largest risk ratio seen; 1 before any."""
+        """Return the largest risk ratio seen so far, or 1 before any count."""
         return max((table.largest() for table in self._tables.values()), default=1.0)
 
     def exceedance(self, limits: Sequence[float]) -> "pd.DataFrame":
-        """Return the number of cells above each limit, and its mean and error by noise alone.
+        """Return the number of cells above each limit, and its mean and error if all is noise.
 
         With n cells of a scale, each exceeding with probability q, the number has mean n q and
         variance n q (1 - q); scales add up.
@@ -217,7 +217,7 @@ _NO_EVIDENCE = 1e-32
 
 
 class SumLaws(NamedTuple):
-    """Distinct laws, and which of them each element has."""
+    """The distinct laws of sums, and the index of each element's law."""
 
     number: IntArray  # law of each element of the broadcast arguments, in C order
     rates: FloatArray  # h of each law
@@ -225,14 +225,14 @@ class SumLaws(NamedTuple):
     ends: IntArray  # where each begins, and the end of the last
 
     def ripple(self, law: int) -> FloatArray:
-        """Return one period."""
+        """Return one period of a law's ripple."""
         return self.ripples[self.ends[law] : self.ends[law + 1]]
 
 
 def sum_laws(
     precision: FloatArray, terms: IntArray, *, exact: bool, shape: tuple[int, ...]
 ) -> SumLaws:
-    """Return the laws of sums of ``terms`` discrete Gaussians of a precision, the distinct ones."""
+    """Return the distinct laws of sums of ``terms`` discrete Gaussians."""
     h, n = np.broadcast_arrays(precision, terms)
     # Beyond these limits the evidence is nothing, or everything, in double precision.
     h = np.clip(h, _NO_EVIDENCE * n, 1e100)
@@ -252,5 +252,5 @@ def sum_laws(
 
 
 def exact_wanted(sibling_noise: str) -> bool:
-    """Return whether the siblings' noise is to be convolved; refuse any other word."""
+    """Return whether ``sibling_noise`` asks for the exact convolution; raise for unknown words."""
     return check.choice(sibling_noise, "sibling_noise", SIBLING_NOISE) == "exact"

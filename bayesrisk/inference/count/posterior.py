@@ -1,4 +1,4 @@
-"""The adversary's posterior on one count, given what was released (Kazan and Reiter, section 3.1).
+"""The adversary's posterior on one noisy count (Kazan and Reiter, section 3.1).
 
 The adversary knows everyone in the group but the target.  ``known_count`` others share the
 characteristics in question, so the true count X is ``known_count`` or one more; ``prior`` is the
@@ -68,7 +68,7 @@ def bayes_rule(
 
 
 class CountArguments(TypedDict, total=False):
-    """Arguments of :class:`NoisyCount`."""
+    """Unchecked arguments of :class:`NoisyCount`."""
 
     rho: Number | None
     prior: Required[Number]
@@ -129,7 +129,7 @@ class NoisyCount:
     _values: CountValues = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Check the arguments, and keep arrays of them that nobody else can change."""
+        """Check the arguments, and store read-only copies of arrays."""
         values = CountValues(
             np.array(check.cell_precision(self.rho, self.sigma2, self.sensitivity)),
             np.array(check.probability(self.prior, "prior")),
@@ -164,7 +164,7 @@ class NoisyCount:
         return self._reread(noisy_count, as_ratio=True)
 
     def _reread(self, noisy_count: ArrayLike, *, as_ratio: bool) -> FloatAnswer:
-        """Return the posterior or the risk ratio given one noisy count."""
+        """Return the posterior, or the risk ratio if ``as_ratio``, given noisy counts."""
         y = check.whole_array(noisy_count, "noisy_count")
         precision, p, k = self._values
         out: FloatArray = np.empty(self._broadcast(self._values, noisy_count=y))
@@ -184,7 +184,7 @@ class NoisyCount:
         return check.answer(out)
 
     def decision_threshold(self) -> IntAnswer:
-        r"""Return the smallest release at which the adversary decides for the characteristics.
+        r"""Return the smallest noisy count at which the adversary decides that the target is there.
 
         .. math:: k + \lceil 1/2 + \log((1-p)/p) / (2\rho) \rceil
 
@@ -227,7 +227,7 @@ def risk_ratio(noisy_count: ArrayLike, **question: Unpack[CountArguments]) -> Fl
 
 @door(NoisyCount)
 def decision_threshold(**question: Unpack[CountArguments]) -> IntAnswer:
-    """Return the count from which the guess is "there": :meth:`NoisyCount.decision_threshold`."""
+    """Return the smallest count decided as "there": :meth:`NoisyCount.decision_threshold`."""
     return NoisyCount(**question).decision_threshold()
 
 
@@ -244,7 +244,7 @@ def multilevel_posterior(
     prior: Number,
     known_count: ArrayLike = 0,
 ) -> Belief:
-    r"""Return the belief in the target given noisy counts of it at several levels.
+    r"""Return the belief that the target is counted, given noisy counts at several levels.
 
     .. math:: \pi = \operatorname{expit}\Big(\operatorname{logit} p
         + \sum_l \rho_l (2(y_l - k_l) - 1)\Big)

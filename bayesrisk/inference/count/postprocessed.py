@@ -1,4 +1,4 @@
-"""The adversary's posterior on a count that was post-processed to fit a known total (S6).
+"""The posterior on a count that was post-processed to fit a known total (supplement S6).
 
 The group's count N is known.  The block's noisy count y and the noisy total S of its m siblings
 are projected on a + c = N, kept within [0, N] and rounded; only a is published.
@@ -38,7 +38,7 @@ _BERNOULLI = np.array([float(b / math.factorial(2 * k)) for k, b in enumerate(BE
 
 @lean_step
 def log_tail(first: int, rate: float, ripple: FloatArray, span: float) -> float:
-    """Return log of P(D >= first) exp(rate first**2), but for the constant; first >= -1.
+    """Return log of P(D >= first) exp(rate first**2), up to a constant; first >= -1.
 
     Summed term by term; where that would be long the ripple is flat, and only every ``step``-th
     term is taken: two Euler-Maclaurin formulas for the same integral, one subtracted from the
@@ -80,7 +80,7 @@ def log_tail(first: int, rate: float, ripple: FloatArray, span: float) -> float:
 
 @lean_step
 def _log_pair(low: int, base: int, rate: float, ripple: FloatArray) -> float:
-    """Return log of P(low <= D <= low + 1) exp(rate base**2), but for the constant."""
+    """Return log of P(low <= D <= low + 1) exp(rate base**2), up to a constant."""
     a: float = ripple[low % ripple.size]
     b: float = ripple[(low + 1) % ripple.size]
     a -= rate * float(low - base) * float(low + base)
@@ -136,7 +136,7 @@ def fill_evidence(
 def fill_marginal_ratio(
     group: IntArray, known_count: IntArray, prior: FloatArray, laws: SumLaws, out: FloatArray
 ) -> None:
-    """Fill ``out`` with posterior / prior averaged over releases, if the target is there.
+    """Fill ``out`` with the mean of posterior / prior over releases, if the target is there.
 
     The summand at d, the value of the noise, is at most exp(-h d**2) of the largest or, for tiny
     priors, exp(-h (d - 2)**2), but for the depth of the ripple twice: the window follows.
@@ -162,7 +162,7 @@ def fill_marginal_ratio(
 
 @kernel
 def two_counts_ratio(precision: float, rate: float, ripple: FloatArray, prior: float) -> float:
-    """Average posterior / prior over the two noisy counts of the target, before post-processing.
+    """Return the mean of posterior / prior over two noisy counts that are not post-processed.
 
     The noise of the first is N_Z with this precision, that of the second has the law of ``rate``
     and ``ripple``.
@@ -226,7 +226,7 @@ def postprocess(block: ArrayLike, siblings: ArrayLike, *, group_count: ArrayLike
 
 
 class PostprocessedArguments(TypedDict, total=False):
-    """Arguments of :class:`PostprocessedCount`."""
+    """Unchecked arguments of :class:`PostprocessedCount`."""
 
     group_count: Required[ArrayLike]
     n_siblings: Required[ArrayLike]
@@ -237,7 +237,7 @@ class PostprocessedArguments(TypedDict, total=False):
 
 
 class PostprocessedValues(NamedTuple):
-    """Checked arguments: N, m, k, 1 / (2 sigma2), p, and whether sums have their exact law."""
+    """Checked arguments: N, m, k, 1 / (2 sigma2), p, and whether sums have exact laws."""
 
     group_count: IntArray
     n_siblings: IntArray
@@ -249,7 +249,7 @@ class PostprocessedValues(NamedTuple):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PostprocessedCount:
-    r"""A block's count after post-processing, and what an adversary knows before seeing it.
+    r"""A block's post-processed count, and what the adversary knows beforehand.
 
     The group's count N is known.  Source: Kazan and Reiter, supplement, equation (S6.7).
 
@@ -289,7 +289,7 @@ class PostprocessedCount:
     _values: PostprocessedValues = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Check the arguments; k + 1, the truth, must not exceed N."""
+        """Check the arguments; the true count k + 1 must not exceed N."""
         n = check.count_array(self.group_count, "group_count", lower=1, upper=_MAX_GROUP)
         m = check.count_array(self.n_siblings, "n_siblings", lower=1, upper=MAX_SIBLINGS)
         k = check.count_array(self.known_count, "known_count", lower=0)

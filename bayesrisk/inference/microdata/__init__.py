@@ -1,1 +1,1 @@
-"""The law of the records of a place given a release: exact, or by chains."""
+"""The posterior distribution of a place's records given a release: exact, or by Markov chains."""

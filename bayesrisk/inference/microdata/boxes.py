@@ -1,4 +1,4 @@
-r"""The law of whole numbers of which weighted sums are known, on boxes of sums.
+r"""Exact distribution of integers with known weighted sums, by dense arrays (boxes) of sums.
 
 The same law as in :mod:`~bayesrisk.inference.microdata.contraction`, for few unknowns whose sums
 have few values: weights of all values of the open sums of a part stand in an array, and parts are
@@ -27,7 +27,7 @@ CLOSED, OPEN = 1, 2
 
 
 class BoxPlan(NamedTuple):
-    """Parts, first the unknowns and then their joins, and the axes of their boxes.
+    """Order of joins of parts (unknowns first, then joins), and the axes of each part's box.
 
     An axis of an unknown is its value, that of a join the sum of a row.
     """
@@ -44,7 +44,7 @@ class BoxPlan(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    """A part while a plan is made."""
+    """A part of the unknowns while the plan is made."""
 
     part: int
     unknowns: tuple[int, ...]
@@ -54,12 +54,12 @@ class _Piece(NamedTuple):
 
 @lru_cache(maxsize=256)
 def box_plan(matrix: bytes, rows: int) -> BoxPlan | None:
-    """Return the plan of a matrix (rows, unknowns) of whole numbers; None of a wide one."""
+    """Return the plan for an integer matrix (rows, unknowns), or None if it is too wide."""
     return _Planner(np.frombuffer(matrix, np.int64).reshape(rows, -1)).plan()
 
 
 class _Planner:
-    """Joins of parts: next of those of the row that is closed at the least cost."""
+    """Chooses the order of joins: next the row whose parts are cheapest to join."""
 
     def __init__(self, matrix: IntArray) -> None:
         self._matrix = matrix
@@ -119,7 +119,7 @@ class _Planner:
         return joined
 
     def _axes(self, rows: list[int], unknowns: tuple[int, ...]) -> tuple[list[int], IntArray]:
-        """Return rows, the first ones first, whose sums all others are whole sums of; and these."""
+        """Return rows (axes) whose sums give all others', and the integer combinations that do."""
         matrix = self._matrix[:, unknowns]
         axes: list[int] = []
         sums: dict[int, FloatArray] = {}
@@ -190,7 +190,7 @@ class RowWeights(NamedTuple):
 
 
 class _Boxes(NamedTuple):
-    """Boxes of all parts: extents of their axes, and where their weights begin.
+    """Sizes of all boxes' axes, and where the weights of each begin.
 
     A joint box has all sums that two parts can have along its axes, of the first axis only those
     that its row allows: then one part, moved by a state of the other, is one run of the box.
@@ -226,7 +226,7 @@ def _dot(one: FloatArray, other: FloatArray) -> float:
 
 @lean_step
 def _positions(low: IntArray, span: IntArray, pace: IntArray, cells: IntArray) -> None:
-    """Fill in the sum of pace times value for all values of some axes, in order."""
+    """Fill ``cells`` with the sum of pace times value at every point of a box, in order."""
     for t in range(cells.size):
         index, cells[t] = t, 0
         for i in range(pace.size - 1, -1, -1):
@@ -238,7 +238,7 @@ def _positions(low: IntArray, span: IntArray, pace: IntArray, cells: IntArray) -
 def _convolve(
     plan: BoxPlan, boxes: _Boxes, join: int, weight: FloatArray, box: FloatArray, slope: FloatArray
 ) -> None:
-    """Add the products of the weights of two parts to a box; with a ``slope``, the reverse.
+    """Add the convolution of two parts' weights to a box; with ``slope``, pass derivatives back.
 
     ``slope`` is empty, or as large as ``weight``: then ``box`` has the derivative of the whole
     weight by each of its values, and the derivatives by the weights of both parts are added.
@@ -300,7 +300,7 @@ def _close(
     part: FloatArray,
     slope: FloatArray,
 ) -> None:
-    """Weigh the closed sums of a box and add it up over them; with a ``slope``, the reverse.
+    """Weigh a box's closed rows and sum over them; with ``slope``, pass derivatives back.
 
     ``part`` are the weights of the part, or the derivatives by them, ``unit`` what they were
     divided by; ``slope`` is empty, or anything else.
@@ -360,7 +360,7 @@ def _sizes(
     most: IntArray,
     boxes: _Boxes,
 ) -> float:
-    """Fill in the extents of all boxes; return the pairs of weights, -1 if nothing fits."""
+    """Fill in the sizes of all boxes; return the number of weight pairs, or -1 if nothing fits."""
     unknowns, parts = matrix.shape[1], plan.axes.size
     lows = np.zeros((parts, matrix.shape[0]), np.int64)
     highs = np.zeros_like(lows)
@@ -421,7 +421,7 @@ def _contract(
     boxes: _Boxes,
     laws: FloatArray,
 ) -> float:
-    """Fill in the laws of the unknowns; return the log weight in units of the largest factors.
+    """Fill in the laws of the unknowns; return the log of the total weight in scaled units.
 
     ``priors`` (unknowns, values) are log weights; those of the rows are numbers, at most 1.
     """
@@ -491,7 +491,7 @@ def box_laws(
     priors: FloatArray,
     limit: int = MOST_PAIRS,
 ) -> tuple[float, FloatArray] | None:
-    """Return the log weight and the laws (unknowns, values) of a system of sums.
+    """Return the log total weight and the unknowns' laws (unknowns, values), or None if impossible.
 
     ``weights`` are for each row the log weights of the sums ``low[r]``, ``low[r] + 1``, ...;
     ``priors`` (unknowns, values) those of the unknowns.  None where more than ``limit`` pairs of

@@ -1,4 +1,4 @@
-"""Chains over the records of a place, over lists of people or points of a lattice, and their draws.
+"""Markov chains over a place's records (lists of people, or lattice points), and their draws.
 
 Chains that do not agree yet go on for as long again as they have gone; all that they drew before
 is then warm-up.  So at any time half of what a chain did is kept, at as many draws as at first,
@@ -51,7 +51,7 @@ _COUNTS = 8  # that are looked at in the time of a proposal
 
 @dataclass
 class PeopleChain:
-    """A chain over lists of people, with the number of proposals of a sweep.
+    """A Markov chain over lists of people, and the number of proposals in a sweep.
 
     That is about one proposal for each person, or for every eighth count where these are more: to
     look at a state takes longer the more counts it has.
@@ -66,7 +66,7 @@ class PeopleChain:
     def begin(
         cls, model: PeopleModel, rng: np.random.Generator, fewest: int, share: float = 0.0
     ) -> Self:
-        """Return a chain at a state of the prior, with at least ``fewest`` proposals a sweep.
+        """Return a chain started from a prior draw, with at least ``fewest`` proposals a sweep.
 
         Chains of different ``share``, from 0 up to 1, start far apart (``PeopleModel.sizes``).
         """
@@ -75,11 +75,11 @@ class PeopleChain:
         return cls(model, state, sweep_size, rng)
 
     def advance(self, sweeps: int) -> None:
-        """Go on for so many sweeps."""
+        """Run the chain for ``sweeps`` sweeps."""
         self._sweep(sweeps * self.sweep_size, _EVERYBODY, _NO_COUNTS, np.empty(1))
 
     def advance_parts(self, parts: IntArray, rounds: int) -> None:
-        """Change people of some parts only: so many proposals for each of their slots."""
+        """Update the people of some parts only, with ``rounds`` proposals for each slot."""
         first = self.model.arrays.first
         slots = np.concatenate([np.arange(first[p], first[p + 1]) for p in parts])
         if slots.size:
@@ -90,7 +90,7 @@ class PeopleChain:
         return self.state.x.ravel(), float(self.state.density[0])
 
     def record(self, draws: int, sweeps: int) -> tuple[IntArray, FloatArray]:
-        """Return the counts of all classes and the log likelihood after every so many sweeps."""
+        """Return the counts of all classes and the log-likelihood, ``sweeps`` sweeps apart."""
         counts, density = np.empty((draws, *self.state.x.shape), np.int64), np.empty(draws)
         self._sweep(sweeps * self.sweep_size, _EVERYBODY, counts, density)
         return counts.reshape(draws, -1), density
@@ -102,7 +102,7 @@ class PeopleChain:
 
 
 def _first_state(model: PeopleModel, rng: np.random.Generator, share: float) -> ChainState:
-    """Return a state drawn from the prior, with numbers of people as ``PeopleModel.sizes``."""
+    """Return a state drawn from the prior, given ``PeopleModel.sizes(share)`` people by part."""
     arrays, sizes = model.arrays, model.sizes(share)
     occupant = np.zeros(int(arrays.first[-1]), np.int64)
     x = np.zeros((len(model.strata), model.classes), np.int64)
@@ -127,7 +127,7 @@ def _first_state(model: PeopleModel, rng: np.random.Generator, share: float) -> 
 
 
 class Lattice(NamedTuple):
-    """Arrays that stay fixed during a run: moves, priors and soft rows."""
+    """Fixed arrays of a run on lattice points: moves, priors and soft rows."""
 
     ptr: IntArray  # groups of every move
     group: IntArray
@@ -146,7 +146,7 @@ _NEGLIGIBLE = 45.0  # exp(-45) is 3e-20: thousands of such points are less than 
 
 @lean_step
 def _clip(low: Index, high: Index, value: Index, top: Index, c: Index) -> tuple[Index, Index]:
-    """Return the t of a stretch with 0 <= value + c t <= top."""
+    """Return the subinterval [low, high] of t that also keeps 0 <= value + c t <= top."""
     # -value / |c| <= t <= (top - value) / |c|, the ends exchanged where c < 0
     below, above = value, top - value
     if c < 0:
@@ -158,7 +158,7 @@ def _clip(low: Index, high: Index, value: Index, top: Index, c: Index) -> tuple[
 
 @lean_step
 def _reach(lattice: Lattice, x: IntArray, sums: IntArray, move: Index) -> tuple[Index, Index]:
-    """Return the first and last t for which x + t z is possible, z a move."""
+    """Return the smallest and largest t that keep x + t z possible, z being the move."""
     low: Index = np.int64(-(2**62))
     high: Index = np.int64(2**62)
     # 0 <= x_g + t z_g <= top_g for every group
@@ -182,7 +182,7 @@ def _reach(lattice: Lattice, x: IntArray, sums: IntArray, move: Index) -> tuple[
 def walk(
     rng: Rng, lattice: Lattice, x: IntArray, sums: IntArray, work: FloatArray, steps: int
 ) -> None:
-    """Make so many Gibbs steps along random moves; ``work`` has room for the longest line."""
+    """Make ``steps`` Gibbs steps along random moves; ``work`` must hold the longest line."""
     ptr, group, coef = lattice.ptr, lattice.group, lattice.coef
     prior_ptr, prior, row_ptr, row = lattice.prior_ptr, lattice.prior, lattice.row_ptr, lattice.row
     row_coef, soft_ptr, soft = lattice.row_coef, lattice.soft_ptr, lattice.soft
@@ -232,7 +232,7 @@ def walks(
     counts: IntArray,
     row_sums: IntArray,
 ) -> None:
-    """Walk once for each row of ``counts`` and ``row_sums``, which then has the state."""
+    """Make ``steps`` steps for each row of ``counts`` and ``row_sums``, which store the states."""
     for draw in range(len(counts)):
         walk(rng, lattice, x, sums, work, steps)
         for i in range(x.size):
@@ -248,7 +248,7 @@ _SPARSEST = 4  # combinations are kept while they are at most so many times as l
 
 
 def kernel_basis(matrix: IntArray) -> IntArray:
-    """Return a basis of the whole vectors z with ``matrix @ z == 0``, one in each row.
+    """Return a basis of the integer vectors z with ``matrix @ z == 0``, one in each row.
 
     Columns are reduced by whole-number steps of Euclid, row by row; those that end with zeros are
     a basis of the kernel, and short vectors are then subtracted from longer ones.
@@ -277,13 +277,13 @@ def kernel_basis(matrix: IntArray) -> IntArray:
 
 
 def _products(vectors: IntArray) -> IntArray:
-    """Return the scalar products of vectors, most of whose entries are 0."""
+    """Return the scalar products of sparse vectors."""
     sparse = sp.csr_array(vectors)
     return np.asarray((sparse @ sparse.T).toarray())
 
 
 def _shortened(basis: IntArray) -> IntArray:
-    """Subtract multiples of vectors from longer ones while that makes them shorter."""
+    """Return the basis with multiples of vectors subtracted from longer ones to shorten them."""
     basis = basis[np.argsort((basis**2).sum(axis=1), kind="stable")]
     gram = _products(basis)
     for _ in range(20):
@@ -306,7 +306,7 @@ def _shortened(basis: IntArray) -> IntArray:
 
 
 def make_moves(basis: IntArray, more: IntArray, rng: np.random.Generator, count: int) -> IntArray:
-    """Return basis moves, given moves, and random combinations of two to four of them.
+    """Return the basis, the given moves, and random combinations of two to four basis moves.
 
     A basis alone need not connect the points that are not negative.
     """
@@ -340,7 +340,7 @@ def make_moves(basis: IntArray, more: IntArray, rng: np.random.Generator, count:
 def small_moves(
     basis: IntArray, changes: IntArray, rng: np.random.Generator, count: int
 ) -> IntArray:
-    """Return combinations of two to four basis moves that change few sums by little.
+    """Return combinations of two to four basis moves that hardly change the soft sums.
 
     ``changes`` says by how much every move changes every soft sum.  To a random move another is
     added or subtracted that takes back some of its change, and so on: such as one person here for
@@ -368,7 +368,7 @@ def small_moves(
 
 @lru_cache(maxsize=1)
 def _combined_moves(basis: bytes, soft: bytes, groups: int) -> IntArray:
-    """Return combinations of the moves of a basis: of the matrix alone, whatever is published."""
+    """Return combinations of basis moves, which depend on the matrices alone and are cached."""
     rng, one = np.random.default_rng(0), np.frombuffer(basis, np.int64).reshape(-1, groups)
     changes = one @ np.frombuffer(soft, np.int64).reshape(-1, groups).T
     tries = max(_FEWEST, _COMBINATIONS * len(one))
@@ -376,7 +376,7 @@ def _combined_moves(basis: bytes, soft: bytes, groups: int) -> IntArray:
 
 
 def lattice(system: GroupSystem, moves: IntArray) -> Lattice:
-    """Return the arrays of the kernel."""
+    """Return a system and its moves as the arrays of the kernel."""
     pairs = zip(system.row_weights, system.hard, strict=True)
     soft = [np.zeros(0) if hard else weights for weights, hard in pairs]
     z = sp.csr_array(moves)
@@ -403,7 +403,7 @@ _SOLVER_SECONDS = 30.0
 
 
 def check_kinds(system: GroupSystem) -> None:
-    """Refuse a system that is too large for chains on its points."""
+    """Raise if the system has too many groups for chains on lattice points."""
     if system.mass.size > MAX_GROUPS:
         raise TooLargeError(
             f"place must have at most {MAX_GROUPS} kinds of records that its counts tell apart "
@@ -413,7 +413,7 @@ def check_kinds(system: GroupSystem) -> None:
 
 
 class LatticeChains:
-    """Starts and moves of several chains."""
+    """Starting points and moves of several chains on one lattice."""
 
     def __init__(self, system: GroupSystem, chains: int, rng: np.random.Generator) -> None:
         self._system, matrix = system, system.model.rows
@@ -428,7 +428,7 @@ class LatticeChains:
         self.moves = make_moves(self.basis, np.concatenate([more, shared]), rng, 0)
 
     def begin(self, generators: Sequence[np.random.Generator]) -> list[LatticeChain]:
-        """Return the chains at their starts, each with its generator."""
+        """Return the chains at their starting points, each with its own generator."""
         system, sweep = self._system, max(1, len(self.moves))
         moves, soft = lattice(system, self.moves), np.flatnonzero(~system.hard)
         longest = max((p.size for p in system.priors), default=1)
@@ -442,7 +442,7 @@ class LatticeChains:
 
 @dataclass
 class LatticeChain:
-    """A chain on the points of a lattice; a sweep is one step for each move."""
+    """A Markov chain on lattice points; a sweep has one step for each move."""
 
     lattice: Lattice
     x: IntArray  # counts of the groups, and the sums of rows
@@ -453,12 +453,12 @@ class LatticeChain:
     rng: np.random.Generator  # of this chain
 
     def advance(self, sweeps: int) -> None:
-        """Go on for so many sweeps."""
+        """Run the chain for ``sweeps`` sweeps."""
         steps = sweeps * self.sweep_size
         walk(self.rng, self.lattice, self.x, self.sums, self.work, steps)
 
     def record(self, draws: int, sweeps: int) -> tuple[IntArray, FloatArray]:
-        """Return the counts and the log density after every so many sweeps."""
+        """Return the counts and the log density, ``sweeps`` sweeps apart."""
         counts = np.empty((draws, self.x.size), np.int64)
         sums = np.empty((draws, self.sums.size), np.int64)
         steps = sweeps * self.sweep_size
@@ -470,7 +470,7 @@ class LatticeChain:
 
 
 def _distant_states(system: GroupSystem, count: int, rng: np.random.Generator) -> list[IntArray]:
-    """Return solutions at the ends of random directions, checked in whole numbers.
+    """Return ``count`` solutions far apart: the extreme points in random directions.
 
     Where sums have several runs, the first of them is in the first ones if that can be, and so on.
     """
@@ -493,7 +493,7 @@ def _distant_states(system: GroupSystem, count: int, rng: np.random.Generator) -
 
 
 def _solution(system: GroupSystem, direction: FloatArray, wanted: Sequence[int]) -> IntArray | None:
-    """Return a solution at the end of a direction, with sums in the wanted runs, or in any.
+    """Return a solution extreme in a direction, with sums in the wanted runs (or any), or None.
 
     Where a sum has several runs, a variable of 0 or 1 says of each whether the sum is in it.
     """
@@ -545,13 +545,13 @@ def _solution(system: GroupSystem, direction: FloatArray, wanted: Sequence[int])
 
 
 class Chain(Protocol):
-    """A chain of states."""
+    """A Markov chain."""
 
     def advance(self, sweeps: int) -> None:
-        """Go on for so many sweeps."""
+        """Run the chain for ``sweeps`` sweeps."""
 
     def record(self, draws: int, sweeps: int) -> tuple[IntArray, FloatArray]:
-        """Return the counts and the log density after every so many sweeps."""
+        """Return the counts and the log density, ``sweeps`` sweeps apart."""
 
 
 #: Is called with the number of the chain and the counts of the states that are kept, a row each.
@@ -565,7 +565,7 @@ def no_observer() -> Observer:
 
 @dataclass(frozen=True)
 class Draws:
-    """Kept draws of several chains, and diagnostics of the chains."""
+    """Kept draws of several chains, and convergence diagnostics."""
 
     counts: IntArray  # (chains, draws, functions): linear functions of the states
     # of the log density and of two random projections of the state, where they move
@@ -576,7 +576,7 @@ class Draws:
 
     @property
     def agreed(self) -> bool:
-        """True if the chains agree in their watched numbers; False where nothing moved."""
+        """Whether the chains agree by their diagnostics; False where no number varies."""
         return agreed(self.watched)
 
 
@@ -592,7 +592,7 @@ def draw(
     batched: bool = False,
     deadline: Deadline | None = None,
 ) -> Draws:
-    """Return draws of chains that agree, or the last ones.
+    """Return draws after the chains agree, or after the last doubling if they do not.
 
     An observer sees many states in a batch where ``batched``, or each while the chain is in it.
     At the deadline they are those of the last doubling that ended; without one it is an error.
@@ -619,11 +619,11 @@ def draw(
 
 
 class TooLateError(ArgumentError):
-    """There are no draws within a limit of time."""
+    """The time limit passed before the chains had any draws."""
 
 
 def _until(begin: Callable[[int], Step], deadline: Deadline | None) -> Callable[[int], Step]:
-    """Return the maker of steps that end in an error when the time is over."""
+    """Return a maker of steps that raise an error once the deadline has passed."""
 
     def limited(number: int) -> Step:
         step = begin(number)
@@ -647,7 +647,7 @@ def _steps(
     observe: Observer,
     room: int,
 ) -> Callable[[int], Step]:
-    """Return the maker of a chain's step, which fills rows with functions of its states."""
+    """Return a maker of a chain's step, which stores functions of the chain's states."""
 
     def begin(number: int) -> Step:
         chain, filled = chains[number], 0
@@ -671,14 +671,14 @@ def _steps(
 
 
 def agreed(watched: Sequence[ChainNumbers]) -> bool:
-    """Return whether something moves, and all of that agrees and is worth enough draws."""
+    """Return whether all diagnostics pass; False if none is watched."""
     return bool(watched) and all(
         n.r_hat <= MOST_R_HAT and min(n.bulk, n.tail) >= LEAST_ESS for n in watched
     )
 
 
 def moving(traces: Iterable[FloatArray]) -> list[FloatArray]:
-    """Return those of several variables that move, rid of rounding errors.
+    """Return the traces that vary by more than rounding error, rounded.
 
     A density that is added up along a chain is off by a different rounding error in each.  Equal
     states would then have ranks of their own chain, and chains that agree seem to disagree.  What

@@ -1,4 +1,4 @@
-r"""The exact law of whole numbers of which weighted sums are known, by contraction.
+r"""Exact distribution of integers with known weighted sums, by tensor contraction.
 
 The unknowns are whole numbers :math:`x_g \ge 0` with weights :math:`\varphi_g(x_g)`, and a row r
 gives a weight to every value of a sum of them:
@@ -39,15 +39,15 @@ _PIECE = 2**22  # pairs of states joined before Python is asked again: some tent
 
 
 class TooManyStatesError(Exception):
-    """A contraction would join more pairs of states than it may."""
+    """A contraction would join more pairs of states than its limit."""
 
 
 class NoStateError(Exception):
-    """No values of the unknowns have a weight."""
+    """No values of the unknowns have positive weight."""
 
 
 class JoinedRows(NamedTuple):
-    """Rows that two parts have open, as a join sees them.
+    """The open rows of two parts, and how their sums combine in a join.
 
     Log weights of the sums ``low[r]`` to ``high[r]`` stand from ``weights[start[r]]`` on.
     """
@@ -63,7 +63,7 @@ class JoinedRows(NamedTuple):
 
 
 class States(NamedTuple):
-    """Values of open sums, each once: in a table of hashes, or one for each pair that has a weight.
+    """Distinct values of a part's open sums with their weights, stored in a hash table or in order.
 
     Where the open sums say what all unknowns are, no two pairs have the same ones, and nothing is
     looked up: ``first`` has the number of states before each state of the left part.
@@ -79,7 +79,7 @@ class States(NamedTuple):
 
 @step
 def _slot(states: States, sums: IntArray) -> int:
-    """Return the slot of a state, or the free one where it belongs."""
+    """Return the hash slot that holds a state, or the free slot where it belongs."""
     # FNV-1a over the sums, then a linear search; there are at least three free slots of four
     mask = np.uint64(states.slots.size - 1)
     code = np.uint64(14695981039346656037)
@@ -112,7 +112,7 @@ def _index(states: States) -> None:
 
 @step
 def _pair(rows: JoinedRows, one: IntArray, other: IntArray, weight: float, sums: IntArray) -> float:
-    """Return the log weight of a pair of states, and fill its open sums; -inf if it has none."""
+    """Return the log weight of a pair of states, or -inf, and fill in its open sums."""
     k = 0
     for r in range(rows.closed.size):
         s = np.int64(0)
@@ -143,7 +143,7 @@ def _join(
     states: States,
     budget: int,
 ) -> int:
-    """Add pairs of states from ``begin`` on to the joint states; return the next of ``left``.
+    """Add pairs of states to the joint states, from ``begin`` on; return where to go on.
 
     State i is paired with those of ``right`` from ``span[0, i]`` up to ``span[1, i]``.
     """
@@ -186,7 +186,7 @@ def _count(
     right_weight: FloatArray,
     span: IntArray,
 ) -> int:
-    """Return the number of pairs of states with a weight."""
+    """Return the number of pairs of states that have positive weight."""
     sums, number = np.empty(rows.closed.size, np.int64), 0
     for i in range(left_weight.size):
         for j in range(span[0, i], span[1, i]):
@@ -210,7 +210,7 @@ def _share(
     budget: int,
     upward: bool,
 ) -> int:
-    """Share the probabilities of joint states out to the states of both parts, or the reverse.
+    """Pass probabilities of joint states down to both parts, or means of factors up.
 
     ``shares`` are the probability of every joint state divided by its weight, e^-peak p / total,
     and the probabilities of the states of both parts, to which is added: one column for each law.
@@ -244,7 +244,7 @@ def _share(
 
 
 class RowEnds(NamedTuple):
-    """When a row is closed, and its largest sum that has a weight."""
+    """When each row is closed, and its largest sum of positive weight."""
 
     members: IntArray  # number of unknowns of a part that has all of the row
     high: IntArray
@@ -254,7 +254,7 @@ class RowEnds(NamedTuple):
 def _independent_states(
     matrix: IntArray, inside: IntArray, most: IntArray, ends: RowEnds
 ) -> tuple[float, int]:
-    """Return about how many states some unknowns have, and how much that took to find.
+    """Return an estimate of the number of states of some unknowns, and the work it took.
 
     The number of values of those open sums that no others fix, those of few values first.
     """
@@ -295,7 +295,7 @@ def _independent_states(
 
 
 class _Leaf(NamedTuple):
-    """An unknown, and the weights of the values of its open sums."""
+    """A single unknown, with the log weights of its values."""
 
     sums: IntArray  # (states, rows)
     weight: FloatArray  # (states,): log weights
@@ -308,7 +308,7 @@ class _Leaf(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """Some unknowns with their open rows, and the states of these."""
+    """A subset of the unknowns, with its open rows and states."""
 
     cells: frozenset[int]
     rows: IntArray
@@ -322,7 +322,7 @@ class _Part:
 
 @dataclass(frozen=True, eq=False)
 class _Join:
-    """Two parts, and the states of both together: how many, and what they are once that is asked.
+    """A join of two parts; the joint states are computed when first needed.
 
     They are ``single`` where no two pairs of states have the same open sums.
     """
@@ -336,7 +336,7 @@ class _Join:
 
     @property
     def arguments(self) -> tuple[JoinedRows, IntArray, FloatArray, IntArray, FloatArray, IntArray]:
-        """Arguments of the kernels."""
+        """Arguments of the compiled kernels."""
         left, right, order = self.left.states, self.right.states, self.order
         return self.rows, left.sums, left.weight, right.sums[order], right.weight[order], self.span
 
@@ -347,7 +347,7 @@ class _Join:
 
     @cached_property
     def states(self) -> States:
-        """The states of both parts together."""
+        """The joint states of both parts."""
         room, position = int((self.span[1] - self.span[0]).max(initial=0)), 0
         singles = self.left.size if self.single else 0
         states = _room(
@@ -374,7 +374,7 @@ class _Join:
     def shared(
         self, probability: FloatArray, left_mean: FloatArray, right_mean: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Return the probabilities of the states of both parts, from those of the joint states.
+        """Return the probabilities of both parts' states, given those of the joint states.
 
         They are matrices, with a column for each law; each part is weighed with the means of the
         other's factor.
@@ -387,7 +387,7 @@ class _Join:
         return left, right
 
     def means(self, left: FloatArray, right: FloatArray) -> FloatArray:
-        """Return the means of factors given the joint states, from those given either part's."""
+        """Return each factor's mean given a joint state, from its means given each part's state."""
         n = int(self.states.number[0])
         total = np.zeros((n, left.shape[1]))
         self._pass_on((left, right[self.order]), (total, left, right), upward=True)
@@ -410,7 +410,7 @@ class _Join:
 
 @dataclass(frozen=True, eq=False)
 class WeighedModel:
-    """Whole numbers from 0 on with a log weight each, and rows with a log weight of each sum.
+    """Whole numbers >= 0 with log weights for their values and for the sums of rows.
 
     ``priors`` has the weights of 0, 1, ... of every unknown, ``row_weights`` those of the sums of
     every row between its ends.  No coefficient is negative; rows that are ``noisy`` are counts with
@@ -423,7 +423,7 @@ class WeighedModel:
     noisy: BoolArray
 
     def part(self, rows: IntArray, unknowns: IntArray, reach: float) -> WeighedModel:
-        """Return some rows over some unknowns, of noisy ones what is likely.
+        """Return the model of some rows and unknowns; unlikely sums of noisy rows are left out.
 
         That is the sums within ``reach`` of the largest weight of the row.
         """
@@ -440,7 +440,7 @@ class WeighedModel:
         return weighed_model(matrix, np.array(low, np.int64), weights, priors, self.noisy[rows])
 
     def with_sums(self, functions: IntArray, most: IntArray | None = None) -> WeighedModel:
-        """Return it with more rows, whose sums 0 to ``most`` all have weight 1: all by default."""
+        """Return the model with more rows whose sums 0 to ``most`` (default: all) have weight 1."""
         most = functions @ self.model.high if most is None else most
         matrix = sp.vstack([self.model.rows, sp.csr_array(functions)], format="csr")
         low, nothing = np.append(self.model.row_low, np.zeros_like(most)), np.zeros(most.size, bool)
@@ -455,7 +455,7 @@ def weighed_model(
     priors: Sequence[FloatArray],
     noisy: BoolArray | None = None,
 ) -> WeighedModel:
-    """Return unknowns with these priors, and rows with weights of the sums from ``low`` on."""
+    """Return a model from the unknowns' priors and the weights of each row's sums from ``low``."""
     top = np.array([p.size - 1 for p in priors], np.int64)
     high = low + np.array([w.size - 1 for w in weights], np.int64)
     model = IntegerModel(np.zeros_like(top), top, sp.csr_array(rows), low, high)
@@ -464,7 +464,7 @@ def weighed_model(
 
 
 class Contraction:
-    """Total weight, and laws of the unknowns, of a system of sums.
+    """Computes the total weight and the unknowns' distributions of a system of sums.
 
     Of the rows ``keep`` the joint law of the sums is found: they stay open to the end.  Errors of
     probabilities and of the log weight are those of sums of double precision, some 1e-13.
@@ -503,18 +503,18 @@ class Contraction:
         self._probability: FloatArray = mass / mass.sum()
 
     def root_states(self) -> tuple[IntArray, FloatArray]:
-        """Return the values (states, sums) of the sums that stay open, and their probabilities."""
+        """Return the values (states, sums) of the rows that were kept, and their probabilities."""
         # No part has a sum of nothing, which is 0.
         sums = np.zeros((self._probability.size, len(self._keep)), np.int64)
         sums[:, np.searchsorted(sorted(self._keep), self._root.rows)] = self._root.states.sums
         return sums, self._probability
 
     def laws(self) -> list[FloatArray]:
-        """Return the probability of the values 0, 1, ... of every unknown."""
+        """Return the distribution of every unknown: the probability of 0, 1, ...."""
         return [law[:, 0] for law in self._laws(self._probability[:, None])]
 
     def laws_by_state(self, states: IntArray) -> list[FloatArray]:
-        """Return the same (values, states), given each of some values of :meth:`root_states`."""
+        """Return the unknowns' laws (values, states), given each chosen :meth:`root_states`."""
         largest = max((part.size for part, _ in self._joins), default=0)
         if self.pairs * states.size > _COLUMNS * self._limit or largest * states.size > _ROOM:
             raise TooManyStatesError
@@ -523,7 +523,7 @@ class Contraction:
         return self._laws(root_law)
 
     def weighed_means(self, factors: Sequence[tuple[int, FloatArray]]) -> FloatArray:
-        """Return E[w(x_g)] and E[w(x_g) x_h] for all h, a row for each unknown g and its factor w.
+        """Return E[w(x_g)] and E[w(x_g) x_h] for all h, a row for each pair (g, w) of ``factors``.
 
         All rows are from the one elimination: the mean of a factor given a state of a part that has
         its unknown goes up with the states, and down again to all other parts.
@@ -545,7 +545,7 @@ class Contraction:
     def _laws(
         self, root_law: FloatArray, means: Mapping[_Part, FloatArray] | None = None
     ) -> list[FloatArray]:
-        """Return laws of all unknowns, from those (states, laws) of what is left in the end.
+        """Return laws of all unknowns, given the laws (states, laws) of the root's states.
 
         ``means`` are those of the factor of each law given the states of all parts; none by
         default.
@@ -566,7 +566,7 @@ class Contraction:
         return laws
 
     def _constant(self) -> float:
-        """Return the log weight of sums of nothing, which are 0."""
+        """Return the log weight of rows without unknowns, whose sum is 0."""
         weight = 0.0
         for r, members in enumerate(self._members):
             if not members and r not in self._keep:
@@ -596,7 +596,7 @@ class Contraction:
         return row in self._keep or not self._members[row] <= cells
 
     def _cheapest(self, parts: Sequence[_Part]) -> list[_Part]:
-        """Return the parts of the row that is closed at the least cost, small ones first."""
+        """Return the parts of the row that is cheapest to close, small parts first."""
         touching: dict[int, list[_Part]] = {}
         for part in sorted(parts, key=_states):
             for row in part.rows:
@@ -611,7 +611,7 @@ class Contraction:
         return choices[best] if choices else []
 
     def _cost(self, parts: list[_Part], most: float) -> float:
-        """Return about how many pairs of states are looked at when parts are joined in order.
+        """Return an estimate of the pairs of states visited when parts are joined in order.
 
         What lies above ``most`` is only known to do so.
         """
@@ -628,7 +628,7 @@ class Contraction:
         return pairs
 
     def _states(self, cells: frozenset[int]) -> float:
-        """Return about how many states some unknowns have: values of independent open sums."""
+        """Return an estimate of the number of states of some unknowns."""
         if cells in self._sizes:
             return self._sizes[cells]
         inside = np.sort(np.fromiter(cells, np.int64, len(cells)))
@@ -640,7 +640,7 @@ class Contraction:
         return size
 
     def _joined(self, parts: Sequence[_Part]) -> _Part:
-        """Join parts: next the two whose states grow least."""
+        """Return all parts joined into one, pair by pair, least growth first."""
         waiting = list(parts)
         while len(waiting) > 1:
             choices = combinations(range(min(len(waiting), _CHOICES)), 2)
@@ -650,12 +650,12 @@ class Contraction:
         return waiting[0]
 
     def _growth(self, one: _Part, other: _Part) -> float:
-        """Return about how many states a joined part has, for each of the larger one."""
+        """Return an estimate of the joint states for each state of the larger part."""
         sizes = one.size, other.size
         return min(self._states(one.cells | other.cells), math.prod(sizes)) / max(sizes)
 
     def _pair(self, one: _Part, other: _Part) -> _Part:
-        """Return the part of the unknowns of two."""
+        """Return the join of two parts."""
         left, right = (one, other) if one.size >= other.size else (other, one)
         cells = left.cells | right.cells
         names = np.union1d(left.rows, right.rows).astype(np.int64)
@@ -685,13 +685,13 @@ class Contraction:
         return part
 
     def _repeated(self, rows: IntArray, cells: frozenset[int]) -> bool:
-        """Return whether different values of unknowns may have the same sums of some rows."""
+        """Return whether different unknowns' values may give equal sums of the rows."""
         moving = np.sort([g for g in cells if self._least[g] < self._most[g]]).astype(np.int64)
         return bool(np.linalg.matrix_rank(self._matrix[np.ix_(rows, moving)]) < moving.size)
 
 
 def starts(sizes: Sequence[int] | IntArray) -> IntArray:
-    """Return the first positions of parts of these sizes, and the end of the last."""
+    """Return the start position of consecutive parts of these sizes, and the end of the last."""
     return np.concatenate([[0], np.cumsum(np.asarray(sizes, np.int64))]).astype(np.int64)
 
 
@@ -706,7 +706,7 @@ def _position(rows: IntArray, names: IntArray) -> IntArray:
 
 
 def _by_one_row(left: _Part, right: _Part, rows: JoinedRows) -> tuple[IntArray, IntArray]:
-    """Return ``right`` in the order of the shared row that leaves the fewest pairs, and these."""
+    """Return ``right`` ordered by the most selective row, and each left state's partners in it."""
     size, n, best = left.size, right.size, left.size * right.size
     order, span = np.arange(n), np.stack([np.zeros(size, np.int64), np.full(size, n, np.int64)])
     for r in np.flatnonzero((rows.left >= 0) & (rows.right >= 0)):
@@ -729,7 +729,7 @@ def _by_one_row(left: _Part, right: _Part, rows: JoinedRows) -> tuple[IntArray, 
 
 
 def _room(states: int, rows: int, single: int, kind: np.dtype[Any]) -> States:
-    """Return room for states, without hashes where there are ``single`` ones of the left part."""
+    """Return an empty store for states; ``single`` > 0 means one without a hash table."""
     size = 1 << max(states - 1, 1).bit_length()
     table = States(
         np.zeros((size, rows), kind),
@@ -744,7 +744,7 @@ def _room(states: int, rows: int, single: int, kind: np.dtype[Any]) -> States:
 
 
 def _with_room(states: States, more: int) -> States:
-    """Return the states in a table with room for more."""
+    """Return the states in a store with room for ``more``."""
     n = int(states.number[0])
     if n + more <= states.peak.size:
         return states

@@ -1,4 +1,4 @@
-r"""Exact laws of the records of a place, by two sides, by one contraction, or on boxes.
+r"""Exact distributions of a place's records: by two sides, by one contraction, or on boxes.
 
 Tables that share little are summed side by side: that gives exact laws of very many kinds of
 records.  Let every published sum be one of a *side* A or of a side B.  Side A sees of a group of
@@ -75,7 +75,7 @@ _CLASSES, _NUMBERS = 2**12, 2**12  # of a place, and values of one of its sums, 
 
 @dataclass(frozen=True)
 class ExactLaw:
-    """Laws of groups, and of functions of them."""
+    """Exact distributions of groups of unknowns, and of functions of them."""
 
     laws: tuple[FloatArray, ...]  # probability of the counts 0, 1, ... of every group
     functions: tuple[FloatArray, ...]  # probability of the values 0, 1, ... of every function
@@ -87,7 +87,7 @@ class ExactLaw:
 def weigh(
     system: GroupSystem, limit: int, functions: Sequence[IntArray] = (), removed: Sequence[int] = ()
 ) -> ExactLaw:
-    """Return the exact laws of the groups, and of linear functions of them, as coefficients.
+    """Return exact distributions of the groups and of linear functions of them (coefficients).
 
     ``limit`` is the number of pairs of states that may be joined; ``removed`` are groups with
     Dirichlet parameters, one after the other less a record (:attr:`ExactLaw.reduced_means`).
@@ -156,7 +156,7 @@ def _whole(
 def _less_one(
     system: GroupSystem, contraction: Contraction, members: IntArray, removed: Sequence[int]
 ) -> dict[int, tuple[IntArray, FloatArray]]:
-    """Return the members, and the mean numbers of their other records, for each removed group.
+    """Return for each removed group the members and the mean numbers of the other records.
 
     Of x records of a group of mass m one is removed with the weight x / (m + x - 1), which the law
     of the others has more.
@@ -177,7 +177,7 @@ def _less_one(
 def _contracted(
     system: GroupSystem, rows: IntArray, members: IntArray, limit: int
 ) -> tuple[Contraction, float]:
-    """Return the contraction of a component, and how far below their largest weights are kept."""
+    """Return a component's contraction, and how far below the peak weights are kept."""
     noisy = rows[system.noisy[rows]]
     weights = system.row_weights
     most = sum(float(weights[r].max()) for r in noisy)
@@ -212,7 +212,7 @@ _EQUAL = 1e-12  # relative difference of shares that are equal but for rounding
 
 @dataclass(frozen=True, eq=False)
 class Sides:
-    """The cells of both sides, and the separators between them, of every group."""
+    """Two sides of a system: each group's cell on either side, and its separator."""
 
     one: IntArray
     other: IntArray
@@ -224,12 +224,12 @@ class Sides:
         return int(self.one.max() + self.other.max()) + 2
 
     def see(self, function: IntArray) -> bool:
-        """Return whether a function of the groups is one of the cells of a side."""
+        """Return whether a function of the groups is constant on every cell of one side."""
         return _sees(self.one, function) or _sees(self.other, function)
 
 
 def split_sides(system: GroupSystem, functions: Sequence[IntArray] = ()) -> Sides | None:
-    """Return two sides with fewer cells than half the groups; None where there are none.
+    """Return two sides with fewer cells than half the groups, or None if there are none.
 
     ``functions`` of the groups are seen by a side, too.
     """
@@ -259,14 +259,14 @@ def split_sides(system: GroupSystem, functions: Sequence[IntArray] = ()) -> Side
 
 
 def _multinomial(system: GroupSystem) -> bool:
-    """Return whether groups have weights m^x / x!; where all x <= 1, others are equal to these."""
+    """Return whether groups have prior weights m^x / x!, so far as x > 1 is possible."""
     several = [g for g, prior in enumerate(system.priors) if prior.size > 2]
     two = np.array([system.priors[g][2] for g in several])
     return bool(np.allclose(two, 2.0 * np.log(system.mass[several]) - np.log(2.0), 1e-12, 1e-12))
 
 
 def _partitions(matrix: sp.csr_array) -> Iterator[IntArray]:
-    """Return the cells of every group by runs of rows that have no group in common."""
+    """Yield the cells of every group for runs of rows that share no group."""
     row = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
     key = row * (int(matrix.data.max(initial=0)) + 1) + matrix.data
     cell = np.full(matrix.shape[1], -1, np.int64)
@@ -280,14 +280,14 @@ def _partitions(matrix: sp.csr_array) -> Iterator[IntArray]:
 
 
 def _shared(cells: dict[int, IntArray], pair: tuple[int, int], mass: FloatArray) -> int:
-    """Return the number of separators of two partitions; one more than are tried if too many."""
+    """Return the number of separators of two partitions, or ``_SEPARATORS + 1`` if too many."""
     one, other = (cells[k] for k in pair)
     separators = (_separators(one, other, mass), _separators(other, one, mass))
     return min(_SEPARATORS + 1 if s is None else int(s.max()) + 1 for s in separators)
 
 
 def _separators(one: IntArray, other: IntArray, mass: FloatArray) -> IntArray | None:
-    """Return the separator of every group: cells of ``other`` in equal proportions over ``one``.
+    """Return each group's separator: cells of ``other`` with equal shares over ``one``.
 
     None where there are too many.
     """
@@ -314,13 +314,13 @@ def _cross(one: IntArray, other: IntArray) -> IntArray:
 
 
 def _sees(cell: IntArray, function: IntArray) -> bool:
-    """Return whether a function has one value in each cell."""
+    """Return whether a function is constant on each cell."""
     _, first, inverse = np.unique(cell, return_index=True, return_inverse=True)
     return bool(np.array_equal(function[first][inverse], function))
 
 
 class SideSums:
-    """The laws of a system by its two sides.  Errors are those of sums, some 1e-12 a record."""
+    """Computes the laws of a system by its two sides; rounding errors are some 1e-12 a record."""
 
     def __init__(self, system: GroupSystem, sides: Sides, limit: int) -> None:
         self.pairs = 0  # of states that were joined
@@ -347,13 +347,13 @@ class SideSums:
             self._tops.append(top)
 
     def _alone(self, side: int) -> IntArray:
-        """Return the largest count that the rows of a side leave to each of its cells."""
+        """Return the largest count that single rows of a side allow each of its cells."""
         rows = self._rows[side]
         columns = by_columns(sp.csr_array(self._weights[side][rows]))
         return largest_alone(columns, np.zeros_like(rows), self._bounds[rows])[0]
 
     def _part(self, k: int, functions: Sequence[IntArray] = ()) -> Contraction:
-        """Return the contraction of a side: separators, and functions, stay open."""
+        """Return the contraction of side ``k``, with separators and ``functions`` kept open."""
         system, first = self._system, self._first[k]
         separator = self._sides.separator[first]
         cell = self._sides.one if k == 1 else self._sides.other
@@ -370,7 +370,7 @@ class SideSums:
         return contraction
 
     def _joined(self, parts: Sequence[Contraction]) -> tuple[IntArray, IntArray, FloatArray]:
-        """Return numbers that both sides can have, the states of either, and probabilities.
+        """Return values common to both sides, the states of each side, and the probabilities.
 
         The numbers (states, separators) are those of records, and then values of functions, of one
         side and of the other.
@@ -404,13 +404,13 @@ class SideSums:
         return values, np.stack([one_row, other_row]), probability / probability.sum()
 
     def function_law(self, function: IntArray) -> FloatArray:
-        """Return the probability of the values 0, 1, ... of a function that a side sees."""
+        """Return the probabilities of the values 0, 1, ... of a function that one side sees."""
         k = 1 if _sees(self._sides.one, function) else 2
         values, _, probability = self._joined([self._part(k, [function]), self._part(3 - k)])
         return np.bincount(values[:, -1], probability).astype(np.float64)
 
     def pair_law(self, function: IntArray) -> FloatArray | None:
-        """Return the same for records of some cells of one side that are of some of the other.
+        """Return the law of the number of records in some cells of both sides at once.
 
         None of another function, of several separators, and of too many states.
         """
@@ -473,7 +473,7 @@ class SideSums:
 def _pair_laws(
     one: list[FloatArray], other: list[FloatArray], n: IntArray, probability: FloatArray
 ) -> FloatArray:
-    """Return the laws (cells, cells, values) of the records of each pair of cells.
+    """Return the laws (cells, cells, values) of the number of records in each pair of cells.
 
     ``one`` and ``other`` are for each cell the laws (values, states) of its count; n people of both
     are paired, which has a ``probability`` in each state.
@@ -516,7 +516,7 @@ def _stacked(laws: list[FloatArray]) -> FloatArray:
 
 
 def _thinning(values: int, share: float) -> FloatArray:
-    """Return the probability (values, values) that of x records k are in a share of them."""
+    """Return binomial probabilities (x, k) that k of x records belong to a share of them."""
     if share > 1.0 - 1e-9:
         return np.eye(values)
     x, k = np.arange(values)[:, None], np.arange(values)
@@ -531,7 +531,7 @@ def _thinning(values: int, share: float) -> FloatArray:
 
 
 class PlaceLaw(NamedTuple):
-    """Groups of the unknowns of a place, and the mean number of records of each."""
+    """Groups of a place's unknowns, and each group's mean number of records."""
 
     group: IntArray  # group of every unknown, -1 where there is nobody, and its share of the group
     weight: FloatArray
@@ -540,7 +540,7 @@ class PlaceLaw(NamedTuple):
 
 
 def place_law(system: MicrodataSystem, limit: int) -> PlaceLaw | None:
-    """Return the exact law of a place on boxes; None where it has too many values for them.
+    """Return a place's exact law by boxes, or None where boxes do not apply or are too large.
 
     ``limit`` is the number of pairs of weights that may be looked at for one law.
     """
@@ -600,7 +600,7 @@ def place_law(system: MicrodataSystem, limit: int) -> PlaceLaw | None:
 
 @lru_cache(maxsize=256)
 def _merged(matrix: bytes, alive: bytes) -> tuple[IntArray, IntArray]:
-    """Return the group of every class, by its column, and the columns of groups and of all."""
+    """Return every class's group (of equal columns), and the groups' columns with a row of ones."""
     present = np.frombuffer(alive, np.bool_)
     columns = np.frombuffer(matrix, np.int64).reshape(-1, present.size)[:, present]
     group, (label, first) = np.full(present.size, -1, np.int64), equal_rows(sp.csr_array(columns.T))
@@ -610,7 +610,7 @@ def _merged(matrix: bytes, alive: bytes) -> tuple[IntArray, IntArray]:
 
 @lru_cache(maxsize=256)
 def _noise(law: NoiseSpec, reach: float) -> FloatArray:
-    """Return the log weights of errors -h to h, those within ``reach`` of the largest; or none."""
+    """Return log weights of noise from -h to h within ``reach`` of the peak; empty if too many."""
     noise, h = law.to_law(), 1
     while float(noise.logpmf(h)) >= float(noise.logpmf(0)) - reach:
         h *= 2
@@ -623,7 +623,7 @@ def _noise(law: NoiseSpec, reach: float) -> FloatArray:
 
 @lru_cache(maxsize=4096)
 def _coarsened(law: Likelihood, count: int, most: int) -> tuple[int, FloatArray]:
-    """Return the least count that may be published as another, and the log weights from there on.
+    """Return the least true count behind a coarsened one, and log weights from there on.
 
     Counts above ``most`` are left out.
     """
@@ -639,7 +639,7 @@ def _coarsened(law: Likelihood, count: int, most: int) -> tuple[int, FloatArray]
 def _sum_weights(
     law: Likelihood, count: int, off: int, errors: FloatArray | None, most: int
 ) -> tuple[int, FloatArray]:
-    """Return the least sum that a published count allows, and the log weights from there on.
+    """Return the least sum that a published count allows, and log weights from there on.
 
     ``off`` of the count are known records; ``most`` is the largest sum of the others; ``errors``
     are those of :func:`_noise`, where there is noise.
@@ -655,7 +655,7 @@ def _sum_weights(
 
 
 def one_record_means(system: WeighedModel) -> FloatArray:
-    """Return the probability that each group has the one record.
+    """Return each group's probability of holding the record, if at most one exists.
 
     The points are x = 0 and x = e_g for every group g, with the weight of all rows r,
     w(x) = prior(x) prod_r weight_r((A x)_r).

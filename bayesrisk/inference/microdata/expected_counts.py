@@ -1,4 +1,4 @@
-r"""Expected numbers of people of rare groups, by the equation of Mecke.
+r"""Expected numbers of people of rare groups by the Mecke equation.
 
 Take a part of a place with n people and counts y, where n is open. Every list with a person of
 class c is a list without, and one person more. So the mean number of these is
@@ -79,7 +79,7 @@ def mecke_terms(
 
 
 class TermView:
-    """Functions of the counts as sums of Mecke terms of the classes of parts."""
+    """Functions of counts, computed as sums of Mecke terms of classes and parts."""
 
     def __init__(self, rows: IntArray, functions: sp.csr_array, classes: int) -> None:
         self.rows = np.unique(rows)
@@ -89,28 +89,28 @@ class TermView:
         self.places = np.unique(self.parts)
 
     def terms(self, chain: PeopleChain) -> FloatArray:
-        """Return the terms of every function in the state of a chain."""
+        """Return every function's sum of Mecke terms at a chain's current state."""
         terms = np.empty(self.parts.size)
         mecke_terms(chain.model.arrays, chain.state, self.parts, self._classes, terms)
         sums: FloatArray = self._cells @ terms
         return sums
 
     def average(self, chain: PeopleChain, terms: FloatArray, looks: int) -> FloatArray:
-        """Return the mean of terms and of so many looks, between which the places change."""
+        """Return the mean of the terms over this state and ``looks`` more states of the places."""
         for _ in range(looks):
             chain.advance_parts(self.places, _ROUNDS)
             terms = terms + self.terms(chain)
         return terms / (looks + 1)
 
     def looks(self, first: IntArray, room: int) -> int:
-        """Return the number of looks that cost no more proposals than ``room``."""
+        """Return the number of further looks that cost at most ``room`` proposals."""
         slots = int((first[self.places + 1] - first[self.places]).sum())
         cost = _ROUNDS * slots + self.parts.size
         return min(_LOOKS, room // cost) if cost else 0
 
 
 class TermRecord(NamedTuple):
-    """Terms of the kept draws of a round, (chains, draws, functions), and how many there are.
+    """Mecke terms of a round's kept draws (chains, draws, functions), and their number.
 
     Those of ``short`` questions are averages of more looks.
     """
@@ -123,7 +123,7 @@ class TermRecord(NamedTuple):
 
 
 class ExpectedCounts:
-    """Answers of undecided questions by Mecke terms, recorded beside the draws of a run.
+    """Answers undecided questions by Mecke terms recorded during a run of chains.
 
     Which questions these are is known when chains agree.  Before, those are recorded whose groups
     have the fewest expected people, as many as cost no more than the sweeps between two draws.
@@ -150,7 +150,7 @@ class ExpectedCounts:
         self.used = 0
 
     def _holds(self, system: MicrodataSystem) -> BoolArray:
-        """Return True for questions all of whose counts are of parts where the equation holds."""
+        """Return for each question whether the Mecke equation holds in all of its parts."""
         arrays, strata = self._model.arrays, self._model.strata
         if not np.isfinite(arrays.table).all():
             return np.zeros_like(self.possible)
@@ -162,7 +162,7 @@ class ExpectedCounts:
         return np.asarray(~bad[self._functions.row].any(axis=1))
 
     def _rarest(self) -> BoolArray:
-        """Return the possible questions about the rarest groups, as many as fit, as a mask."""
+        """Return a mask of the possible questions about the rarest groups, as many as fit."""
         model = self._model
         shares = np.array([s.mass / max(s.mass.sum(), _SAME) for s in model.strata])
         group = self._functions.row[:, 1]
@@ -181,7 +181,7 @@ class ExpectedCounts:
         return TermView(self._functions.row[questions], self._state_cells, self._model.classes)
 
     def reset(self) -> None:
-        """Begin a new record: other draws follow, twice as far apart as those before."""
+        """Begin a new record, for draws twice as far apart."""
         self._recorded = self._rarest() if self._selected is None else self._selected
         view, short = self._view(self._recorded), self._view(self._short)
         looks = short.looks(self._model.arrays.first, self._room // _PART)
@@ -190,7 +190,7 @@ class ExpectedCounts:
         self._room *= 2
 
     def record(self, number: int) -> None:
-        """Record the terms of a chain's state; of more looks where questions need them."""
+        """Record the terms at a chain's state, averaged over more looks for some questions."""
         view, short, looks, values, position = self._record
         if not view.rows.size:
             return
@@ -202,7 +202,7 @@ class ExpectedCounts:
         position[number] += 1
 
     def terms(self, question: int) -> tuple[FloatArray, FloatArray]:
-        """Return the terms of the two numbers of a recorded question, each (chains, draws)."""
+        """Return the terms of a recorded question's two numbers, each (chains, draws)."""
         return self._terms(self._record.view, self._record.values, question)
 
     def _terms(
@@ -213,7 +213,7 @@ class ExpectedCounts:
         return values[:, :, i] + part, values[:, :, j] + whole
 
     def answer_undecided(self, frame: pd.DataFrame, draws: Draws) -> pd.DataFrame:
-        """Return the answers, with those that were undecided and that recorded terms decide.
+        """Return the answers, with undecided ones replaced where recorded terms decide them.
 
         An answer of terms of unequal size is worth no more draws than (sum w)^2 / sum w^2, for the
         mean numbers w of people of the group.
@@ -229,7 +229,7 @@ class ExpectedCounts:
         return answered
 
     def extend_chains(self, frame: pd.DataFrame, states: Draws) -> pd.DataFrame:
-        """Return the answers, with those that draws of an extension of the chains decide.
+        """Return the answers, with undecided ones replaced where extended chains decide them.
 
         The chains go on only where nothing else is undecided, more looks do not cost too much, and
         the draws that there are were worth a quarter of what is needed.
@@ -267,7 +267,7 @@ class ExpectedCounts:
         values: FloatArray,
         states: Draws,
     ) -> pd.DataFrame:
-        """Return the answers, with those that terms decide of the questions ``chosen``."""
+        """Return the answers, with those ``chosen`` replaced where Mecke terms decide them."""
         rows = frame.to_dict("split")["data"]
         for i in np.flatnonzero(chosen):
             part, whole = self._terms(view, values, int(i))
@@ -281,7 +281,7 @@ class ExpectedCounts:
 
 
 def _precision(system: MicrodataSystem) -> FloatArray:
-    """Return for every class the sum of w^2 / variance of the counts that see it with weight w."""
+    """Return each class's sum of w^2 / variance over the counts that include it with weight w."""
     precision = np.zeros(system.classes.size)
     for layer in system.layers:
         laws = {law for law in layer.likelihoods if isinstance(law, NoiseSpec)}
@@ -296,7 +296,7 @@ def _precision(system: MicrodataSystem) -> FloatArray:
 
 
 def _no_gap(arrays: ModelArrays, part: int) -> bool:
-    """Return whether a part may have any number of people from 0 up to a largest."""
+    """Return whether every number of people from 0 to the part's largest is possible."""
     if not arrays.open[part]:
         return False
     slots = int(arrays.first[part + 1] - arrays.first[part])
@@ -306,12 +306,12 @@ def _no_gap(arrays: ModelArrays, part: int) -> bool:
 
 
 def effective_draws(weights: FloatArray) -> float:
-    """Return the number of equal weights that are worth as much: (sum w)^2 / sum w^2."""
+    """Return the number of equally weighted draws of the same worth: (sum w)^2 / sum w^2."""
     square = float(np.sum(weights**2))
     return float(weights.sum()) ** 2 / square if square > 0.0 else 0.0
 
 
 def _without_rounding(share: AnswerDraws) -> AnswerDraws:
-    """Return draws of a share that differ by rounding errors alone as equal."""
+    """Return the draws of a share, made equal if they differ by rounding only."""
     constant = np.abs(share.draws - share.value).max() <= _SAME
     return replace(share, draws=np.full_like(share.draws, share.value)) if constant else share

@@ -1,4 +1,4 @@
-"""Means of sums of records from exact counts alone, where no law of the records is needed."""
+"""Means of sums of records that exact counts alone determine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NODES = 200  # linear programs of one question, so that no answer depends on th
 def mean_ends(
     system: MicrodataSystem, position: int, shares: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the least and the largest mean of sums of records that the counts leave.
+    """Return the least and the largest mean of sums of records that agree with the counts.
 
     ``shares`` (classes, sums) says how much of a sum a record of a class in the place at
     ``position`` is.

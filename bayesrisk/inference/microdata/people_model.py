@@ -1,4 +1,4 @@
-"""Arrays of the Markov chain over lists of people, made from a system of published counts."""
+"""Arrays of the Markov chain over lists of people, built from a system of published counts."""
 
 import math
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ KINDS = ("redraw", "move", "birth or death", "swap", "exchange", "leap")
 
 
 class ModelArrays(NamedTuple):
-    """Arrays that stay fixed during a run."""
+    """Arrays of a chain over lists of people that stay fixed during a run."""
 
     base: IntArray  # (levels, parts)
     cell: NDArray[np.int32]  # (levels, classes, tracks)
@@ -82,7 +82,7 @@ _LEAST_LEAPS, _MOST_LEAPS = 1e-3, 0.1  # chance of a leap, which costs as much a
 
 @dataclass(frozen=True)
 class PeopleModel:
-    """Arrays of the kernels, and what the first state needs."""
+    """A chain's arrays, and what its starting state is made from."""
 
     arrays: ModelArrays
     strata: tuple[Stratum, ...]  # the parts
@@ -96,12 +96,12 @@ class PeopleModel:
 
     @property
     def unknown_cell(self) -> IntArray:
-        """Place and class of every number of a state, as ``p * classes + c``."""
+        """Position of every count of a state among the system's, ``place * classes + class``."""
         places = np.array([s.place for s in self.strata], np.int64)
         return np.add.outer(places * self.classes, np.arange(self.classes)).ravel()
 
     def sizes(self, share: float) -> IntArray:
-        """Return possible numbers of people of every part: of the nearest run for share 0.
+        """Return possible starting numbers of people of every part; share 0 gives the most likely.
 
         Those of shares up to 1 are of runs further and further from what is likely.
         """
@@ -119,7 +119,7 @@ class PeopleModel:
 
 
 def suits(system: MicrodataSystem) -> bool:
-    """Return whether the chain can run: counts are noisy, or are numbers of people of places.
+    """Return whether the chain can be used: all counts are noisy or totals of finest places.
 
     Any step then has a chance.  Rounded counts forbid some sums, and steps of one or two people
     may not lead around them.  What is known exactly must not overlap.
@@ -141,7 +141,7 @@ def _counts_all(layer: Layer, cell: int) -> bool:
 
 
 def people_model(system: MicrodataSystem) -> PeopleModel:
-    """Return the arrays of the chain."""
+    """Return the fixed arrays of the chain, with its likely and possible numbers of people."""
     place_strata = system.strata
     if place_strata is None:
         raise ArgumentError("known", "must not overlap for this chain")
@@ -216,7 +216,7 @@ def people_model(system: MicrodataSystem) -> PeopleModel:
 
 
 def _leaps(runs: IntArray) -> tuple[IntArray, FloatArray]:
-    """Return differences of numbers of people that lead over what is between two runs of these.
+    """Return jumps in the number of people that cross impossible numbers, and their probabilities.
 
     And their probabilities, proportional to 1 / difference; none of a single run.
     """
@@ -233,7 +233,7 @@ def _leaps(runs: IntArray) -> tuple[IntArray, FloatArray]:
 
 
 def _areas(system: MicrodataSystem, place: IntArray, first: IntArray) -> IntArray:
-    """Return the slots of the area around every part, of the finest level that joins places.
+    """Return the range of slots around every part at the finest level that joins places.
 
     The level is the same for all: a step and its reverse must be proposed equally often.
     """
@@ -246,7 +246,7 @@ def _areas(system: MicrodataSystem, place: IntArray, first: IntArray) -> IntArra
 
 
 def put(model: ModelArrays, spot: IntArray, x: IntArray) -> None:
-    """Add the people of every part to the rows."""
+    """Add the people ``x`` of every part to the rows' positions ``spot``."""
     part, cls = np.nonzero(x)
     for level in range(model.base.shape[0]):
         cell = model.cell[level, cls, :]
@@ -256,7 +256,7 @@ def put(model: ModelArrays, spot: IntArray, x: IntArray) -> None:
 
 
 def _settled(system: MicrodataSystem, remainder: IntArray, parts: int) -> IntArray:
-    """Return the known people of known classes, in the last part of their place."""
+    """Return counts of the known people of known class, in the last part of their place."""
     x = np.zeros((parts, system.classes.size), np.int64)
     x[remainder] = system.knowledge.settled.toarray()
     return x
@@ -265,7 +265,7 @@ def _settled(system: MicrodataSystem, remainder: IntArray, parts: int) -> IntArr
 def _capacities(
     system: MicrodataSystem, strata: list[Stratum], fixed: IntArray, likely: IntArray, spread: float
 ) -> IntArray:
-    """Return the largest number of people that a chain can give to every part.
+    """Return the largest number of people that the chain allows in every part.
 
     ``spread`` is the standard deviation of the likely numbers.
     """
@@ -291,7 +291,7 @@ def _capacities(
 def _laws(
     strata: list[Stratum], fixed: IntArray, *, dirichlet: bool
 ) -> tuple[IntArray, FloatArray]:
-    """Return the law of every part, and the masses of each that differs.
+    """Return the number of every part's law, and the class masses of each distinct law.
 
     Shares have sum 1 in every part: the log prior of the number of its people has the rest.
     """
@@ -320,7 +320,7 @@ def _laws(
 def _log_sizes(
     system: MicrodataSystem, strata: list[Stratum], fixed: IntArray, capacity: IntArray
 ) -> tuple[IntArray, FloatArray]:
-    """Return the log prior of the number of people of every part, one after another."""
+    """Return the log prior of every part's number of people, concatenated, with starts."""
     shares = system.mass
     settled = np.asarray(system.knowledge.settled.sum(axis=1)).ravel()
     if system.prior.concentration is None:
@@ -338,7 +338,7 @@ def _log_sizes(
 
 
 def _fixed_sizes(system: MicrodataSystem) -> IntArray:
-    """Return the number of people of every finest place where it is published, else -1."""
+    """Return the published number of people of every finest place, or -1 if unpublished."""
     fixed = np.full(len(system.places), -1, np.int64)
     for layer in system.layers:
         if layer.geoids.size == len(system.places):
@@ -351,7 +351,7 @@ def _fixed_sizes(system: MicrodataSystem) -> IntArray:
 
 
 def _likely_sizes(system: MicrodataSystem) -> tuple[IntArray, float]:
-    """Return the numbers of people that the noisy tables of the finest level make likely.
+    """Return estimates of the finest places' numbers of people from noisy tables.
 
     And their standard deviation, 0 where no table says how many they are.
 
@@ -381,7 +381,7 @@ def _variance(law: Likelihood) -> float:
 
 
 def _layout(layers: tuple[Layer, ...], n_classes: int) -> tuple[Any, ...]:
-    """Return the first row of every place, and the cell and weight of every class by track."""
+    """Return each level's first row of every place, and each class's cell and weight by track."""
     base, tracks, start = [], [], 0
     for layer in layers:
         base.append(start + layer.belongs * layer.weights.shape[0])
@@ -399,7 +399,7 @@ def _layout(layers: tuple[Layer, ...], n_classes: int) -> tuple[Any, ...]:
 
 
 def _tracks(layer: Layer) -> list[list[int]]:
-    """Deal the cells to tracks: to the first of its table that has none of its classes yet."""
+    """Return the cells in tracks, so that no class has two cells of a table in one track."""
     rows: list[list[int]] = []
     used: list[tuple[str, IntArray]] = []
     for q, (name, _) in enumerate(layer.names):
@@ -416,7 +416,7 @@ def _tracks(layer: Layer) -> list[list[int]]:
 
 
 def _tables(layers: tuple[Layer, ...], people: int) -> tuple[IntArray, FloatArray]:
-    """Return, for every row, where the log likelihood of the sum 0 stands in one long table.
+    """Return the concatenated log-likelihood tables, and where each row's sum 0 stands in them.
 
     A likelihood depends on the difference of the published count and the sum alone, so one table
     serves all rows of a law.
@@ -445,7 +445,7 @@ def _tables(layers: tuple[Layer, ...], people: int) -> tuple[IntArray, FloatArra
 
 
 def _log_weights(law: Likelihood | None, differences: IntArray) -> FloatArray:
-    """Return the log likelihood of sums less the published count."""
+    """Return the log-likelihood of each difference between a sum and its published count."""
     if law is None:
         return np.zeros(differences.size)
     if isinstance(law, NoiseSpec):
@@ -456,7 +456,7 @@ def _log_weights(law: Likelihood | None, differences: IntArray) -> FloatArray:
 
 
 def _alias(shares: FloatArray) -> tuple[FloatArray, IntArray]:
-    """Return Walker's tables: a class is kept with probability ``keep``, or replaced."""
+    """Return Walker's alias tables: class i is kept with probability ``keep[i]``, else replaced."""
     n = shares.size
     keep = shares / shares.sum() * n
     alias = np.arange(n)

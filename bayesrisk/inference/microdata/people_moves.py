@@ -1,4 +1,4 @@
-r"""Metropolis-Hastings moves of the chain over lists of people, and its sweeps.
+r"""Metropolis-Hastings moves and sweeps of the chain over lists of people.
 
 A move changes one person or two, or the number of people of a part, and is accepted with
 
@@ -42,7 +42,7 @@ _NEARBY = 0.8  # how often the other slot is of the area around a part
 def rows_delta(
     model: ModelArrays, state: ChainState, part: Index, cls: Index, sign: Index, other: Index
 ) -> float:
-    """Return log L(x') - log L(x) with one more person of a class in a part, or one less."""
+    """Return the change of log L if one person of a class joins (sign 1) or leaves (-1) a part."""
     change = 0.0
     for level in range(model.base.shape[0]):
         base = model.base[level, part]
@@ -61,7 +61,7 @@ def rows_delta(
 def shift_rows(
     model: ModelArrays, state: ChainState, part: Index, cls: Index, sign: Index, other: Index
 ) -> None:
-    """Add a person of a class to the rows of a part: sum' = sum +- w."""
+    """Add a person of a class to the sums of a part's rows (sign 1), or remove one (-1)."""
     for level in range(model.base.shape[0]):
         base = model.base[level, part]
         if other >= 0 and model.base[level, other] == base:
@@ -76,7 +76,7 @@ def shift_rows(
 def _reassign_delta(
     model: ModelArrays, state: ChainState, part: Index, old: Index, new: Index, other: Index
 ) -> float:
-    """Return log L(x') - log L(x) if a person of a part has another class."""
+    """Return the change of log L if a person of a part changes from class ``old`` to ``new``."""
     change = 0.0
     table, spot, cell, coef = model.table, state.spot, model.cell, model.coef
     for level in range(model.base.shape[0]):
@@ -108,7 +108,7 @@ def _reassign_delta(
 def _predict(
     rng: Rng, model: ModelArrays, state: ChainState, part: Index, excluded: Index
 ) -> Index:
-    """Draw the class of one more person of a part, given all but slot ``excluded`` (or -1)."""
+    """Draw the class of one more person of a part from the prior predictive distribution."""
     law = model.law[part]
     a = model.concentration[law]
     number = state.people[part] - (1 if excluded >= 0 else 0)
@@ -130,14 +130,14 @@ def _predict(
 
 @lean_step
 def weight(model: ModelArrays, law: Index, cls: Index, count: Index) -> float:
-    """Return the factor of one more person of a class: s_c, or a_c + x_c with ``count`` x_c."""
+    """Return the predictive weight of a class: s_c, or a_c + x_c with ``count`` x_c."""
     share: float = model.mass[law, cls]
     return share if model.concentration[law] == 0.0 else share + count
 
 
 @lean_step
 def size_delta(model: ModelArrays, part: Index, n: Index, sign: Index) -> float:
-    """Return log P(n +- 1) - log P(n) for the number n of people of a part."""
+    """Return log P(n +- 1) - log P(n), n being the number of people of a part."""
     i = model.size_ptr[part] + n
     change: float = model.log_size[i + sign] - model.log_size[i]
     return change
@@ -153,7 +153,7 @@ def _add(
     slot: Index,
     other: Index,
 ) -> None:
-    """Add a person of a class to the rows and at the end of the list of a part, or take one out.
+    """Add a person of a class to a part's rows and list (sign 1), or remove one (-1).
 
     Who leaves is in ``slot``, and the last one of the list takes it.
     """
@@ -172,7 +172,7 @@ def _add(
 
 @lean_step
 def _redraw(rng: Rng, model: ModelArrays, state: ChainState, slot: Index) -> bool:
-    """Give a person a class that its part predicts."""
+    """Propose a person's new class from the predictive law; return whether it was accepted."""
     part, old = model.part[slot], state.occupant[slot]
     new = _predict(rng, model, state, part, slot)
     if new == old:
@@ -192,7 +192,7 @@ def _redraw(rng: Rng, model: ModelArrays, state: ChainState, slot: Index) -> boo
 
 @lean_step
 def _move(rng: Rng, model: ModelArrays, state: ChainState, slot: Index, target: Index) -> bool:
-    """Move a person, with its class, from its part to another that has a free slot."""
+    """Propose to move a person to a free slot of another part; return whether it was accepted."""
     part, cls = model.part[slot], state.occupant[slot]
     law, target_law = model.law[part], model.law[target]
     if not (model.open[part] and model.open[target]) or model.mass[target_law, cls] == 0.0:
@@ -228,7 +228,7 @@ def _move(rng: Rng, model: ModelArrays, state: ChainState, slot: Index, target: 
 
 @lean_step
 def _resize(rng: Rng, model: ModelArrays, state: ChainState, slot: Index) -> bool:
-    """Add a person, of a class that the part predicts, in a free slot; or remove that of a slot."""
+    """Propose to fill a free slot or to empty a slot; return whether it was accepted."""
     part = model.part[slot]
     n = state.people[part]
     free = model.first[part + 1] - model.first[part] - n
@@ -283,7 +283,7 @@ def _tilt(model: ModelArrays, state: ChainState, part: Index, sign: Index) -> fl
 
 @lean_step
 def _step(model: ModelArrays, state: ChainState, part: Index, cls: Index, sign: Index) -> float:
-    """Add a person of a class, or remove one and keep it behind the list; return the change."""
+    """Add or remove a person of a class; return the change of log L."""
     change = rows_delta(model, state, part, cls, sign, -1)
     slot = model.first[part] + state.people[part] - 1
     while sign < 0 and state.occupant[slot] != cls:
@@ -296,7 +296,7 @@ def _step(model: ModelArrays, state: ChainState, part: Index, cls: Index, sign: 
 
 @lean_step
 def _leap(rng: Rng, model: ModelArrays, state: ChainState, part: Index) -> bool:
-    """Add or remove many people, one after another, across numbers that are impossible.
+    """Propose to add or remove many people, across impossible numbers; return whether accepted.
 
     Of m people with the counts y, class c is added with probability b_c(y) / B(y) and removed with
     d_c(y) / D(y). B and D are the sums of b_c = s_c(y) (L(y + e_c) / L(y))**(1/2) and d_c = y_c
@@ -352,7 +352,7 @@ def _leap(rng: Rng, model: ModelArrays, state: ChainState, part: Index) -> bool:
 def _trade(
     rng: Rng, model: ModelArrays, state: ChainState, slot: Index, other: Index, kind: Index
 ) -> bool:
-    """Exchange the classes of two people (a swap), or the values of some of their attributes.
+    """Propose that two people exchange classes or attributes; return whether it was accepted.
 
     People who swap are of different parts: rows that hold both stay.  Those who exchange values are
     of one place: one-way sums stay.  Either move is its own reverse, and q cancels.
@@ -411,7 +411,7 @@ def _trade(
 
 @lean_step
 def _propose(rng: Rng, model: ModelArrays, state: ChainState, kind: Index, slots: IntArray) -> bool:
-    """Make a proposal of a kind to a random slot, or person; return whether it was accepted."""
+    """Make one proposal of a kind to a random slot or person; return whether it was accepted."""
     # Where numbers of people stay, every person is equally likely; where one goes into a slot or
     # out of it every slot is, so that q is as in the moves
     stay = kind not in (MOVE, BIRTH, LEAP)
@@ -463,7 +463,7 @@ def sweep(
     counts: IntArray,
     density: FloatArray,
 ) -> None:
-    """Make so many proposals for each draw, and fill in its counts and its log likelihood.
+    """Make ``proposals`` proposals before each draw, and store its counts and log-likelihood.
 
     ``counts`` has the shape (draws, parts, classes), without parts where nobody asks for them.
     Proposals are to all, or to those whose first person or free slot is in ``slots``.  Nobody moves

@@ -1,4 +1,4 @@
-"""The law of the records of a place given a release, and answers to questions about them."""
+"""The posterior of a place's records given a release, and answers to questions about them."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ _CERTAIN = 1.0 - 1e-9
 
 @dataclass(frozen=True)
 class RecordLaw:
-    """Means, and draws where there is no exact law, of groups of unknowns.
+    """Mean numbers of records of groups of unknowns, with draws if the law is not exact.
 
     A group is a set of unknowns that no row tells apart; inside it records are exchangeable.
     """
@@ -99,7 +99,7 @@ def record_law(
     chains: int = 4,
     max_pairs: int = _PAIRS,
 ) -> RecordLaw:
-    """Return the law of the records of a system: exact where it can be, else by chains.
+    """Return the posterior means of a system's records: exact where possible, else by chains.
 
     An exact law has means alone.  Where the prior gives every number of records the same weight, it
     is taken only if that number is certain: else means are not enough for who uses it.
@@ -150,13 +150,13 @@ def record_law(
 def _people(
     system: MicrodataSystem, generators: Sequence[np.random.Generator], fewest: int
 ) -> list[PeopleChain]:
-    """Return chains over people that start far apart."""
+    """Return chains over lists of people, started far apart."""
     model, chains = people_model(system), len(generators)
     return [PeopleChain.begin(model, g, fewest, i / chains) for i, g in enumerate(generators)]
 
 
 def _first_doublings(chains: Sequence[PeopleChain]) -> int:
-    """Return the number of doublings, not counted, until short sweeps are of the usual length."""
+    """Return the number of free doublings that bring short sweeps to the usual length."""
     return max(0, math.ceil(math.log2(_FEWEST / chains[0].sweep_size)))
 
 
@@ -170,7 +170,7 @@ _Answer = Callable[[pd.DataFrame, Draws], pd.DataFrame]
 
 
 class _Settings(NamedTuple):
-    """Settings of the chains."""
+    """Settings of the Markov chains."""
 
     rng: Seed
     draws: int
@@ -392,7 +392,7 @@ def _exact(
 def _group_law(
     system: MicrodataSystem, small: GroupSystem, laws: list[list[FloatArray]], agreed: bool = True
 ) -> PosteriorLaw:
-    """Return the law of every unknown from laws of groups, with the known people that it is of."""
+    """Return every unknown's law from the laws of groups, with names for known people."""
     dirichlet = system.prior.concentration is not None
     ranking = GroupLaws(laws, small.group, small.mass, small.weight, dirichlet)
     groups = system.knowledge.groups
@@ -489,7 +489,7 @@ def _draw_answers(
         True,
     ),
 ) -> tuple[Draws, pd.DataFrame]:
-    """Return draws that answer all questions, or the last ones, and the answers.
+    """Return draws and answers, extended until all questions are decided or doublings end.
 
     ``special`` are an observer of the states, further answers, how far a number may leap, and
     whether the observer sees many states together.
@@ -527,7 +527,7 @@ def _make_posterior(
     expected: pd.DataFrame,
     law: PosteriorLaw,
 ) -> MicrodataPosterior:
-    """Return the answers of draws, with the draws themselves where they are not too many.
+    """Return the posterior from answers; it keeps the draws if they are not too many.
 
     ``run`` is the engine, why it was taken, and the seed.
     """
@@ -572,7 +572,7 @@ def absent_member_posterior(
     place: str,
     prior: RecordPrior,
 ) -> FloatArray:
-    """Return the posterior of shares about a person of a finest place whom a release is without.
+    """Return posterior shares about a person whose record the release does not include.
 
     ``questions`` are about the target (``among``), all of one link; ``prior`` is that of the
     households of the place, the target's included.  The law is exact.
@@ -612,7 +612,7 @@ def absent_member_posterior(
 
 
 def _rest_masses(link: HouseholdLink, prior: RecordPrior) -> FloatArray:
-    """Return theta_{r + e_c} (r_c + 1) for every kind of rest, nobody last, and of person."""
+    """Return theta_{r + e_c} (r_c + 1) for every rest r of a household and kind c of person."""
     shares = prior.shares_of_cells.reshape(-1, len(link.members))
     rests = np.vstack([link.members, np.zeros_like(link.members[:1])])
     code = {row.tobytes(): position for position, row in enumerate(link.members)}
@@ -635,7 +635,7 @@ def _rest_masses(link: HouseholdLink, prior: RecordPrior) -> FloatArray:
 
 
 def _add_empty_household(wider: HouseholdLink, workload: Workload) -> Workload:
-    """Return the tables of linked records over one composition more, which counts nowhere."""
+    """Return the workload with one more household composition, which no table counts."""
     tables = {}
     for key, table in workload.tables.items():
         whole = np.ones((len(table.cells), len(wider.members) - 1), np.int64)
@@ -645,7 +645,7 @@ def _add_empty_household(wider: HouseholdLink, workload: Workload) -> Workload:
 
 
 def _rest_law(system: MicrodataSystem, mass: FloatArray) -> FloatArray:
-    """Return the posterior of the class of the rest of the household, with prior masses."""
+    """Return the posterior of the composition of the target's remaining household."""
     nobody = sp.csr_array(system.knowledge.settled.shape, dtype=np.int64)
     classes = np.flatnonzero(mass > 0.0)
     rest = KnownGroup(0, classes, mass[classes], 1, "the rest of the target's household")

@@ -1,4 +1,4 @@
-"""Knowledge and beliefs of an adversary about the records of a place, beyond a release."""
+"""The adversary's prior and knowledge about a place's records, beyond the release."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SELDOM = 0.01  # of what is more probable on either side: a chain of small step
 @displayed
 @dataclass(frozen=True, eq=False)
 class RecordPrior:
-    r"""Prior of the counts x of the cells of one place, given how many records there are.
+    r"""Prior of the counts x of a place's cells, given its number of records.
 
     Without a concentration, the n records are drawn independently with the shares theta of a
     composition, P(x | n) = n! prod theta_c**x_c / x_c!.  With a concentration A, the shares are
@@ -74,7 +74,7 @@ class RecordPrior:
 
     @classmethod
     def uniform_data_sets(cls, schema: Schema, *, size: ArrayLike | None = None) -> Self:
-        """Return the prior under which every list of n records is equally probable.
+        """Return the prior under which all lists of n records are equally probable.
 
         Records are independent, with equal shares; ``size`` is P(n), if it is known.
         """
@@ -91,7 +91,7 @@ class RecordPrior:
         size: ArrayLike | None = None,
         name: str = "composition",
     ) -> Self:
-        """Return the prior with the composition of a larger place or of a public sample.
+        """Return a prior whose expected shares are those of a larger place or a public sample.
 
         Parameters
         ----------
@@ -129,7 +129,7 @@ class RecordPrior:
     def trajectories(
         cls, change: PopulationChange, counts: ArrayLike, *, concentration: float | None = None
     ) -> Self:
-        r"""Return the prior of the records of a place in two years under a law of change.
+        r"""Return the prior of a place's records in two years under a law of population change.
 
         Numbers of records of the first year, of arrivals and of births are Poisson. So the number n
         of trajectories is Poisson, and given n they have the composition of the law: whatever the
@@ -160,7 +160,7 @@ class RecordPrior:
         return prior if concentration is None else replace(prior, concentration=concentration)
 
     def log_size(self, n: IntArray) -> FloatArray:
-        """Return log P(n) of numbers of records; 0 where every number has the same weight."""
+        """Return log P(n) for numbers of records, or 0 if every number has equal weight."""
         if self.size is None:
             return np.zeros(n.shape)
         with np.errstate(divide="ignore"):
@@ -180,7 +180,7 @@ class RecordPrior:
 
 
 def fit_concentration(counts: ArrayLike, shares: ArrayLike) -> float:
-    r"""Return the concentration under which histograms of several places are most probable.
+    r"""Return the concentration that maximises the likelihood of several places' histograms.
 
     Maximises sum over places of log Dirichlet-multinomial(x_p | n_p, A theta) over A in
     (1e-3, 1e9); the largest value stands for independent records.
@@ -221,7 +221,7 @@ def fit_concentration(counts: ArrayLike, shares: ArrayLike) -> float:
 
 
 def pieces(size: FloatArray) -> IntArray:
-    """Return first and last number of the runs that a law of numbers has most of its weight on.
+    """Return the runs (first, last) of numbers that carry most of a distribution's weight.
 
     Between two runs every number has less than a hundredth of the weight of some number below, and
     of some number above: mostly none at all.
@@ -256,7 +256,7 @@ Condition = Mapping[str, Iterable[int]]
 
 
 def check_codes(condition: Condition, name: str) -> dict[str, tuple[int, ...]]:
-    """Return the checked codes of a condition."""
+    """Return a condition with its names and codes checked."""
     return {
         check.text(a, name): tuple(
             check.integer(v, f"{name}[{a!r}]") for v in check.items(values, name)
@@ -266,7 +266,7 @@ def check_codes(condition: Condition, name: str) -> dict[str, tuple[int, ...]]:
 
 
 def class_indicator(condition: Condition, classes: CellSpace) -> IntArray:
-    """Return for each class whether its records fulfil a condition that it tells apart."""
+    """Return 1 for each class whose records fulfil a condition, and 0 for the others."""
     factors = condition_factors(condition, classes.schema)
     indicator = np.ones(1, np.int64)
     for name in classes.schema.names:
@@ -277,7 +277,7 @@ def class_indicator(condition: Condition, classes: CellSpace) -> IntArray:
 
 
 def condition_factors(condition: Condition, schema: Schema) -> dict[str, IntArray]:
-    """Return a condition as the factors of a table of one cell."""
+    """Return a condition as the factors of a table with one cell."""
     factors = {}
     for name, codes in condition.items():
         attribute = schema.attribute(name)
@@ -297,7 +297,7 @@ AT_LEAST, EXACTLY = "at least", "exactly"
 
 @dataclass(frozen=True, eq=False)
 class KnownRecords:
-    """The adversary knows how many records of a place fulfil a condition.
+    """Number of records of a place that the adversary knows to fulfil a condition.
 
     - ``at least``: the adversary knows ``count`` people of the place and that each of them fulfils
       ``where``; who they are says nothing else.  Of a person whose attributes are all known,
@@ -339,7 +339,7 @@ class KnownRecords:
     def from_frame(
         cls, people: pd.DataFrame, *, place: str | None = None, relation: str = AT_LEAST
     ) -> list[Self]:
-        """Return the people of a file as knowledge: those who look alike are counted.
+        """Return the people of a file as knowledge, with a count for those who look alike.
 
         One row is one person, with a column of whole codes for each attribute that is known.
         ``place`` names the column with the code of the person's finest place. ``exactly`` says that
@@ -373,7 +373,7 @@ class KnownRecords:
         return records
 
     def tables(self, schema: Schema) -> list[Table]:
-        """Return an exact condition as a table of one cell; no table if it is not exact."""
+        """Return an exact condition as a table of one cell, or no table for ``at_least``."""
         if self.relation == AT_LEAST:
             return []
         return [Table("known", ("known",), condition_factors(self.where, schema))]
@@ -385,7 +385,7 @@ class KnownRecords:
 
 @dataclass(frozen=True)
 class KnownGroup:
-    """Records of a place of whom the same is known."""
+    """Records of one place about which the adversary knows the same."""
 
     place: int  # position of the finest place
     classes: IntArray  # classes that they may have
@@ -396,7 +396,7 @@ class KnownGroup:
 
 @dataclass(frozen=True)
 class Knowledge:
-    """Known records by class."""
+    """What the adversary knows of a place's records, class by class."""
 
     settled: sp.csr_array  # (places, classes): known records whose class is known
     # (places, classes): those of them whose attributes are all known: no target is one of them
@@ -420,7 +420,7 @@ def make_knowledge(
     places: Sequence[str],
     prior: RecordPrior,
 ) -> Knowledge:
-    """Return known records by class."""
+    """Return the adversary's knowledge of people, as counts by class and groups of classes."""
     shape = (len(places), classes.size)
     if not known_people:
         return _empty_knowledge(*shape)

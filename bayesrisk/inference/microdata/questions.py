@@ -1,4 +1,4 @@
-"""Questions about the records of a place, answers of draws with their errors, and rankings."""
+"""Questions about a place's records, answers from draws with errors, and rankings of records."""
 
 from __future__ import annotations
 
@@ -84,17 +84,17 @@ class RecordQuestion:
         return text if self.at_least is None else f"at least {self.at_least}: {text}"
 
     def weights(self, classes: CellSpace) -> tuple[IntArray, IntArray]:
-        """Return the weight of a record of each class: among those asked for, in its group."""
+        """Return two indicators for each class: its records are asked for, and are in the group."""
         group = class_indicator(self.among or {}, classes)
         return class_indicator(self.where, classes) * group, group
 
     @property
     def _texts(self) -> tuple[str, str]:
-        """The conditions as text, which says of which records these are the weights."""
+        """The two conditions as text, to recognise equal ones."""
         return str(self.where), str(self.among or {})
 
     def tables(self, schema: Schema) -> list[Table]:
-        """Return each condition of the question as a table of one cell."""
+        """Return each condition of the question as a table with one cell."""
         conditions = [self.where] if self.among is None else [self.where, self.among]
         return [
             Table("condition", ("fulfilled",), condition_factors(condition, schema))
@@ -136,7 +136,7 @@ class MemberQuestion(RecordQuestion):
         return f"members {where}", f"members {group}"
 
     def kinds(self) -> tuple[IntArray, IntArray]:
-        """Return for each kind of person whether it is asked for, and whether of the group."""
+        """Return for each kind of person 1 if asked for, and 1 if in the group."""
         cells = self.link.persons.codes(np.arange(self.link.persons.size))
         target, group = np.ones((2, self.link.persons.size), np.int64)
         for indicator, condition in ((target, self.where), (group, self.among or {})):
@@ -145,13 +145,13 @@ class MemberQuestion(RecordQuestion):
         return target * group, group
 
     def weights(self, classes: CellSpace) -> tuple[IntArray, IntArray]:
-        """Return the members of a household of each class who count."""
+        """Return for each class the household members asked for, and those in the group."""
         code = classes.schema.indices(classes.representatives())[MEMBERS]
         part, group = (self.link.members @ kinds for kinds in self.kinds())
         return part[code], group[code]
 
     def tables(self, schema: Schema) -> list[Table]:
-        """Return a table that counts the members of households who are asked about."""
+        """Return one table that counts the household members asked for and those in the group."""
         if schema != self.link.schema:
             raise ArgumentError(f"link must be of the schema of the release, {schema.name!r}")
         counts = np.array([self.link.members @ kinds for kinds in self.kinds()])
@@ -170,7 +170,7 @@ _SAME = 1e-12  # relative difference of shares that rounding explains
 
 @dataclass(frozen=True)
 class QuestionFunctions:
-    """Questions as linear functions of the counts: records that count, and their group."""
+    """Questions as linear functions of counts: the records asked for, and their group."""
 
     cells: sp.csr_array  # (functions, places * classes): the functions, each once
     # (questions, 2): the functions of every question: the records that it counts, and those among
@@ -182,7 +182,7 @@ class QuestionFunctions:
 def question_functions(
     questions: Sequence[RecordQuestion], system: MicrodataSystem
 ) -> QuestionFunctions:
-    """Return the questions as functions of the counts of all classes in all places."""
+    """Return the questions as linear functions of all classes' counts in all places."""
     places, width = [str(p) for p in system.places], system.classes.size
     number = {p: i for i, p in enumerate(places)}
     function_numbers: dict[tuple[str, ...], int] = {}
@@ -220,7 +220,7 @@ def question_functions(
 def prior_answers(
     questions: Sequence[RecordQuestion], functions: QuestionFunctions, system: MicrodataSystem
 ) -> FloatArray:
-    """Return the answers given what is known alone; NaN where that does not say."""
+    """Return the answers under the prior and knowledge alone, NaN where these do not decide."""
     strata = system.strata
     if strata is None:
         return np.full(len(questions), np.nan)
@@ -255,7 +255,7 @@ def prior_answers(
 
 
 def _class_weights(matrix: sp.csr_array, r: int, width: int) -> IntArray:
-    """Return the weights of a function of all classes in a place, the same in each of its own."""
+    """Return the weight of every class in one row, which is the same in all its places."""
     part = slice(matrix.indptr[r], matrix.indptr[r + 1])
     weights = np.zeros(width, np.int64)
     weights[matrix.indices[part] % width] = matrix.data[part]
@@ -263,7 +263,7 @@ def _class_weights(matrix: sp.csr_array, r: int, width: int) -> IntArray:
 
 
 def _size_law(stratum: Stratum, system: MicrodataSystem) -> FloatArray | None:
-    """Return the law of the number of people of a stratum; None where there is none."""
+    """Return the law of a stratum's number of people, or None if the prior has none."""
     size = system.prior.size
     if stratum.count is not None:
         certain: FloatArray = np.eye(1, stratum.count + 1, stratum.count)[0]
@@ -292,7 +292,7 @@ def _mean(law: FloatArray) -> float:
 def _share(
     terms: list[tuple[float, float, float, FloatArray | None]], constants: IntArray
 ) -> float:
-    """Return the share of a target's kind among its group."""
+    """Return the expected share of the asked-for kind in the group; NaN if undetermined."""
     inside = [(a / w, law, w / s) for a, w, s, law in terms if w > 0.0]
     if any(law is None for _, law, _ in inside):  # the same share, however many they are
         first = inside[0][0]
@@ -306,7 +306,7 @@ def _share(
 def _tail(
     terms: list[tuple[float, float, float, FloatArray | None]], need: int, *, dirichlet: bool
 ) -> float:
-    """Return the probability of so many people or more."""
+    """Return the probability that at least ``need`` people fulfil a condition."""
     from scipy.stats import binom  # slow to import
 
     every = np.ones(1)[:need]
@@ -324,7 +324,7 @@ def _tail(
 
 
 def _beta_binomial(many: int, n: IntArray, a: FloatArray, b: FloatArray) -> FloatArray:
-    """Return P(0), P(1), ... of ``many`` numbers of records of a kind among n of its group.
+    """Return the beta-binomial probabilities of 0, 1, ... ``many - 1`` records of a kind.
 
     The shape is (kinds, n, many); a are the Dirichlet parameters of kinds, b those of the rest.
     """
@@ -353,7 +353,7 @@ _COLUMNS = ["posterior", "error", "lower", "upper", "status", "r_hat", "ess"]
 
 @dataclass(frozen=True)
 class AnswerDraws:
-    """One question: draws with the error of its answer, and the answer."""
+    """Draws of one question, whose error is the answer's, and the answer."""
 
     draws: FloatArray
     value: float
@@ -364,7 +364,7 @@ class AnswerDraws:
 def estimate_answers(
     questions: Sequence[RecordQuestion], functions: QuestionFunctions, draws: Draws
 ) -> pd.DataFrame:
-    """Return value, error, interval, status, R-hat and effective size of every question."""
+    """Return a frame of each answer with error, interval, status, R-hat and effective size."""
     rows = zip(questions, functions.row, functions.constants, strict=True)
     return pd.DataFrame(
         [estimate_answer(_answer_draws(*row, draws.counts), draws) for row in rows],
@@ -385,7 +385,7 @@ def _answer_draws(
 
 
 def share_draws(part: FloatArray, whole: FloatArray) -> AnswerDraws:
-    """Return the share of a part, from draws of both, each of shape (chains, draws)."""
+    """Return a share's value and draws from draws of part and whole, each (chains, draws)."""
     mean = float(whole.mean())
     value, relevance = ratio(float(part.mean()), mean), float(np.mean(whole > 0))
     # Linearised: the error of a ratio of means is that of these draws.
@@ -396,7 +396,7 @@ def share_draws(part: FloatArray, whole: FloatArray) -> AnswerDraws:
 def estimate_answer(
     answer: AnswerDraws, draws: Draws, *, most: float = math.inf
 ) -> tuple[float, float, float, float, str, float, float]:
-    """Return value, error, interval, status, R-hat and effective size, at most ``most``."""
+    """Return an answer's value, error, interval, status, R-hat and effective size (<= ``most``)."""
     diagnostics, error = draws.watched, 0.0
     if np.isfinite(answer.value) and not np.all(answer.draws == answer.draws.flat[0]):
         r_hat, ess = mean_r_hat(answer.draws), float(effective_size(answer.draws))
@@ -417,7 +417,7 @@ def estimate_answer(
 def answer_interval(
     value: float, error: float, ess: float, *, share: bool, level: float = 0.95, leap: int = 1
 ) -> tuple[float, float]:
-    """Return the interval of an answer from ``ess`` effective draws with a standard error.
+    """Return the interval of an answer, given its standard error and effective draws.
 
     That of a share is Clopper and Pearson's for the trials that would have this error, which
     are the effective draws where every draw says 0 or 1: a normal law is wrong for rare events.
@@ -440,7 +440,7 @@ def answer_interval(
 
 
 def ratio(part: float, whole: float) -> float:
-    """Return the share of a target's kind; NaN if nobody can be the target."""
+    """Return part / whole, or NaN if the whole is 0."""
     return float(part / whole) if whole > 0.0 else float("nan")
 
 
@@ -452,7 +452,7 @@ _ROOM = 2**25  # numbers that the tallies of all chains may hold
 
 @dataclass(frozen=True)
 class GroupLaws:
-    """Laws of the counts of groups whose records are exchangeable."""
+    """Distributions of the counts of groups of exchangeable records."""
 
     # for every chain (one if exact) and group, the probability of 0, 1, ... records
     laws: list[list[FloatArray]]
@@ -483,7 +483,7 @@ class GroupLaws:
         return probability
 
     def _tails(self, k: int, n: IntArray, weights: FloatArray, mass: float) -> FloatArray:
-        """Return P(x >= k | n records of the group) for unknowns of these weights."""
+        """Return P(x >= k | n) for unknowns with these weights in a group of n records."""
         from scipy.stats import binom  # slow to import
 
         probability = np.ones((n.size, weights.size))
@@ -500,7 +500,7 @@ class GroupLaws:
 
 @dataclass
 class Tally:
-    """Frequencies of k or more records in the draws of chains, for every unknown."""
+    """For every unknown, how many draws of each chain have 1, 2, ... records or more."""
 
     chains: int  # number of chains and of unknowns
     size: int
@@ -518,7 +518,7 @@ class Tally:
         return average
 
     def add(self, chain: int, counts: IntArray) -> None:
-        """Count the records of states of a chain, (states, unknowns)."""
+        """Add the draws (states, unknowns) of a chain to the tally."""
         self._draws[chain] += len(counts)
         self._total[chain] += counts.sum(axis=0)
         exceedances, unknowns, k = self._exceedances[chain], np.flatnonzero(counts.any(axis=0)), 0
@@ -547,7 +547,7 @@ def rank_records(
     names: list[str],
     top: int,
 ) -> pd.DataFrame:
-    """Return the most probable records: unknown, number of them, probability and its error."""
+    """Return the most probable records: class, how many, probability and standard error."""
     left = np.arange(law.size)
     parts: list[tuple[IntArray, IntArray, FloatArray, FloatArray]] = []
     best, k = np.zeros(0), 1
@@ -573,7 +573,7 @@ def rank_records(
 def expected_frame(
     system: MicrodataSystem, unknown_cell: IntArray, mean: FloatArray
 ) -> pd.DataFrame:
-    """Return one row for each class that may be there, with the mean of its number."""
+    """Return a row for each possible class, with its expected number of records."""
     means = np.bincount(unknown_cell, mean, minlength=system.cells)
     means += system.knowledge.settled.toarray().ravel()
     possible = np.flatnonzero(means > 0.0)
@@ -605,7 +605,7 @@ def _codes(classes: CellSpace, name: str) -> list[str]:
 
 @dataclass(frozen=True)
 class PosteriorLaw:
-    """The law of every unknown, of which place and class and known people they are."""
+    """Every unknown's law, with its place, class and name of known people."""
 
     ranking: GroupLaws | Tally
     system: MicrodataSystem
@@ -650,7 +650,7 @@ class MicrodataPosterior:
     _law: PosteriorLaw = field(repr=False)
 
     def ranked_records(self, top: int = 100) -> pd.DataFrame:
-        """Return the ``top`` records that are most probably there.
+        """Return the ``top`` most probable records.
 
         For each class c of a place and k = 1, 2, ..., the probability that at least k records of
         the class are there.  An adversary who lists those of probability q or more is right with

@@ -1,4 +1,4 @@
-"""The unknown counts of a place, and what a release says about sums of them.
+"""The unknown counts of a place, and what a release says about their sums.
 
 An unknown is the number of records of one *class* in one of the finest places: a class is a set
 of cells of the schema that no published cell tells apart.  A published cell of any level is a row,
@@ -45,7 +45,7 @@ TAIL = 1e-15
 
 @dataclass(frozen=True)
 class Layer:
-    """The published cells of one level."""
+    """The published cells of one geographic level."""
 
     level: str  # name of the level
     geoids: TextArray  # its places, inside the place that is asked about
@@ -62,11 +62,11 @@ class Layer:
 
     @property
     def exact(self) -> BoolArray:
-        """Cells that are published as they are."""
+        """Whether each cell is published without error."""
         return np.array([law.exact for law in self.likelihoods], np.bool_)
 
     def read(self, place: int) -> tuple[IntArray, list[Likelihood], IntArray]:
-        """Return the cells that say something of a place, and the law and the count of each.
+        """Return a place's informative cells, with the likelihood and count of each.
 
         A cell that is withheld by a known rule says that its count is one of those; what was taken
         off is in all counts.
@@ -86,7 +86,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class MicrodataSystem:
-    """Unknown counts of a place, and the published sums of them.
+    """A place's unknown counts, and the published sums of them.
 
     Unknown ``p * classes.size + c`` is the number of records of class c in place p, but for people
     who are known.  After these stand the numbers of each class among the people of every group
@@ -101,7 +101,7 @@ class MicrodataSystem:
 
     @property
     def cells(self) -> int:
-        """Number of classes in all places."""
+        """Number of pairs of a place and a class."""
         return len(self.places) * self.classes.size
 
     @property
@@ -111,12 +111,12 @@ class MicrodataSystem:
 
     @cached_property
     def mass(self) -> FloatArray:
-        """Share, or Dirichlet parameter, of every class of a place."""
+        """Share, or Dirichlet parameter, of every class."""
         return self.classes.mass(self.prior.shares) * (self.prior.concentration or 1.0)
 
     @cached_property
     def strata(self) -> list[list[Stratum]] | None:
-        """The strata of every place, the others last; None where conditions overlap."""
+        """The strata of every place, unknown people last; None where conditions overlap."""
         knowledge, mass = self.knowledge, self.mass
         settled = knowledge.settled.toarray()
         plain = not settled.any() or self.prior.concentration is None
@@ -134,22 +134,22 @@ class MicrodataSystem:
 
     @property
     def unknown_cell(self) -> IntArray:
-        """Place and class of every unknown, as ``p * classes.size + c``."""
+        """Position of every unknown among all pairs, ``place * classes.size + class``."""
         parts = [g.place * self.classes.size + g.classes for g in self.knowledge.groups]
         return np.concatenate([np.arange(self.cells), *parts])
 
     def map_unknowns(self, cells: sp.csr_array) -> sp.csr_array:
-        """Return functions of the counts of all classes as functions of the unknowns."""
+        """Return functions of all classes' counts, rewritten as functions of the unknowns."""
         if not self.knowledge.groups:
             return cells
         return sp.csr_array(sp.csc_array(cells)[:, self.unknown_cell])
 
     def settled(self, cells: sp.csr_array) -> IntArray:
-        """Return the values of functions of the counts for known people of a known class."""
+        """Return the part of functions of counts that known people of known class contribute."""
         return np.asarray(cells @ self.knowledge.settled.toarray().ravel(), np.int64)
 
     def without_records(self, place: int, records: IntArray) -> MicrodataSystem:
-        """Subtract known records, by class, of a place from all published counts.
+        """Return the system with known records subtracted from a place's published counts.
 
         To be used where all attributes of the known records are known, for a prior of the others,
         and where the known record is no knowledge: that which a release is without.  The classes
@@ -176,7 +176,7 @@ def make_system(
     conditions: Sequence[Table] = (),
     known_people: Sequence[KnownRecords] = (),
 ) -> MicrodataSystem:
-    """Return the system of a place: what its tables, and those of the places inside, say."""
+    """Return the system of a place from the tables of the place and of those inside it."""
     tables, workload = release.tables, release.tables.workload
     schema, geography = workload.schema, workload.schema.geography
     if prior.schema != schema:
@@ -247,7 +247,7 @@ def _is_closed(law: Likelihood) -> bool:
 
 
 def _dense(matrix: sp.csr_array, rows: IntArray) -> IntArray:
-    """Return rows of a matrix, written out: of one row, without the detour of a new matrix."""
+    """Return some rows of a sparse matrix as a dense array."""
     if rows.size != 1:
         return np.asarray(matrix[rows, :].toarray())
     dense = np.zeros((1, matrix.shape[1]), matrix.dtype)
@@ -257,7 +257,7 @@ def _dense(matrix: sp.csr_array, rows: IntArray) -> IntArray:
 
 
 def _check_true(counts: IntArray, layer: Layer) -> None:
-    """Refuse counts below 0 where they are published as true."""
+    """Raise if a count published as true would be negative."""
     bad = np.argwhere((counts < 0) & layer.exact & ~layer.hidden)
     if bad.size:
         i, c = bad[0]
@@ -282,12 +282,12 @@ _MAX_ENTRIES = 2**26  # of rows by groups, written out: half a GiB
 
 
 class TooLargeError(ArgumentError):
-    """A place has too many counts for the engines that solve its system."""
+    """A place has too many counts for the exact and sampling engines."""
 
 
 @dataclass(frozen=True)
 class PublishedRows:
-    """Published cells, and other sums, over the unknowns, less what known people add to them.
+    """Published cells and other sums as rows over the unknowns, net of known people.
 
     A *hard* row has the sum that is given; a soft one, which has weights, ends where its law does.
     """
@@ -301,7 +301,7 @@ class PublishedRows:
     names: list[str]  # how messages call the rows
 
     def part(self, rows: IntArray, unknowns: IntArray | None = None) -> PublishedRows:
-        """Return some of the rows over some of the unknowns, by default over all."""
+        """Return the chosen rows over the chosen unknowns (default: all)."""
         return PublishedRows(
             self.model.part(rows, unknowns),
             self.hard[rows],
@@ -314,7 +314,7 @@ class PublishedRows:
 
 @dataclass(frozen=True, eq=False)
 class GroupSystem(WeighedModel):
-    """Groups of unknowns whose columns are equal, and rows over them.
+    """A system in which unknowns with equal columns are merged into groups.
 
     Hard rows, whose sum is given, are independent of each other; the sums of soft rows begin at 0.
     """
@@ -330,7 +330,7 @@ class GroupSystem(WeighedModel):
 
 
 def presolve(system: MicrodataSystem, functions: sp.csr_array) -> tuple[GroupSystem, sp.csr_array]:
-    """Return the system of groups, and functions of the unknowns (functions, unknowns) over them.
+    """Return the reduced system of groups, and the functions rewritten over these groups.
 
     Dead unknowns and implied rows are left out, and equal columns put together.
     """
@@ -379,7 +379,7 @@ def presolve(system: MicrodataSystem, functions: sp.csr_array) -> tuple[GroupSys
 
 
 def log_prior(mass: FloatArray, top: int, *, dirichlet: bool) -> FloatArray:
-    """Return the log weights (groups, top + 1) of 0, 1, ... ``top`` records of groups."""
+    """Return each group's log prior weights of 0, 1, ... ``top`` records (groups, top + 1)."""
     j = np.arange(top)
     step = np.log(mass[:, None] + j) if dirichlet else np.log(mass)[:, None]
     log_weight = np.zeros((mass.size, top + 1))
@@ -388,7 +388,7 @@ def log_prior(mass: FloatArray, top: int, *, dirichlet: bool) -> FloatArray:
 
 
 def log_priors(mass: FloatArray, top: IntArray, *, dirichlet: bool) -> tuple[FloatArray, ...]:
-    """Return the log weights of 0, 1, ... records of each group, up to its own largest number."""
+    """Return each group's log prior weights of 0, 1, ... records up to its own maximum."""
     numbers = float(np.sum(top, dtype=float))
     if top.max(initial=0) > MAX_SUM or numbers > _MAX_WEIGHTS:
         raise TooLargeError(
@@ -413,7 +413,7 @@ def _mass(system: MicrodataSystem) -> FloatArray:
 
 
 def _published_rows(system: MicrodataSystem) -> PublishedRows:
-    """Return a row for each published cell, for the people of each place, and for what is known."""
+    """Return rows for published cells, for the people of each place, and for knowledge."""
     matrices, hard, published, removals, names = [], [], [], [], list[str]()
     laws: list[Likelihood | None] = []
     for layer in system.layers:
@@ -481,7 +481,7 @@ def _ones(columns: IntArray, width: int) -> sp.csr_array:
 
 
 def _drop_implied_rows(rows: PublishedRows, prior: RecordPrior) -> PublishedRows:
-    """Return the rows whose sum the hard rows before them do not fix."""
+    """Return the rows without those whose sum other hard rows determine."""
     matrix, right = rows.model.rows, rows.counts - rows.constants
     if np.prod(matrix.shape, dtype=float) > _MAX_ENTRIES:
         raise TooLargeError(
@@ -525,7 +525,7 @@ def _drop_implied_rows(rows: PublishedRows, prior: RecordPrior) -> PublishedRows
 
 
 def _tops(rows: PublishedRows) -> tuple[IntArray, IntArray]:
-    """Return the largest count of every group, and sum of every row.
+    """Return the largest possible count of every group, and the largest sum of every row.
 
     By exact bounds, or else by noisy sums.
     """
@@ -569,7 +569,7 @@ def _log_weight(rows: PublishedRows, r: int, sums: IntArray, prior: RecordPrior)
 
 
 def log_rising(x: float | FloatArray, most: int) -> FloatArray:
-    """Return log of x (x + 1) ... (x + k - 1), along a last axis for k = 0, 1, ... ``most``.
+    """Return log of x (x + 1) ... (x + k - 1) for k = 0, 1, ... ``most`` on a last axis.
 
     As sums: differences of log Gamma(x + k) lose all digits where x is large.
     """
@@ -581,7 +581,7 @@ def log_rising(x: float | FloatArray, most: int) -> FloatArray:
 def log_size(
     u: IntArray, prior: RecordPrior, known_count: int = 0, settled_count: int = 0
 ) -> FloatArray:
-    """Return log of P(n) u!, times Gamma(A) / Gamma(A + u) for unknown shares.
+    """Return the log weight of u unknown people: P(n) u!, with a Dirichlet term if shares vary.
 
     Here n = u + ``known_count``, and A is the concentration and ``settled_count``, the number of
     known people whose class is known.
@@ -599,7 +599,7 @@ def log_size(
 
 @dataclass(frozen=True)
 class Stratum:
-    """People of one finest place whose classes have the same law, given how many they are."""
+    """People of one finest place who share one law of classes, given how many they are."""
 
     place: int  # position of the place
     # (classes,): share, or Dirichlet parameter, of every class; 0 where it is impossible
@@ -611,7 +611,7 @@ class Stratum:
     name: str  # of the people who are known; empty for the others
 
     def log_size(self, most: int, prior: RecordPrior, total: float) -> FloatArray:
-        r"""Return the log prior weight of 0, 1, ... ``most`` people, given what is known.
+        r"""Return the log prior weight of 0, 1, ... ``most`` people, given the knowledge.
 
         Of u = ``exact_count`` + r people who are not known by name, ``exact_count`` have the
         classes that nobody else has: with shares, P(n) u! / r! s**r for the share s of all other
@@ -667,7 +667,7 @@ def _place_strata(
 def _disjoint(
     conditions: list[KnownGroup], groups: list[KnownGroup], classes: int
 ) -> list[KnownGroup] | None:
-    """Return the conditions, each once; None if two overlap, or known people lie across one."""
+    """Return the distinct conditions, or None if they overlap or split a known group."""
     disjoint: list[KnownGroup] = []
     owner = np.full(classes, -1, np.int64)
     for group in conditions:

@@ -1,1 +1,1 @@
-"""Gibbs samplers, the chains they make, and ArviZ."""
+"""Gibbs samplers, their Markov chains, and export to ArviZ."""

@@ -1,4 +1,4 @@
-"""Draws of several Markov chains: how they are run, seeded, kept and summarised."""
+"""Draws of several Markov chains: running, seeding, storing and summarising them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ Prior = Callable[[np.random.Generator, int], dict[str, IntArray]]
 @displayed
 @dataclass(frozen=True)
 class Samples(Tabular):
-    """Draws of a posterior by Gibbs sampling, with their origin.
+    """Draws of a posterior by Gibbs sampling, with their settings and seed.
 
     Read :func:`diagnose` before using them: an average of draws is no better than the chains'
     convergence.
@@ -118,7 +118,7 @@ class Samples(Tabular):
 
     @property
     def target_probability(self) -> float:
-        """Posterior probability that the target has the characteristics, estimated."""
+        """Estimated posterior probability that the target has the characteristics."""
         return float(self._target().mean())
 
     @property
@@ -127,7 +127,7 @@ class Samples(Tabular):
         return float(standard_error(self._target()))
 
     def estimate(self, confidence: float) -> Estimate:
-        """Return the probability of the target with its error and an interval of the normal law.
+        """Return the target's probability with its error and a normal-law interval.
 
         Warns (:class:`~bayesrisk.exceptions.ConvergenceWarning`) where chains have not converged.
         """
@@ -154,7 +154,7 @@ class Samples(Tabular):
         return self.target
 
     def pmf(self, label: str) -> pd.DataFrame:
-        """Return the frequency of each drawn count, with its Monte Carlo standard error.
+        """Return the frequency of each count among the draws, with its Monte Carlo standard error.
 
         The ``status`` is ``sampled``, or ``undecided`` where :func:`diagnose` would say that the
         chains have not converged in this variable; of draws that are all equal it is ``constant``.
@@ -188,7 +188,7 @@ class Samples(Tabular):
 
 
 def effective_size(draws: NumberArray) -> float:
-    """Return the effective number of draws for a mean, from split chains (chains, draws).
+    """Return the effective number of draws for a mean; ``draws`` is (chains, draws).
 
     Geyer's initial monotone sequence on the autocorrelations pooled over chains, as in Vehtari et
     al. (2021), without rank normalisation; NaN where the draws are all equal.
@@ -227,7 +227,7 @@ def whole_settings(draws: object, warmup: object, chains: object) -> tuple[int, 
 
 
 def empty_counts(draws: int, chains: int, variables: int) -> IntArray:
-    """Return the array that the draws go to, at most ``MAX_VALUES`` numbers."""
+    """Return an empty array for the draws; raise above ``MAX_VALUES`` numbers."""
     if chains * draws * variables > MAX_VALUES:
         raise ArgumentError(
             f"draws * chains * variables must be <= {MAX_VALUES} (2 GiB), "
@@ -237,7 +237,7 @@ def empty_counts(draws: int, chains: int, variables: int) -> IntArray:
 
 
 def spawn(rng: Seed, chains: int) -> tuple[list[np.random.Generator], Mapping[str, Any]]:
-    """Return one generator for each chain, and the seed that they come from."""
+    """Return one generator for each chain, and the description of their common seed."""
     source = generator(rng)
     seed: object = source.bit_generator.seed_seq
     origin = {
@@ -252,7 +252,7 @@ def spawn(rng: Seed, chains: int) -> tuple[list[np.random.Generator], Mapping[st
 def run_chains(
     begin: Callable[[int], Step], counts: IntArray, warmup: int, threads: object
 ) -> None:
-    """Fill ``counts[chain]`` by the steps that ``begin(chain)`` returns, chains in threads.
+    """Fill ``counts[chain]`` by the step function of ``begin(chain)``, the chains in threads.
 
     The kernels release the GIL.  A chain runs in pieces, whose sizes change nothing in what is
     drawn: between two of them it can be interrupted.
@@ -279,7 +279,7 @@ def run_chains(
 
 
 def _run_chain(step: Step, out: IntArray, warmup: int, stop: threading.Event) -> None:
-    """Run one chain piece by piece, each as long as the last one's speed suggests."""
+    """Run one chain in pieces whose length adapts to its speed, until done or stopped."""
     position, end, size = -warmup, len(out), 1
     while position < end and not stop.is_set():
         last = min(position + size, end)
@@ -300,7 +300,7 @@ _SURPRISE = 1e-3  # a chain that never moves is suspect if the others make that 
 
 
 def _arviz() -> ModuleType:
-    """Return ArviZ, loaded when it is first needed: it takes seconds."""
+    """Return the ArviZ module, imported at first use because that takes seconds."""
     with warnings.catch_warnings():
         # ArviZ 0.22 and 0.23 announce 1.0, once a day.
         warnings.filterwarnings("ignore", message="\\s*ArviZ is undergoing a major refactor")
@@ -316,7 +316,7 @@ def _statistic(name: str, draws: NumberArray, **options: object) -> float:
 
 
 def _published(samples: Samples) -> tuple[IntArray, FloatArray]:
-    """Return predicted noisy counts and log-likelihoods; the last axis is the release.
+    """Return predicted noisy counts and log-likelihoods, with releases on the last axis.
 
     The numbers are those of the origin of the draws, and so the same whenever they are asked for.
     """
@@ -333,7 +333,7 @@ def _published(samples: Samples) -> tuple[IntArray, FloatArray]:
 
 
 def _stream(samples: Samples, child: int) -> np.random.Generator:
-    """Return random numbers that belong to draws, and that none of their chains had."""
+    """Return a generator for derived random numbers, independent of the chains."""
     key = (*samples.seed["spawn_key"], samples.seed["first_child"], child)
     return np.random.default_rng(
         np.random.SeedSequence(samples.seed["entropy"] or 0, spawn_key=key)
@@ -341,7 +341,7 @@ def _stream(samples: Samples, child: int) -> np.random.Generator:
 
 
 def _groups(samples: Samples) -> dict[str, dict[str, Any]]:
-    """Return the groups of ArviZ's container that there are, each its variables by name."""
+    """Return the groups of ArviZ's container for these draws, variables by name."""
     posterior: dict[str, Any] = {"count": samples.counts}
     if samples.target is not None:
         posterior = {"target": samples.target, **posterior}
@@ -362,7 +362,7 @@ def _groups(samples: Samples) -> dict[str, dict[str, Any]]:
 
 
 def to_arviz(samples: Samples) -> Any:
-    """Return draws as ArviZ keeps them, for its own functions and for files.
+    """Return draws as ArviZ's container, for its functions and files.
 
     Parameters
     ----------
@@ -425,7 +425,7 @@ def to_arviz(samples: Samples) -> Any:
 @displayed
 @dataclass(frozen=True)
 class Diagnosis(Tabular):
-    """Diagnostics of convergence, for each variable and in a verdict.
+    """Convergence diagnostics of each variable, and a verdict.
 
     The ``variables`` are the ``target``, if there is one, and the levels or nodes.  Each has the
     mean of the draws with its Monte Carlo standard error (``mcse``).  It has the rank-normalised
@@ -452,7 +452,7 @@ class Diagnosis(Tabular):
     draws: int
 
     def _answer(self) -> list[str]:
-        """Say the verdict, and the numbers of each variable, those worth least first."""
+        """Return the verdict and the variables' diagnostics, lowest effective size first."""
         lines = [
             f"{self.verdict.capitalize()}: {self.chains} chains x {self.draws:,} draws of "
             f"{len(self.variables):,} variables; those worth the fewest draws first.",
@@ -476,7 +476,7 @@ class Diagnosis(Tabular):
 
 
 class ChainNumbers(NamedTuple):
-    """Diagnostics of one variable, as in ``Diagnosis``."""
+    """Diagnostics of one variable: mean, MCSE, R-hat, bulk and tail ESS."""
 
     mean: float
     mcse: float
@@ -486,7 +486,7 @@ class ChainNumbers(NamedTuple):
 
 
 def chain_numbers(draws: NumberArray) -> ChainNumbers:
-    """Return mean, MCSE, R-hat, bulk and tail ESS of one variable, draws (chains, draws)."""
+    """Return mean, MCSE, R-hat, bulk and tail ESS of one variable's draws (chains, draws)."""
     nan, mean = float("nan"), float(draws.mean())
     if draws.shape[1] < _FEWEST_DRAWS or np.all(draws == draws.flat[0]):
         return ChainNumbers(mean, nan, nan, nan, nan)
@@ -504,7 +504,7 @@ def chain_numbers(draws: NumberArray) -> ChainNumbers:
 
 
 def mean_r_hat(draws: NumberArray) -> float:
-    """Return split R-hat of the mean, draws (chains, draws) of at least two chains.
+    """Return split R-hat of the mean of draws (chains, draws), for at least two chains.
 
     It has no ranks: what is asked is whether chains agree in the mean of their draws, not in
     differences that are too small to matter for it.
@@ -515,7 +515,7 @@ def mean_r_hat(draws: NumberArray) -> float:
 
 
 def _stuck_chains(draws: NumberArray) -> list[int]:
-    """Return the chains that never moved although the others say that they should have."""
+    """Return chains that never moved although the others' draws make that very unlikely."""
     constant = np.all(draws == draws[:, :1], axis=1)
     if constant.all() or not constant.any():
         return list(range(len(draws))) if constant.all() else []
@@ -532,7 +532,7 @@ def _stuck_chains(draws: NumberArray) -> list[int]:
 def _reasons(
     name: str, numbers: ChainNumbers, stuck: list[int], chains: int, max_rhat: float, min_ess: float
 ) -> list[str]:
-    """Return the reasons against convergence of one variable."""
+    """Return reasons to doubt that one variable has converged."""
     _, _, r_hat, bulk, tail = numbers
     reasons = []
     if len(stuck) == chains:
@@ -549,7 +549,7 @@ def _reasons(
 
 
 def _doubts(name: str, draws: NumberArray) -> list[str]:
-    """Return the reasons of :func:`diagnose` by default against one variable that moves."""
+    """Return reasons, by :func:`diagnose`'s default limits, to doubt a variable's convergence."""
     if draws.shape[1] < _FEWEST_DRAWS:
         return [f"{name}: {draws.shape[1]} draws are fewer than {_FEWEST_DRAWS}"]
     if np.all(draws == draws.flat[0]):

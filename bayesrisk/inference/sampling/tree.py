@@ -1,4 +1,4 @@
-"""Gibbs sampler for every count of a tree at once, under any prior of the leaves.
+"""Gibbs sampler for all counts of a tree, under any prior of the leaves.
 
 Each chain draws from a generator of its own, in a thread of its own: kernels release the GIL.
 """
@@ -44,7 +44,7 @@ _MAX_TABLE = 2**24
 
 @dataclass(frozen=True)
 class _Leaves:
-    """Leaves depth first, the range of them below each node, and the evidence above each."""
+    """Leaves in depth-first order, each node's range of them, and the evidence on each leaf."""
 
     node: IntArray
     begin: IntArray
@@ -53,7 +53,7 @@ class _Leaves:
 
 
 def _leaves(tree: Tree) -> _Leaves:
-    """Order the leaves so that those below any node stand together."""
+    """Return the leaves in an order in which those below any node are adjacent."""
     below = np.zeros(tree.n_nodes, dtype=np.int64)
     below[tree.leaves] = 1
     for v in range(tree.n_nodes - 1, 0, -1):  # children stand after their parents
@@ -110,7 +110,7 @@ def _is_flat(prior: OneLeafPrior) -> bool:
 
 
 def _log_table(prior: OneLeafPrior, largest: int) -> LogTable:
-    """Return a prior's table up to ``largest`` at most."""
+    """Return a prior's table of log-probabilities, up to ``largest`` at most."""
     if isinstance(prior, CountLaw):
         return log_table(prior, "leaf_prior", largest=largest)
     if isinstance(prior, LeafPrior):
@@ -135,7 +135,7 @@ def _log_table(prior: OneLeafPrior, largest: int) -> LogTable:
 
 
 def _bounded(prior: OneLeafPrior) -> int | None:
-    """Return the last count that a prior allows, None if it has no end."""
+    """Return the largest count that a prior allows, or None if it has no bound."""
     if isinstance(prior, CountLaw) and np.isfinite(prior.support()[1]):
         return int(prior.support()[1])
     return None
@@ -143,7 +143,7 @@ def _bounded(prior: OneLeafPrior) -> int | None:
 
 @dataclass(frozen=True)
 class _Weights:
-    """Log weights of the counts of nodes, by node, and the counts that are possible.
+    """Log weights of the nodes' counts, and each node's possible counts.
 
     ``listed`` are the possible counts of nodes with a table, ``least`` and ``most`` those of all.
     """
@@ -155,19 +155,19 @@ class _Weights:
     restricted: bool
 
     def nearest(self, v: int, count: int) -> int:
-        """Return the first possible count from ``count`` on, or the last that there is."""
+        """Return the smallest possible count >= ``count``, or the largest if there is none."""
         if v not in self.listed:
             return int(min(max(count, self.least[v]), self.most[v]))
         allowed = self.listed[v]
         return int(allowed[min(int(np.searchsorted(allowed, count)), allowed.size - 1)])
 
     def has_gaps(self, v: int) -> bool:
-        """Return True if some count between the least and the largest is impossible."""
+        """Return whether some count between the least and the most is impossible."""
         return v in self.listed and self.listed[v].size <= self.most[v] - self.least[v]
 
 
 def _weights(tree: Tree, tables: dict[int, LogTable], restricted: bool) -> _Weights:
-    """Return the counts that tables leave possible, from the leaves up.
+    """Return each node's possible counts, given the tables, from the leaves up.
 
     Where totals are restricted, moves keep them: between two leaves they reach every set of counts
     if no leaf's own counts have gaps.
@@ -203,7 +203,7 @@ def _weights(tree: Tree, tables: dict[int, LogTable], restricted: bool) -> _Weig
 
 
 def _add_up(tree: Tree, weights: _Weights, leaf_counts: IntArray) -> IntArray:
-    """Return the possible counts of all nodes that are close to those proposed for leaves."""
+    """Return consistent possible counts of all nodes, close to those proposed for leaves."""
     count = np.zeros(tree.n_nodes, dtype=np.int64)
     for v in tree.leaves.tolist():
         count[v] = weights.nearest(v, int(leaf_counts[v]))
@@ -234,7 +234,7 @@ def _add_up(tree: Tree, weights: _Weights, leaf_counts: IntArray) -> IntArray:
 
 
 def _all_weights(tree: Tree, leaves: _Leaves, priors: dict[int, OneLeafPrior]) -> _Weights:
-    """Tabulate the priors, far enough that what is cut off cannot matter."""
+    """Return tables of all priors, long enough that what is cut off is negligible."""
     node_tables = dict(tree.tables)
     for v in np.flatnonzero(tree.exact >= 0).tolist():
         node_tables[v] = LogTable(int(tree.exact[v]), np.zeros(1)).times(node_tables.get(v, FLAT))
@@ -286,7 +286,7 @@ def _all_weights(tree: Tree, leaves: _Leaves, priors: dict[int, OneLeafPrior]) -
 
 
 def _reach(tree: Tree, state: IntArray, lost: float, endless: list[int]) -> int:
-    """Return a count that no endless leaf exceeds in any state that could ever be drawn.
+    """Return a count that no unbounded leaf can exceed in any state that could be drawn.
 
     The likelihood of a possible state, less what the priors lose there, bounds the best weight from
     below; a leaf of count c makes every total above it at least c, and so bounds the weight of the
@@ -306,7 +306,7 @@ def _reach(tree: Tree, state: IntArray, lost: float, endless: list[int]) -> int:
 def _first_state(
     tree: Tree, leaves: _Leaves, weights: _Weights, rng: np.random.Generator
 ) -> IntArray:
-    """Return counts to start from: the leaves' own releases with three times their noise."""
+    """Return starting counts: the leaves' releases with overdispersed noise."""
     weight = np.where(leaves.weight > 0.0, leaves.weight, 0.5)
     spread = OVERDISPERSION * np.sqrt(0.5 / weight) * rng.standard_normal(leaves.node.size)
     proposed = np.zeros(tree.n_nodes, dtype=np.int64)
@@ -316,7 +316,7 @@ def _first_state(
 
 
 def _model(tree: Tree, leaves: _Leaves, weights: _Weights) -> TreeModel:
-    """Return the arrays that the kernels read; equal tables once."""
+    """Return the arrays that the kernels read; equal tables are stored once."""
     offset = np.full(tree.n_nodes, -1, dtype=np.int64)
     lower, upper = np.zeros(tree.n_nodes, np.int64), np.full(tree.n_nodes, _NO_END)
     peak = np.zeros(tree.n_nodes)
@@ -359,7 +359,7 @@ def sample_tree(
     nodes: Iterable[Hashable] | None = None,
     pair_moves: bool = True,
 ) -> Samples:
-    r"""Sample every count of a tree given all its noisy counts: non-negative and additive.
+    r"""Draw all counts of a tree from their posterior, non-negative and additive.
 
     .. math::
 
@@ -479,7 +479,7 @@ def _prior_draws(
     rng: np.random.Generator,
     size: int,
 ) -> dict[str, IntArray]:
-    """Draw the target and the kept counts where leaves have laws and no total is known."""
+    """Return prior draws of the target and kept counts; empty where totals are known."""
     if tree.tables or np.any(tree.exact >= 0):
         return {}
     draws, proper = {}, True

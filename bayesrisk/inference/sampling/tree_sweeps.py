@@ -1,4 +1,4 @@
-"""Sweeps over a whole tree: the state is the count of every node, and only leaves are free."""
+"""Gibbs sweeps over a tree: the state is every node's count, set by the leaves."""
 
 import math
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from bayesrisk.inference.sampling.chains import TAIL
 
 
 class TreeModel(NamedTuple):
-    """A tree, its releases, the counts that are possible, and its leaves depth first.
+    """A tree's links, releases, possible counts and leaves, as arrays of the kernels.
 
     The leaves below node v are ``node[begin[v]:end[v]]``.  Its count is in ``lower[v]``, ...,
     ``upper[v]``; the log weight of ``lower[v]`` is ``tables[offset[v]]`` and that of the others
@@ -33,7 +33,7 @@ class TreeModel(NamedTuple):
 
 
 class SweepWork(NamedTuple):
-    """Room for one move: log weights of its steps; tables on the way, and the side of each."""
+    """Working arrays of one move: log weights of its steps, and tables on its path."""
 
     log_weight: FloatArray
     place: IntArray
@@ -132,7 +132,7 @@ def _draw_tabulated(
     work: SweepWork,
     passed: int,
 ) -> int:
-    """Draw d in the window: weight of the Gaussian (centre, precision) times ``passed`` tables.
+    """Draw d in the window, with Gaussian weight (centre, precision) times ``passed`` tables.
 
     Table j stands at ``work.place[j]`` now and moves to ``place[j] + side[j] d``.
     """
@@ -163,7 +163,7 @@ def _move(
     count: IntArray,
     work: SweepWork,
 ) -> None:
-    """Redraw leaf ``first`` alone (second < 0), or what moves to it from leaf ``second``.
+    """Redraw leaf ``first`` alone (second < 0), or move people to it from leaf ``second``.
 
     Along d the log likelihood is -sum precision (noisy - count -+ d)**2 over the nodes on the two
     paths up to where they meet; nothing above changes.

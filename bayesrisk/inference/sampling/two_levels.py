@@ -1,4 +1,4 @@
-"""Gibbs sampler for releases at two levels: the exact posteriors' independent check.
+"""Gibbs sampler for releases at two levels, an independent check of exact posteriors.
 
 The adversary's model is that of Kazan and Reiter, section 3.2: a block inside a group, releases
 with noise at both levels, and the noisy total of the other blocks.  They are a tree of three nodes,
@@ -37,7 +37,7 @@ _MAX_TABLE = 2**22
 
 
 class TwoLevelTables(NamedTuple):
-    """Laws of a block and its group given each other, as tables.
+    """Tabulated conditional laws of a block's and its group's count.
 
     ``cdf[x]`` is the law of N - base given x, with its guide; ``has_target[i]`` is
     P(x = 1 | N = base + i); the block counts ``known_count`` + x.
@@ -52,7 +52,7 @@ class TwoLevelTables(NamedTuple):
 
 @lean_step
 def _invert(u: float, cdf: FloatArray, guide: IntArray) -> int:
-    """Return the first index whose cdf exceeds u; the guide says where to begin."""
+    """Return the first index whose cdf exceeds u; ``guide`` speeds up the search."""
     i: int = guide[np.int64(u * guide.size)]
     while u >= cdf[i]:
         i += 1
@@ -63,7 +63,7 @@ def _invert(u: float, cdf: FloatArray, guide: IntArray) -> int:
 def fill_two_levels(
     rng: np.random.Generator, tables: TwoLevelTables, state: IntArray, skip: int, out: IntArray
 ) -> None:
-    """Fill ``out`` with draws (block, group); x has two values, so every law is a table.
+    """Fill ``out`` with draws (block, group) from the two tabulated conditionals.
 
     ``state`` holds x, and N - base or, before the first sweep, -1; it is kept for the next call.
     Stored after N | x, so that every pair is feasible.
@@ -83,7 +83,7 @@ def fill_two_levels(
 
 
 def _likely(centre: float, lower: int, precision: float) -> tuple[int, int]:
-    """Return the first and the last whole number from ``lower`` on that may be drawn."""
+    """Return the range of whole numbers >= ``lower`` with non-negligible Gaussian weight."""
     mode = max(lower, round(centre))
     lean, fall = mode - centre, TAIL / precision
     root = np.sqrt(lean * lean + fall)
@@ -105,7 +105,7 @@ def two_level_tables(
     *,
     coherent: bool,
 ) -> tuple[TwoLevelTables, list[int]]:
-    """Return the laws of N given x and of x given N, and the possible x."""
+    """Return tables of the laws of N given x and of x given N, and the possible x."""
     (n, s, k), (tau_group, tau_siblings) = counts, weights
     tau = tau_group + tau_siblings
     if tau == 0.0 and group_prior.flat:
@@ -160,7 +160,7 @@ def sample_two_levels(
     rng: np.random.Generator | int,
     threads: int | None,
 ) -> Samples:
-    """Sample the block's and the group's count given block, group and siblings; see `TwoLevels`.
+    """Draw the block's and the group's count given three noisy counts (see `TwoLevels`).
 
     Both conditionals are drawn without approximation: x has two values, so N given x is one of
     two tables, inverted.
@@ -218,7 +218,7 @@ def sample_two_levels(
 def _two_level_draws(
     settings: Settings, rng: np.random.Generator, size: int
 ) -> dict[str, IntArray]:
-    """Draw block, group and target as they were believed before the release; see ``Prior``.
+    """Return prior draws of block, group and target, as far as the prior is proper.
 
     The group holds the block: P(x, N) is P(x) P(N) where N >= x.
     """

@@ -1,1 +1,1 @@
-"""Trees of noisy counts; a path is a tree."""
+"""Posteriors for trees of noisy counts; a path of nested groups is a tree."""

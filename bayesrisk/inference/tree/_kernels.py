@@ -1,4 +1,4 @@
-"""Compiled inner loops of trees: shape, leaf messages, tilts.  Nothing here checks its arguments.
+"""Compiled inner loops of trees: shape, leaf messages, tilts; arguments are not checked.
 
 A *unit* is a maximal chain of nodes that have one count (each but the last has a single child).
 Its evidence is exp(-lam (x - y - frac)**2), y whole and frac the small rest.  A leaf's message is
@@ -28,7 +28,7 @@ def pair_children(
     unit: IntArray,
     root: IntArray,
 ) -> None:
-    """Write a balanced binary tree of merges under every unit, bottom up.
+    """Fill a balanced binary tree of merges under every unit, bottom up.
 
     Segment s merges ``left[s]`` and ``right[s]`` (-1 for a leaf); ``unit[s]`` is the unit whose
     count it is, -1 for a partial sum of siblings.  ``root[u]`` is the segment of unit u.
@@ -59,7 +59,7 @@ def pair_children(
 
 
 class Leaf(NamedTuple):
-    """The terms exp(-lam (x - y - frac)**2 + theta x) prior(x) of a leaf's tilted message.
+    """Parameters of a leaf's tilted message, exp(-lam (x - y - frac)**2 + theta x) prior(x).
 
     ``law`` is the prior's (log_jump, size, log_ratio); see ``LeafPrior``.
     """
@@ -91,7 +91,7 @@ def _log_step(x: int, leaf: Leaf) -> float:
 
 @lean_step
 def _log_step_above(x: int, leaf: Leaf) -> float:
-    """Bound the log ratio of successive terms from above, at x >= 1 and beyond."""
+    """Return an upper bound of the log ratio of successive terms at x >= 1 and beyond."""
     step: float = _log_step(x, leaf)
     if leaf.law[1] < 1.0:  # (z + r) / (z + 1) grows towards 1
         step -= math.log((x + leaf.law[1]) / (x + 1.0))
@@ -100,7 +100,7 @@ def _log_step_above(x: int, leaf: Leaf) -> float:
 
 @lean_step
 def _start(leaf: Leaf) -> int:
-    """Return about where the terms on 1, 2, ... are largest: where the step changes sign."""
+    """Return roughly the x >= 1 at which the terms are largest."""
     low, high = 1, 2
     # At most sixty doublings; a window that begins that far out is refused for its length.
     while high < _FARTHEST and _log_step_above(high, leaf) > 0.0:
@@ -117,7 +117,7 @@ def _start(leaf: Leaf) -> int:
 
 @lean_step
 def _endless(start: int, leaf: Leaf, log_eps: float) -> bool:
-    """Return whether no window above ``start`` that is short enough can hold all but a share.
+    """Return whether every short enough window above ``start`` leaves out too large a share.
 
     No step up to the longest window is below ``least``; so its last term is at least that many
     of them, the mass at most its length, and the bound on what lies beyond at least ``beyond``.
@@ -134,7 +134,7 @@ def _endless(start: int, leaf: Leaf, log_eps: float) -> bool:
 
 @lean_step
 def leaf_window(leaf: Leaf, log_eps: float, least: int, most: int) -> tuple[int, int, int, float]:
-    """Return the window of a leaf, the point from which to fill it, and the share cut off.
+    """Return a leaf's window (low, high), where to start filling it, and the share cut off.
 
     The count is known to be in ``least``, ..., ``most``: what is outside is not cut off.
     The share is relative to the mass kept, at most ``2 exp(log_eps)``.  A window of size 0 means
@@ -205,7 +205,7 @@ def fill_leaf(leaf: Leaf, low: int, start: int, out: FloatArray) -> None:
 
 @lean_step
 def fill_leaf_table(leaf: Leaf, table: FloatArray, table_low: int, out: FloatArray) -> bool:
-    """Fill ``out`` with a tabulated prior, in place of the law, times the evidence; sum 1."""
+    """Fill ``out`` with tabulated prior times evidence, summing to 1; return False if all zero."""
     # -lam (x - y - frac)**2 + theta x, relative to the listed count nearest to y
     lam, centre = leaf.lam, min(max(leaf.y, table_low), table_low + table.size - 1)
     gap = 2.0 * lam * ((leaf.y - centre) + leaf.frac) + leaf.theta
@@ -218,7 +218,7 @@ def fill_leaf_table(leaf: Leaf, table: FloatArray, table_low: int, out: FloatArr
 
 @lean_step
 def scale_exp(out: FloatArray) -> bool:
-    """Replace logarithms by their exponentials, scaled to sum 1; False where all are zero."""
+    """Replace logarithms by exponentials summing to 1; return False if all are zero."""
     peak = -math.inf
     for i in range(out.size):
         peak = max(peak, out[i])
@@ -235,7 +235,7 @@ def scale_exp(out: FloatArray) -> bool:
 
 @lean_step
 def free_moments(law: FloatArray, theta: float) -> tuple[float, float]:
-    """Return mean and variance of a leaf's tilted prior; the mean is infinite where it has none.
+    """Return mean and variance of a leaf's tilted prior, or infinity if they do not exist.
 
     Zero apart, the prior is a Poisson or negative binomial law, whose sum is exp(total).
     """
@@ -263,7 +263,7 @@ def free_moments(law: FloatArray, theta: float) -> tuple[float, float]:
 
 @lean_step
 def rough_moments(leaf: Leaf) -> tuple[float, float]:
-    """Return mean and variance of a leaf's tilted message, to about 1e-6: enough for a tilt."""
+    """Return mean and variance of a leaf's tilted message, to about 1e-6."""
     start = _start(leaf)
     if _endless(start, leaf, _WIDEST):
         return math.inf, math.inf
@@ -293,7 +293,7 @@ def rough_moments(leaf: Leaf) -> tuple[float, float]:
 
 
 class LeafArrays(NamedTuple):
-    """Evidence and priors of the leaves' counts, apart from tilts; all but ``units`` go by unit.
+    """Evidence and priors of all leaves; arrays other than ``units`` are indexed by unit.
 
     ``table[u]`` is (offset in the bank, lowest count, size); size 0 means a law of the family.
     """
@@ -309,7 +309,7 @@ class LeafArrays(NamedTuple):
 
 @kernel
 def leaf_moments(leaves: LeafArrays, theta: FloatArray, mean: FloatArray, var: FloatArray) -> bool:
-    """Fill the mean and variance of every leaf's tilted message; False where one has none."""
+    """Fill in mean and variance of every leaf's tilted message; return False if one has none."""
     lam, law, table = leaves.lam, leaves.law, leaves.table
     for u in leaves.units:
         leaf = Leaf(leaves.y[u], leaves.frac[u], lam[u], law[u], theta[u])
@@ -337,7 +337,7 @@ def leaf_moments(leaves: LeafArrays, theta: FloatArray, mean: FloatArray, var: F
 
 
 class NodeReleases(NamedTuple):
-    """The units with a release, and how they hang together.
+    """The units with a release, and the nearest such unit above each.
 
     ``owner`` is the nearest unit above with one, -1 for none.  ``bias`` is what the mean of a
     unit's message exceeds the point that the bound of :func:`newton_direction` takes for it.
@@ -355,7 +355,7 @@ class NodeReleases(NamedTuple):
 def newton_direction(
     releases: NodeReleases, tilt: FloatArray, mean: FloatArray, var: FloatArray, step: FloatArray
 ) -> float:
-    """Fill ``step`` with Newton's step for the tilts, return its slope.
+    """Fill ``step`` with the Newton step for the tilts; return the slope along it.
 
     The tilts minimise the sum over leaves of log sum(message) plus, for every unit with a
     release, the log of the largest value of its factor: a bound on the evidence, convex in the
@@ -406,7 +406,7 @@ def gather_marginals(
     pmf: FloatArray,
     summary: FloatArray,
 ) -> None:
-    """Fill ``pmf`` with message times outside message of each unit, one unit after the other.
+    """Fill ``pmf`` with the posterior of each unit: message times outside message.
 
     ``spots`` are where a unit's window starts in both and how long it is; ``summary`` gets mean,
     standard deviation, mode and P(count >= 1).

@@ -1,4 +1,4 @@
-"""Sum-product on a tree of counts: passage up, passage down.
+"""Sum-product on a tree of counts: messages up from the leaves and down from the root.
 
 Messages are tilted (see below), so that they are large where the posterior is, however much parent
 and children disagree.  What is cut off a message then weighs about as much in the posterior, and a
@@ -21,7 +21,7 @@ from bayesrisk.inference.tree.plan import Plan
 
 
 class Factors(NamedTuple):
-    """Each unit's own factor exp(-lam (x - y - frac)**2 + delta x), or its table.
+    """Each unit's own factor exp(-lam (x - y - frac)**2 + delta x), or a table in its place.
 
     ``row[u]`` is -1, or the row of ``rows`` that says where in ``values`` the logarithms of the
     table are: lowest count, offset, size.  ``bounds`` holds the least and the largest count that
@@ -42,7 +42,7 @@ class Factors(NamedTuple):
 def factor_window(
     y: int, frac: float, lam: float, delta: float, depth: float
 ) -> tuple[int, float, int, int, float]:
-    """Describe a unit's own factor exp(-lam (x - y - frac)**2 + delta x) on x >= 0.
+    """Return the peak and window of a unit's factor exp(-lam (x - y - frac)**2 + delta x).
 
     Returns its largest point x0, the slope of the logarithm there, the window outside which it
     is below exp(-depth) of the largest, and a bound on its sum (largest value 1).
@@ -98,7 +98,7 @@ def correlate_into(u: FloatArray, v: FloatArray, first: int, out: FloatArray) ->
 def apply_factor(
     low: int, factor: tuple[int, float, float], table: tuple[int, FloatArray], out: FloatArray
 ) -> tuple[float, bool]:
-    """Multiply ``out`` by a unit's factor, scale to sum 1; return the log sum, and any underflow.
+    """Multiply ``out`` by a unit's factor; return the log of the sum, and whether it underflowed.
 
     ``factor`` is (x0, slope, lam); a ``table`` (lowest count, log values) replaces it.
     """
@@ -171,7 +171,7 @@ IMPROPER = 4  # a leaf's message cannot be summed
 
 
 class Merges(NamedTuple):
-    """The binary tree: segment s merges ``left[s]`` and ``right[s]``, -1 for a leaf.
+    """Binary tree of merges: segment s merges ``left[s]`` and ``right[s]`` (-1 for a leaf).
 
     ``unit[s]`` is the unit whose count it is, -1 for a partial sum of siblings.
     """
@@ -182,7 +182,7 @@ class Merges(NamedTuple):
 
 
 class Leaves(NamedTuple):
-    """Priors of the leaves, by unit: a law, or a table in ``bank``; and their tilts.
+    """Each leaf's prior by unit (a law, or a table in ``bank``), and its tilt.
 
     ``bank_slot[u]`` is (offset in the bank, lowest count, size); size 0 means a law.  A window
     holds the counts ``needed[u]`` and one more, where that is not -1.
@@ -196,7 +196,7 @@ class Leaves(NamedTuple):
 
 
 class Messages(NamedTuple):
-    """Probabilities on a window, scaled to sum 1, one after the other in ``store``.
+    """Messages as probabilities on windows, concatenated in ``store``.
 
     ``spot[s]`` is (lowest count, offset in the store, size).  ``lost[s]`` bounds, relative to the
     message's mass, the mass that was cut off below s (column 0) and what transforms rounded (1).
@@ -209,7 +209,7 @@ class Messages(NamedTuple):
 
 @step
 def message(s: int, messages: Messages, store: FloatArray) -> FloatArray:
-    """Return the message of a segment, or what stands in its place in another store."""
+    """Return the part of ``store`` that belongs to a segment."""
     offset = messages.spot[s, 1]
     return store[offset : offset + messages.spot[s, 2]]
 
@@ -218,7 +218,7 @@ def message(s: int, messages: Messages, store: FloatArray) -> FloatArray:
 def product_window(
     s: int, merges: Merges, factors: Factors, spot: IntArray, log_eps: float
 ) -> tuple[int, int, float]:
-    """Return lowest count and size of a merge, and log of what its factor is below outside.
+    """Return a merge's lowest count and size, and a log bound on its factor outside.
 
     A size of 0 or less means that no count of the children is within the unit's bounds.
     """
@@ -259,7 +259,7 @@ def close_merge(
     messages: Messages,
     log_eps: float,
 ) -> int:
-    """Apply the unit's factor to a convolution, cut, scale, write it; return a code.
+    """Store a merge's message: convolution times factor, cut and scaled; return a code.
 
     ``missing`` is the log of what the factor is outside the window, and what transforms rounded.
     The message goes to the offset that stands in its spot.
@@ -314,7 +314,7 @@ def close_merge(
 def _leaf(
     s: int, u: int, leaves: Leaves, factors: Factors, messages: Messages, log_eps: float
 ) -> int:
-    """Write a leaf's message to the offset that stands in its spot; return a code."""
+    """Store a leaf's message at the offset in its spot; return a code."""
     lam, y, frac = factors.lam[u], factors.y[u], factors.frac[u]
     leaf = kernels.Leaf(y, frac, lam, leaves.law[u], leaves.theta[u])
     spot, lost, in_bank = messages.spot, messages.lost, leaves.bank_slot[u]
@@ -354,7 +354,7 @@ def upward(
     log_eps: float,
     longest: int,
 ) -> tuple[int, int, int]:
-    """Pass messages from the leaves to the root; return where it stopped and why."""
+    """Pass messages from the leaves up; return the segment and offset reached, and a code."""
     spot, store = messages.spot, messages.store
     while s < merges.unit.size:
         spot[s, 1] = offset
@@ -385,7 +385,7 @@ def upward(
 
 @lean_kernel
 def scale_above(s: int, spot: IntArray, store: FloatArray, above: FloatArray) -> None:
-    """Scale an outside message so that message times outside message sums to 1."""
+    """Scale an outside message so that its product with the message sums to 1."""
     offset, size = spot[s, 1], spot[s, 2]
     total = 0.0
     for i in range(offset, offset + size):
@@ -398,7 +398,7 @@ def scale_above(s: int, spot: IntArray, store: FloatArray, above: FloatArray) ->
 def outside_message(
     s: int, merges: Merges, factors: Factors, messages: Messages, above: FloatArray
 ) -> FloatArray:
-    """Return the evidence on a merge's count from everything outside it and its own factor."""
+    """Return the evidence on a merge's count from outside, times the merge's own factor."""
     out = message(s, messages, above).copy()
     inside = message(s, messages, messages.store)
     for i in range(out.size):
@@ -413,7 +413,7 @@ def outside_message(
 def downward(
     s: int, merges: Merges, factors: Factors, messages: Messages, above: FloatArray, longest: int
 ) -> tuple[int, int]:
-    """Pass outside messages from the root to the leaves; return where it stopped and why."""
+    """Pass outside messages from the root down; return the segment reached, and a code."""
     spot, store = messages.spot, messages.store
     while s >= 0:
         left, right = merges.left[s], merges.right[s]
@@ -449,7 +449,7 @@ MAX_TILT = 2.0**32
 
 @dataclass(frozen=True, eq=False)
 class Tilts:
-    """The tilt of every unit's children, of the unit itself (theta), and theta less the first."""
+    """Each unit's tilt for its children, its own (theta), and the difference (delta)."""
 
     tilt: FloatArray
     theta: FloatArray
@@ -460,7 +460,7 @@ class Tilts:
 def find_tilts(
     plan: Plan, last: Tilts | None = None, message_mean: FloatArray | None = None
 ) -> Tilts:
-    """Return tilts, improved by the means of the messages that the last ones gave."""
+    """Return tilts, improved by the means of the last passage's messages if given."""
     lam, centre = plan.lam.copy(), plan.y + plan.frac
     for u, (low, values) in plan.tables.items():
         weight = np.exp(values - values.max())
@@ -502,7 +502,7 @@ def _minimise(
     bias: FloatArray,
     tilt: FloatArray,
 ) -> Tilts:
-    """Return tilts after damped Newton steps; any tilts that can be summed are valid.
+    """Return tilts found by damped Newton steps; any tilts that can be summed are valid.
 
     So the number of steps is bounded, and where they run out the last tilts are taken: the passage
     that uses them bounds what it cuts off whatever they are.
@@ -569,7 +569,7 @@ _NARROWEST = -600.0  # log of the smallest share that is cut: everything stays i
 
 @dataclass(frozen=True, eq=False)
 class Marginals:
-    """Posterior pmfs of all units, one after the other in ``pmf``.
+    """Posterior pmfs of all units, concatenated in ``pmf``.
 
     ``summary`` holds mean, standard deviation, mode and P(count >= 1) of each.
     """
@@ -585,7 +585,7 @@ class Marginals:
 
 
 def _own_factors(plan: Plan, delta: FloatArray) -> Factors:
-    """Return each unit's factor, largest value 1."""
+    """Return each unit's own factor, scaled to a largest value of 1."""
     row = np.full(plan.lam.size, -1, dtype=np.int64)
     spots, parts = [(0, 0, 0)], [np.zeros(0)]
     for u, (low, values) in plan.tables.items():
@@ -601,7 +601,7 @@ def _own_factors(plan: Plan, delta: FloatArray) -> Factors:
 
 
 class Passage:
-    """One run up and down a plan with windows of one width."""
+    """One passage up and down a plan, with windows of one width."""
 
     def __init__(self, plan: Plan, tilts: Tilts, needed: IntArray) -> None:
         self.plan, self.needed = plan, needed
@@ -617,22 +617,22 @@ class Passage:
 
     @property
     def state(self) -> Messages:
-        """The messages as the kernels take them; the store may have grown."""
+        """The messages as the kernels take them, with the current store."""
         return Messages(self.spot, self.lost, self.store)
 
     def set_tilts(self, tilts: Tilts) -> None:
-        """Use these tilts from now on."""
+        """Set the tilts, and the factors that depend on them."""
         self.tilts, self.theta = tilts, tilts.theta
         self.factors = _own_factors(self.plan, tilts.delta)
 
     def improve(self) -> None:
-        """Tilt so that the messages of the last passage up would have met where they should."""
+        """Improve the tilts by the means of the last upward messages."""
         windows = self.spot[self.plan.root].tolist()
         means = [low + np.arange(n) @ self.store[start : start + n] for low, start, n in windows]
         self.set_tilts(find_tilts(self.plan, self.tilts, np.array(means)))
 
     def up(self, log_eps: float) -> float:
-        """Fill the messages; return the bound on the posterior mass that is cut off."""
+        """Compute the messages; return a bound on the posterior mass cut off."""
         plan, s, offset = self.plan, 0, 0
         leaves = Leaves(plan.law, plan.bank, plan.bank_slot, self.theta, self.needed)
         self.empty = False
@@ -675,7 +675,7 @@ class Passage:
         return self.store[offset : offset + size]
 
     def _long_merge(self, s: int, offset: int, log_eps: float) -> int:
-        """Merge two long messages by transform, or directly where that would not be accurate."""
+        """Merge two long messages by FFT, or directly if that is too inaccurate; return a code."""
         plan = self.plan
         left, right = int(plan.left[s]), int(plan.right[s])
         low, size, outside = product_window(s, self.merges, self.factors, self.spot, log_eps)
@@ -701,7 +701,7 @@ class Passage:
         return int(code)
 
     def down(self) -> None:
-        """Fill the outside messages, so that message times outside message is the posterior."""
+        """Compute the outside messages, whose products with the messages are the posteriors."""
         s = self.plan.unit.size - 1
         self.above = np.zeros(self.used)
         _, offset, size = self.spot[s]

@@ -1,4 +1,4 @@
-"""A tree of counts as the arrays that the sum-product runs on."""
+"""Plan of the sum-product on a tree of counts, as arrays."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from bayesrisk.inference.tree.structure import Tree
 
 @dataclass(frozen=True, eq=False)
 class LeafPrior:
-    r"""A prior on the count of each leaf of a tree, as the ratios of successive probabilities.
+    r"""Prior of each leaf's count, given by the ratios of successive probabilities.
 
     Use one of the constructors :meth:`flat`, :meth:`poisson`, :meth:`negative_binomial` and
     :meth:`hurdle`; their parameters are scalars, or arrays with one value per leaf in the order
@@ -91,7 +91,7 @@ class LeafPrior:
     def hurdle(
         cls, probability: ArrayLike, *, mean: ArrayLike, positive: str = "geometric"
     ) -> "LeafPrior":
-        r"""Return the sparse prior: zero with probability 1 - w, else a law on 1, 2, ...
+        r"""Return the hurdle prior: 0 with probability 1 - w, else a law on 1, 2, ...
 
         ``probability`` is w, in (0, 1), and a ``positive`` count is geometric of a mean >= 1, or
         ``"poisson"``: with zero removed from the law of that mean, > 0.
@@ -129,7 +129,7 @@ _LONGEST_TABLE = 2**22  # the same for a count of which nothing else is known
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A tree as units (chains of nodes with one count) and a binary tree of merges."""
+    """A tree as units (chains of nodes with equal counts) and a binary tree of merges."""
 
     unit_number: IntArray
     parent: IntArray
@@ -150,12 +150,12 @@ class Plan:
     bounds: IntArray
 
     def leaf_name(self, unit: int) -> object:
-        """Return the name of the leaf at the end of a unit."""
+        """Return the name of the leaf in a unit."""
         return self.leaf_names[int(np.flatnonzero(self.leaf_units == unit)[0])]
 
 
 def units(tree: Tree) -> tuple[IntArray, IntArray, FloatArray, IntArray, FloatArray]:
-    """Return the unit of each node, and parent, precision, whole and rest of each unit."""
+    """Return each node's unit, and each unit's parent, precision, and release (whole and rest)."""
     # An only child has its parent's count: links are doubled until each ends at a head of a chain.
     only = np.diff(tree.first_child)[tree.parent] == 1
     only[0] = False
@@ -177,7 +177,7 @@ def units(tree: Tree) -> tuple[IntArray, IntArray, FloatArray, IntArray, FloatAr
 
 
 def _product(a: LogTable, b: LogTable) -> LogTable:
-    """Return the product of two laws of one count, not normalised."""
+    """Return the unnormalised product of two laws of one count."""
     if min(a.stop, b.stop) <= max(a.start, b.start):
         raise ArgumentError(
             "priors on one count must share a possible count, got "
@@ -187,12 +187,12 @@ def _product(a: LogTable, b: LogTable) -> LogTable:
 
 
 def _restrict(table: LogTable, low: int, high: int) -> LogTable:
-    """Return a law cut down to the counts that bounds leave."""
+    """Return a law's table restricted to the counts within bounds."""
     return _product(table, LogTable(low, np.zeros(min(high, table.stop - 1) - low + 1)))
 
 
 def _log_law(law: FloatArray, low: int, high: int) -> FloatArray:
-    """Return log weights of a law of the family (see ``LeafPrior``) on ``low``, ..., ``high``."""
+    """Return log weights of a law of ``LeafPrior``'s family on ``low``, ..., ``high``."""
     steps = LeafPrior("", *law).log_ratios(np.arange(low, max(high, low + 1)))
     return np.concatenate(([0.0], np.cumsum(steps[: high - low])))
 
@@ -205,7 +205,7 @@ def _use_bounds(
     leaf_tables: dict[int, LogTable | None],
     inner: dict[int, LogTable],
 ) -> None:
-    """Put short bounds into the tables; those that stay only cut windows.
+    """Write short bounds into the tables; longer ones only cut windows.
 
     A bound of 0, or an exact total, is a table of one count.  Units share tables.
     """
@@ -235,7 +235,7 @@ def _use_bounds(
 def _unit_tables(
     tree: Tree, unit_number: IntArray, laws: FloatArray, tables: Sequence[LogTable | None]
 ) -> tuple[list[LogTable | None], dict[int, LogTable]]:
-    """Return the table of each leaf, and those of other units: priors and exact counts together.
+    """Return the tables of leaves and of other units, each prior times exact count.
 
     Nodes with one child share a unit, and its count.
     """
@@ -350,7 +350,7 @@ def plan_tree(tree: Tree, leaf_prior: LeafPriors, *, targets: bool) -> tuple[Pla
 
 
 def law_columns(prior: LeafPrior, n: int) -> FloatArray:
-    """Return the parameters of each of n leaves, shape (n, 3)."""
+    """Return the prior's parameters for each of n leaves, shape (n, 3)."""
     columns = (prior.log_jump, prior.size, prior.log_ratio)
     shape = np.broadcast_shapes(*(c.shape for c in columns))
     if shape not in ((), (1,), (n,)):

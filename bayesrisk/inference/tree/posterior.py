@@ -81,7 +81,7 @@ class TreePosterior(Tabular):
         return FiniteLaw(int(pmf.index[0]), pmf.to_numpy(), error_bound=bound)
 
     def quantile(self, q: ArrayLike) -> IntArray:
-        """Return the smallest count of each node whose cumulative probability reaches ``q``."""
+        """Return the smallest count of each node with cumulative probability >= ``q``."""
         levels = check.probability(q, "q")
         out = np.empty((levels.size, self.tree.n_nodes), dtype=np.int64)
         windows = np.stack([self.lowest, self.offset, self.size], axis=1).tolist()
@@ -244,7 +244,7 @@ class TargetPosteriors(Tabular):
 def target_posteriors(
     tree: Tree, *, leaf_prior: LeafPriors, tail: float = 1e-12
 ) -> TargetPosteriors:
-    r"""Return the belief about one person in each leaf of a tree, from all noisy counts.
+    r"""Return the belief that the target is counted in each leaf, given all noisy counts.
 
     The adversary who attacks leaf i knows that its count is ``known_count`` k or k + 1. It is k +
     1, with the target, with probability ``prior`` p. Every other leaf has ``leaf_prior``:
@@ -326,7 +326,7 @@ def target_posteriors(
 def _joint_passage(
     plan: Plan, unit: IntArray, k: IntArray, prior: FloatArray, step: FloatArray, tail: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return every target's posterior and the bound on its error, from the tree without targets.
+    """Return every target's posterior and its error bound from one passage for all.
 
     The odds of k + 1 against k under ``leaf_prior``, divided by the prior odds in ``leaf_prior``
     and multiplied by those of the target.  Mass that was cut off may all belong to one of the two.
@@ -353,7 +353,7 @@ def _joint_passage(
 
 
 def _one_by_one(tree: Tree, leaf_prior: LeafPriors, leaf: int, tail: float) -> tuple[float, float]:
-    """Return a target's posterior and its bound from a tree in which only it is a target."""
+    """Return one target's posterior and its bound, from a tree without other targets."""
     only = np.arange(tree.n_nodes) == leaf
     single = replace(tree, known_count=np.where(only, tree.known_count, -1))
     belief = tree_posterior(single, leaf_prior=leaf_prior, tail=tail)
@@ -362,7 +362,7 @@ def _one_by_one(tree: Tree, leaf_prior: LeafPriors, leaf: int, tail: float) -> t
 
 
 def _prior_steps(plan: Plan, unit: IntArray, k: IntArray, names: pd.Index) -> FloatArray:
-    """Return log prior(k + 1) - log prior(k) in each target's leaf."""
+    """Return log prior(k + 1) - log prior(k) for each target's leaf."""
     law = plan.law[unit]
     step = LeafPrior("", law[:, 0], law[:, 1], law[:, 2]).log_ratios(k)
     offset, low, size = plan.bank_slot[unit].T

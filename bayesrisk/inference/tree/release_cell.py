@@ -1,4 +1,4 @@
-"""One published cell at every level of a release, as the table that a tree is made from."""
+"""The counts of one published cell at every level of a release, as a frame for a tree."""
 
 import numpy as np
 import pandas as pd

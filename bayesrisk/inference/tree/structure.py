@@ -1,4 +1,4 @@
-"""A hierarchy of counts, each node with its noisy count, as flat arrays."""
+"""A hierarchy of counts with their noisy releases, as flat arrays."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MAX_PRECISION = 1e280  # as in `_base.validation`: beyond that nothing changes
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """Counts that add up: a parent's count is the sum of its children's.
+    """Additive counts: a parent's count is the sum of its children's.
 
     Make it with :meth:`from_frame`, :meth:`from_release` or :meth:`path`.  Nodes are stored breadth
     first: node 0 is the root, parents stand before their children, and siblings together.  Arrays
@@ -93,12 +93,12 @@ class Tree:
 
     @property
     def tables(self) -> dict[int, LogTable]:
-        """Logarithms of further weights of counts, by node: priors of groups, exact noise."""
+        """Further log weights of the counts by node, from group priors and exact noise."""
         return self._tables
 
     @property
     def is_bounded(self) -> bool:
-        """True where a count is known to lie within bounds besides 0."""
+        """Whether some count has a known bound besides >= 0."""
         return bool((self.lower > 0).any() or (self.upper < check.MAX_COUNT).any())
 
     @property
@@ -126,7 +126,7 @@ class Tree:
 
     @classmethod
     def from_frame(cls, frame: pd.DataFrame, *, sensitivity: Number = 1.0) -> Tree:
-        """Build the tree from a table with one row per node, in any order.
+        """Return a tree built from a frame with one row per node, in any order.
 
         Parameters
         ----------
@@ -176,7 +176,7 @@ class Tree:
 
     @classmethod
     def _linked(cls, *, parent: IntArray, **columns: Any) -> Tree:
-        """Return the tree of nodes that stand breadth first, with the links to their children."""
+        """Return a tree from nodes in breadth-first order, with links to their children."""
         n_children = np.bincount(parent[1:], minlength=parent.size)
         tree = cls(
             parent=parent,
@@ -196,7 +196,7 @@ class Tree:
         release: Release | Mapping[str, Release] | Sequence[Release],
         *, table: str, cell: str, place: str | None = None,
     ) -> Tree:  # fmt: skip
-        """Build the tree of one published cell: a node for each place of every level.
+        """Return the tree of one published cell, with a node for each place of every level.
 
         Parameters
         ----------
@@ -233,7 +233,7 @@ class Tree:
 
     @classmethod
     def combine(cls, trees: SeveralTrees) -> Tree:
-        """Return the tree of several releases of the same counts, each with noise of its own.
+        """Return the tree of several releases of the same counts, each with its own noise.
 
         A node of whose count a further release says something noisy has a node ``release: node``
         above it, whose only child it is: both are one count, and the likelihoods multiply. Let two
@@ -297,7 +297,7 @@ class Tree:
         sensitivity: Number = 1.0,
         sibling_noise: str = "approximate",
     ) -> Tree:
-        r"""Build the tree of nested groups around one target: block, block group, tract, ...
+        r"""Return the tree of nested groups around one target: block, block group, tract, ...
 
         With :math:`X_0 \in \{k, k + 1\}` the block's count, :math:`X_l` that of the group at level
         l, and a flat prior on the other children's total, the posterior is
@@ -362,7 +362,7 @@ class Tree:
 
 
 def _positions(first: Tree, tree: Tree, name: str) -> IntArray:
-    """Return where the nodes of a tree are in another, which says nothing but counts of them."""
+    """Return each node's position in another tree; raise unless it has the same nodes."""
     position = np.asarray(tree.names.get_indexer(first.names), np.int64)
     equal = tree.n_nodes == first.n_nodes and bool((position >= 0).all())
     equal = equal and bool((np.append(position, -1)[first.parent] == tree.parent[position]).all())
@@ -385,7 +385,7 @@ _REACH = 700.0  # a table of exact noise ends where it is exp(-700) of its large
 
 @dataclass(frozen=True)
 class _Path:
-    """Checked releases with precisions, block first; ``totals`` and the rest are one shorter."""
+    """Checked releases with precisions, block first; fields from ``totals`` on start a level up."""
 
     noisy: IntArray
     precision: FloatArray
@@ -396,7 +396,7 @@ class _Path:
     exact: tuple[int, ...] = ()
 
     def with_totals(self, known_totals: object, k: int) -> _Path:
-        """Return the path with the totals that are known; -1 where none is."""
+        """Return the path with known totals filled in, -1 where unknown."""
         totals: Sequence[int | None] = [None] * len(self.priors)
         if known_totals is not None:
             totals = check.items(known_totals, "known_totals")
@@ -438,7 +438,7 @@ class _Path:
         return replace(self, priors=tuple(priors), exact=tuple(exact))
 
     def informed(self) -> int:
-        """Return the number of levels below which something bounds the counts."""
+        """Return the number of levels up to the last that any evidence bounds."""
         levels = self.noisy.size
         while levels > 1 and self.priors[levels - 2] is None and self.exact[levels - 1] < 0:
             if self.precision[levels - 1] > 0.0 or self.total_precision[levels - 2] > 0.0:
@@ -449,7 +449,7 @@ class _Path:
         return levels
 
     def exact_noise(self, level: int) -> LogTable | None:
-        """Return the likelihood of a total under the exact law of its noise, if that differs."""
+        """Return the likelihood of a siblings' total under exact noise, or None if Gaussian."""
         m, weight = int(self.n_siblings[level]), float(self.total_precision[level])
         ripple = sum_ripple(weight * m, m)
         if weight == 0.0 or ripple.size == 1:
@@ -478,7 +478,7 @@ def _read_path(
     count_priors: Sequence[CountLaw | None] | None,
     sensitivity: Number,
 ) -> _Path:
-    """Return the checked counts, precisions and priors of a path."""
+    """Return a path with its counts, precisions and priors checked."""
     y = check.count_array(noisy_counts, "noisy_counts")
     if y.ndim != 1 or y.size < 2:
         raise ShapeError("noisy_counts", "must list at least two levels", shown=f"shape {y.shape}")
@@ -526,7 +526,7 @@ def _read_path(
 
 
 def _path_tree(path: _Path, k: int, p: float, exact_noise: bool) -> Tree:
-    """Return the tree of a path, breadth first: a group, its child on the path, the others."""
+    """Return the breadth-first tree of a path: each group, its child on the path, the siblings."""
     top = path.informed() - 1
     names, parent, depth = [f"level_{top}"], [-1], [0]
     noisy, precision = [int(path.noisy[top])], [float(path.precision[top])]
@@ -650,7 +650,7 @@ def _breadth_first(names: pd.Index, parent: IntArray) -> tuple[IntArray, IntArra
 
 
 def _numbers(frame: pd.DataFrame, column: str, names: pd.Index) -> tuple[FloatArray, BoolArray]:
-    """Return a column as float64, and where it has a value."""
+    """Return a column as float64, and a mask of the rows with a value."""
     try:
         numbers: Any = pd.to_numeric(frame[column]).astype("Float64")
         values = np.asarray(numbers.to_numpy(float, na_value=np.nan))
@@ -681,7 +681,7 @@ def _whole_column(
 
 
 def _precisions(frame: pd.DataFrame, names: pd.Index, sensitivity: Number) -> FloatArray:
-    """Return 1 / (2 sigma2) of each row's noise; 0 for no release."""
+    """Return 1 / (2 sigma2) of each row's noise, or 0 where nothing is released."""
     delta = check.scalar(check.by_neighbour(sensitivity), "sensitivity", lower=1e-100, upper=1e100)
     column = "rho" if "rho" in frame.columns else "sigma2"
     values, present = _numbers(frame, column, names)
@@ -699,7 +699,7 @@ def _precisions(frame: pd.DataFrame, names: pd.Index, sensitivity: Number) -> Fl
 def _bounds(
     frame: pd.DataFrame, names: pd.Index, order: IntArray, parent: IntArray, depth: IntArray
 ) -> tuple[IntArray, IntArray]:
-    """Return the least and the largest count of each node, breadth first, tightened upwards."""
+    """Return each node's least and largest count, breadth first, tightened by its children's."""
     lower, upper = np.zeros(len(frame), np.int64), np.full(len(frame), check.MAX_COUNT)
     if "lower" in frame.columns:
         lower = _whole_column(frame, "lower", names, lower=0)[0]
@@ -728,7 +728,7 @@ def _bounds(
 
 
 def _targets(frame: pd.DataFrame, names: pd.Index) -> tuple[IntArray, FloatArray]:
-    """Return known_count (-1 for no target) and prior (NaN for no target)."""
+    """Return each node's known_count (-1 for no target) and prior (NaN for no target)."""
     if "prior" not in frame.columns:
         return np.full(len(frame), -1, dtype=np.int64), np.full(len(frame), np.nan)
     known_counts, has_known = _whole_column(frame, "known_count", names, lower=0)

@@ -1,4 +1,4 @@
-"""Compiled inner loops of the two-level model.  Nothing here checks its arguments.
+"""Compiled inner loops of the two-level model; arguments are not checked.
 
 Throughout, counts are relative to the known count k: ``n`` is the noisy group count minus k, t the
 group count minus k, i = 0 or 1 the block count minus k; ``s = t - i >= 0`` is the true count in the
@@ -30,7 +30,7 @@ _COEFFICIENTS = np.array(MIDPOINT)
 
 
 class Releases(NamedTuple):
-    """Releases and settings, one entry for each: the letters of above.
+    """Releases and precisions, one entry each, named by the letters above.
 
     ``start`` is the first t of a tabulated prior.
     """
@@ -43,7 +43,7 @@ class Releases(NamedTuple):
 
 
 class Laws(NamedTuple):
-    """Law of the siblings' noise and prior of the group, as the sums over t read them.
+    """Ripple of the siblings' noise, log prior of the group count, and reach of the sums.
 
     ``ripple`` is one period (see ``distributions.sums``); an empty ``log_prior`` is flat; ``reach``
     is the exponent at which sums end.
@@ -56,7 +56,7 @@ class Laws(NamedTuple):
 
 @lean_step
 def _erfcx(z: float) -> float:
-    """exp(z**2) erfc(z), z > -26: within 3e-15."""
+    """Return exp(z**2) erfc(z) for z > -26, within 3e-15."""
     # Beyond 5 by the continued fraction 1 / (z + (1/2) / (z + 1 / (z + ...))) / sqrt(pi).
     if z < 5.0:
         return math.exp(z * z) * math.erfc(z)
@@ -68,7 +68,7 @@ def _erfcx(z: float) -> float:
 
 @lean_step
 def _term_by_term(distance: float, first: float, tau: float) -> float:
-    """Sum over j >= -first of exp(-tau j (j + 2 distance)), |distance| <= 1/2 or first = 0.
+    """Return the sum of exp(-tau j (j + 2 distance)) over j >= -first.
 
     Each term is the last one times a ratio, each ratio the last one times exp(-2 tau).
     """
@@ -93,7 +93,7 @@ def _term_by_term(distance: float, first: float, tau: float) -> float:
 
 @lean_step
 def _from_edge(middle: float, tau: float) -> float:
-    """Sum over j >= 0 of w(middle + 1/2 + j) / w(middle), w(x) = exp(-tau x**2): Euler-Maclaurin.
+    """Return the sum over j >= 0 of w(middle + 1/2 + j) / w(middle), w(x) = exp(-tau x**2).
 
     As ``DiscreteGaussian`` takes its upper tails; here the edge may lie on either side.
     """
@@ -110,7 +110,7 @@ def _from_edge(middle: float, tau: float) -> float:
 
 @elementwise("float64(float64, float64, float64, float64)")
 def group_evidence(n: float, total: float, b: float, c: float) -> float:
-    """Evidence of the releases about the group for i = 1 against i = 0, flat prior on N.
+    """Return the releases' log-likelihood ratio of i = 1 against i = 0, flat prior on N.
 
     log A_1 - log A_0, A_i = sum over s >= 0 of exp(-b (n - i - s)**2 - c (total - s)**2).
 
@@ -166,7 +166,7 @@ def fill(
     window: tuple[int, int],
     work: FloatArray,
 ) -> tuple[float, float]:
-    """Fill rows of ``work``, for t in the window: log A_0(t), log A_1(t), and what t says about i.
+    """Fill ``work`` with log A_0(t), log A_1(t) and log ratios; return the logs of both sums.
 
     A_i(t) = P(N = k + t) exp(-b (n - t)**2) g(total - t + i) for t >= i, log g(d) = -c d**2 +
     ripple[d mod m]; an empty ``log_prior`` is flat.  Row 2 is log g(total - t + 1) - log
@@ -206,7 +206,7 @@ def fill(
 def _fill_release(
     r: int, releases: Releases, laws: Laws, work: FloatArray
 ) -> tuple[float, float, int]:
-    """Fill ``work`` for one release; return what ``fill`` returns, and how many t there are."""
+    """Fill ``work`` for one release; return both sums' logs (as ``fill``) and the number of t."""
     n, total, b, c = releases.n[r], releases.total[r], releases.b[r], releases.c[r]
     # The first t and how many: all of a tabulated prior, else what ``reach`` asks for.
     window = (0, 2)
@@ -223,7 +223,7 @@ def _fill_release(
 
 @lean_kernel
 def table_evidence(releases: Releases, laws: Laws, work: FloatArray, out: FloatArray) -> None:
-    """As ``group_evidence`` with a tabulated prior, or sibling noise with a ripple."""
+    """Fill ``out`` with the evidence under a tabulated prior, or noise with a ripple."""
     for r in range(out.size):
         if releases.b[r] + releases.c[r] == 0.0 and laws.log_prior.size == 0:
             out[r] = 0.0
@@ -256,7 +256,7 @@ def _prepare(work: FloatArray, c: float, period: int, size: int) -> None:
 def _stationary_log_odds(
     work: FloatArray, log_0: float, log_1: float, size: int, log_odds: float
 ) -> float:
-    """Log odds of i = 1 under the chain i -> t -> i': what leaves 0 over what leaves 1."""
+    """Return the log odds of i = 1 in the stationary law of the chain i -> t -> i'."""
     # Flow 0 -> 1: sum_t P(t | 0) P(1 | t); flow 1 -> 0: sum_t P(t | 1) P(0 | t).
     decay = math.exp(-log_odds)
     alpha = gamma = 0.0
@@ -288,7 +288,7 @@ def _stationary_log_odds(
 def published_log_odds(
     log_odds: FloatArray, releases: Releases, laws: Laws, work: FloatArray, out: FloatArray
 ) -> None:
-    """Log odds of i = 1 under the stationary law of the published conditionals.
+    """Return the log odds of i = 1 in the stationary law of the published conditionals.
 
     ``log_odds`` is that of i = 1 given the block alone.
     """
@@ -305,7 +305,7 @@ def published_log_odds(
 def published_thresholds(
     logit_p: float, a: float, releases: Releases, laws: Laws, work: FloatArray, out: FloatArray
 ) -> None:
-    """Smallest whole d = y - k at which the published posterior is at least 1/2, for a > 0.
+    """Fill ``out`` with the smallest whole d = y - k with published posterior >= 1/2 (a > 0).
 
     Half a step less where it is 1/2 there, a tie.  The odds rise with d.  Each search starts from
     the last release's threshold, gallops until the answer is between two values, and bisects.

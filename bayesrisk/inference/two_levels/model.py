@@ -1,4 +1,4 @@
-"""Evaluation of the two-level model on arrays: checked settings in, evidence and posteriors out.
+"""Evidence and posteriors of the two-level model, from checked settings and arrays.
 
 Used by the adversary and, with the truth known, by ``risk.two_levels``.
 """
@@ -34,7 +34,7 @@ _MAX_PRECISION = 1e100
 
 @dataclass(frozen=True)
 class Settings:
-    """Checked settings of the model; arrays broadcast against the releases.
+    """Checked settings of the two-level model, which broadcast against the releases.
 
     ``block`` and ``group`` are precisions 1 / (2 sigma2), 0 where nothing is released.
     """
@@ -55,13 +55,13 @@ class Settings:
         return np.asarray(self.block / self.n_siblings)
 
     def shape(self, *arrays: FloatArray) -> tuple[int, ...]:
-        """Return the common shape of arrays and of all settings but the prior."""
+        """Return the broadcast shape of the arrays and all settings but the prior."""
         counts = (self.block, self.group, self.n_siblings, self.known_count)
         return np.broadcast_shapes(*(a.shape for a in (*arrays, *counts)))
 
 
 def level_precision(rho: Number, name: str, sensitivity: FloatArray) -> FloatArray:
-    """Return ``rho / sensitivity**2``; 0 says that nothing is released at this level."""
+    """Return ``rho / sensitivity**2``, or 0 if nothing is released at this level."""
     budget = check.real_array(rho, name, lower=0.0)
     check.broadcast(**{name: budget, "sensitivity": sensitivity})
     with np.errstate(over="ignore", under="ignore", divide="ignore"):
@@ -71,7 +71,7 @@ def level_precision(rho: Number, name: str, sensitivity: FloatArray) -> FloatArr
 
 
 def read_group_prior(law: CountLaw | None, total: int | None, known_count: IntArray) -> LogTable:
-    """Return the prior as a table, which allows the known count; one entry if the total is known.
+    """Return the group's prior as a table; it must allow the known count or total.
 
     The prior of N does not depend on x, so that N = total has one weight whichever x is true.
     """
@@ -105,7 +105,7 @@ def read_group_prior(law: CountLaw | None, total: int | None, known_count: IntAr
 
 
 def warn_if_published(settings: Settings, stacklevel: int = 3) -> None:
-    """Warn that the published conditionals belong to no joint law."""
+    """Warn, if the published conditionals are used, that they have no joint law."""
     if settings.published:
         warnings.warn(
             "conditionals='as-published' describes no posterior: the two conditionals belong to "
@@ -116,7 +116,7 @@ def warn_if_published(settings: Settings, stacklevel: int = 3) -> None:
 
 
 def _workspace(settings: Settings, precision: FloatArray, reach: float) -> FloatArray:
-    """Return room for the sums over t of one release."""
+    """Return working arrays for the sums over t of one release."""
     size = settings.group_prior.log_pmf.size
     if not size:
         positive = precision[precision > 0.0]
@@ -136,7 +136,7 @@ def _workspace(settings: Settings, precision: FloatArray, reach: float) -> Float
 def _mechanisms(
     settings: Settings, shape: tuple[int, ...]
 ) -> Iterator[tuple[slice | IntArray, FloatArray]]:
-    """Yield (mask or slice of the flattened releases, ripple) for each law of sibling noise."""
+    """Yield pairs (selected releases, ripple), one for each law of sibling noise."""
     if not settings.exact_noise:
         yield slice(None), NO_RIPPLE
         return
@@ -159,7 +159,7 @@ def _run_kernel(
     n: FloatArray,
     total: FloatArray,
 ) -> FloatArray:
-    """Run a kernel that sums over t, over all releases, one law of sibling noise at a time.
+    """Return a kernel's results for all releases, one law of sibling noise at a time.
 
     ``leading`` are scalars, passed as they are, or arrays of releases.
     """
@@ -187,7 +187,7 @@ def _run_kernel(
 
 
 def group_evidence(settings: Settings, n: FloatArray, total: FloatArray) -> FloatArray:
-    """Return the evidence of group and siblings for X = k + 1 against X = k, coherent.
+    """Return the log-likelihood ratio of X = k + 1 to X = k, from group and siblings.
 
     ``n`` is the noisy group count minus k, ``total`` the siblings' noisy total.
     """
@@ -198,14 +198,14 @@ def group_evidence(settings: Settings, n: FloatArray, total: FloatArray) -> Floa
 
 
 def block_evidence(settings: Settings, d: FloatArray) -> FloatArray:
-    """Return the evidence of the noisy block count, ``d`` above k, for X = k + 1."""
+    """Return the log-likelihood ratio of X = k + 1 to X = k, from the noisy block count k + d."""
     return np.asarray((2.0 * settings.block) * (d - 0.5))
 
 
 def relative_releases(
     settings: Settings, block: IntArray, group: IntArray, siblings: IntArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the releases relative to k, taken as whole numbers; 0 where nothing is released."""
+    """Return the releases relative to k, with 0 where nothing is released."""
     k = settings.known_count
     silent_block, silent_group = settings.block == 0.0, settings.group == 0.0
     d, n, total = block - k, group - k, siblings
@@ -217,7 +217,7 @@ def relative_releases(
 
 
 def block_probability(settings: Settings, d: FloatArray) -> FloatArray:
-    """Return the posterior probability of X = k + 1 given the block alone."""
+    """Return the posterior probability of X = k + 1 given the block's noisy count alone."""
     evidence = block_evidence(settings, d)
     out: FloatArray = np.empty(np.broadcast_shapes(evidence.shape, settings.prior.shape))
     bayes_rule(-np.broadcast_to(evidence, out.shape), settings.prior, settings.prior, out)
@@ -244,7 +244,7 @@ def target_probability(
 def thresholds(
     settings: Settings, n: FloatArray, total: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the smallest whole d at which the posterior is at least, and above, 1/2.
+    """Return the smallest whole d with posterior >= 1/2, and the smallest with > 1/2.
 
     For one setting.  Minus or plus infinity where the block count is not released and cannot
     decide.
@@ -264,7 +264,7 @@ def thresholds(
 
 
 def threshold(log_odds: FloatArray | float, a: float) -> tuple[FloatArray, FloatArray]:
-    """Return the smallest whole d with ``log_odds + a (2 d - 1)`` at least, and above, 0.
+    """Return the smallest whole d with ``log_odds + a (2 d - 1)`` >= 0, and with > 0.
 
     Under a point prior and p = 1/2 the log odds are multiples of one number and ties are common:
     what is within rounding of 0 is one.

@@ -1,4 +1,4 @@
-"""The adversary who uses the block, the group around it and the other blocks of that group.
+"""Posterior of an adversary who uses the block, its group and the group's other blocks.
 
 Kazan and Reiter, section 3.2: block count X, known up to one person; group count N; the noisy
 counts of block and group, and the noisy total S of the other m blocks, whose true total is N - X.
@@ -26,7 +26,7 @@ from bayesrisk.inference.two_levels import _kernels as kernels, model
 
 
 class TwoLevelArguments(TypedDict, total=False):
-    """Arguments of :class:`TwoLevelSettings`."""
+    """Unchecked arguments of :class:`TwoLevelSettings`."""
 
     n_siblings: Required[ArrayLike]
     rho_block: Required[Number]
@@ -42,7 +42,7 @@ class TwoLevelArguments(TypedDict, total=False):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TwoLevelSettings:
-    """Settings of the two-level model, checked once: see :class:`bayesrisk.TwoLevels`."""
+    """Checked settings of the two-level model: see :class:`bayesrisk.TwoLevels`."""
 
     n_siblings: ArrayLike
     rho_block: Number
@@ -56,7 +56,7 @@ class TwoLevelSettings:
     sibling_noise: str = "approximate"
 
     def __post_init__(self) -> None:
-        """Check the settings, and keep numbers and read-only arrays of them."""
+        """Check the settings, and store numbers and read-only arrays."""
         delta = check.real_array(
             check.by_neighbour(self.sensitivity), "sensitivity", lower=0.0, bounds="()"
         )
@@ -100,7 +100,7 @@ class TwoLevelSettings:
 
     @property
     def checked(self) -> model.Settings:
-        """The settings as precisions and tables, which the computations take."""
+        """The settings as precisions and tables for the computations."""
         settings: model.Settings = vars(self)["_checked"]
         return settings
 
@@ -112,7 +112,7 @@ class TwoLevelSettings:
 
 
 def _window(settings: model.Settings, n: float, total: float, reach: float) -> tuple[int, int]:
-    """Return the first group count minus k that matters, and how many."""
+    """Return the first relevant group count minus k, and how many follow."""
     k, table = settings.known_count.item(), settings.group_prior
     if not table.flat:
         return table.start - k, table.log_pmf.size
@@ -135,7 +135,7 @@ def _window(settings: model.Settings, n: float, total: float, reach: float) -> t
 def group_pmf(
     settings: model.Settings, block: float, group: float, siblings: float
 ) -> tuple[int, FloatArray]:
-    """Return the smallest group count and the probabilities from there on.
+    """Return the smallest group count, and the posterior probabilities from there on.
 
     Given the block count N follows A_i(t); the two laws are mixed by the posterior of the block
     count, under the coherent model and, by stationarity, under the published conditionals.
@@ -188,7 +188,7 @@ class HierarchicalPosterior(Tabular):
 
     @property
     def truncation_bound(self) -> float:
-        """Bound on the share of each sum left out, hence on the error of every probability here."""
+        """Bound on the share of each sum left out, and so on every probability's error."""
         return model.TRUNCATION if self.settings.checked.group_prior.flat else 0.0
 
     @property
@@ -272,7 +272,7 @@ def hierarchical_posterior(
 def settings_posterior(
     question: TwoLevelSettings, block: ArrayLike, group: ArrayLike, siblings: ArrayLike
 ) -> HierarchicalPosterior:
-    """Return the posterior under settings that are checked already, without a warning."""
+    """Return the posterior under checked settings, without a warning."""
     counts = {"block": block, "group": group, "siblings": siblings}
     releases = {name: check.count_array(value, name) for name, value in counts.items()}
     shape = check.broadcast(**releases, **question.arrays)

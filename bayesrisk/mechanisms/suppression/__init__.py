@@ -1,1 +1,1 @@
-"""Suppression of cells, and the audit of what is still known about them."""
+"""Suppression of cells, and the audit of suppressed cells."""

@@ -1,4 +1,4 @@
-"""Published tables as integer programs over histograms of coupled places, and their ranges."""
+"""Published tables as integer programs over histograms, and the ranges of their cells."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _MAX_CELLS = 2**22
 
 @dataclass(frozen=True)
 class Cliques:
-    """Cells of all cliques side by side, and what is counted of them at a place."""
+    """Cells of all cliques (groups of attributes) in one row, and what tables count of them."""
 
     # for every attribute that matters the number of the kind of each code: tables tell kinds apart,
     # not codes
@@ -61,11 +61,11 @@ class Cliques:
         return int(self.start[-1])
 
     def shape(self, clique: int) -> tuple[int, ...]:
-        """Return the number of kinds of each attribute of a clique."""
+        """Return the number of kinds of each attribute in a clique."""
         return tuple(int(self.bins[name].max()) + 1 for name in self.members[clique])
 
     def project(self, histogram: Histogram) -> sparse.csr_array:
-        """Return the histograms of the cliques, (places, cells)."""
+        """Return the cliques' histograms at each place (places, cells)."""
         counts = histogram.counts.tocoo()
         place, cell = counts.coords
         distinct, inverse = np.unique(cell, return_inverse=True)
@@ -86,7 +86,7 @@ class Cliques:
         return flat
 
     def shared(self, clique: int, names: tuple[str, ...]) -> IntArray:
-        """Return for each cell of a clique the number of its combination of some attributes."""
+        """Return, for each cell of a clique, the index of its combination of some attributes."""
         shape = self.shape(clique)
         codes = np.unravel_index(np.arange(prod(shape)), shape) if shape else ()
         flat = np.zeros(prod(shape), dtype=np.int64)
@@ -97,7 +97,7 @@ class Cliques:
 
 
 def table_cliques(workload: Workload) -> Cliques:
-    """Return the cliques of the tables of all levels of a workload."""
+    """Return the cliques of all levels' tables in a workload."""
     schema = workload.schema
     bins = {}
     for attribute in schema.attributes:
@@ -124,7 +124,7 @@ def table_cliques(workload: Workload) -> Cliques:
 
 
 def _chordal_cliques(crossed: set[frozenset[str]], kinds: dict[str, int]) -> list[frozenset[str]]:
-    """Return the maximal cliques of a chordal graph that joins attributes crossed by a table.
+    """Return the maximal cliques of a chordal graph whose edges include all crossed attributes.
 
     Attributes are taken out one by one, the one with the smallest histogram of it and its
     neighbours first.
@@ -148,7 +148,7 @@ def _chordal_cliques(crossed: set[frozenset[str]], kinds: dict[str, int]) -> lis
 
 
 def _tree(members: tuple[tuple[str, ...], ...]) -> tuple[tuple[int, int, tuple[str, ...]], ...]:
-    """Return a spanning tree of cliques that share most: a junction tree of a chordal graph."""
+    """Return a maximum spanning tree of the cliques by shared attributes: a junction tree."""
     inside, edges = [0], []
     while len(inside) < len(members):
         _, near, new = max(
@@ -187,7 +187,7 @@ def _incidence(cliques: Cliques, workload: Workload, level: str) -> sparse.csc_a
 
 
 def _ties(cliques: Cliques) -> sparse.csc_array:
-    """Return the rows that say that neighbours agree on what they share."""
+    """Return the rows (equations) by which neighbouring cliques agree on shared attributes."""
     rows, columns, signs, number = [], [], [], 0
     for one, other, names in cliques.neighbours:
         for clique, sign in ((one, 1), (other, -1)):
@@ -207,7 +207,7 @@ _MAX_COUNT = 2**31  # sums of products of such are exact
 
 @dataclass(frozen=True)
 class PlaceGroup:
-    """The histograms of the places below one place of the coarsest level, and what is known.
+    """The integer program for all finest places inside one place of the coarsest level.
 
     A variable is the count of a place of the finest level in a cell of a clique.  Those that a
     published zero holds, at the place or above it, are 0 and left out.
@@ -227,13 +227,13 @@ class PlaceGroup:
 
     @property
     def hidden(self) -> BoolArray:
-        """The rows whose count is suppressed."""
+        """Whether each row's count is suppressed."""
         return np.asarray(self.model.row_low < self.model.row_high)
 
 
 @dataclass(frozen=True)
 class Structure:
-    """Constraints of tables and their geography on histograms."""
+    """Constraints on histograms from published tables and their geography."""
 
     tables: PublishedTables  # the tables
     cliques: Cliques  # the histograms
@@ -247,7 +247,7 @@ class Structure:
     root: list[IntArray]
 
     def clique_histograms(self, histogram: Histogram) -> sparse.csr_array:
-        """Return the histograms of cliques at the places of the finest level."""
+        """Return the cliques' histograms at the finest level's places."""
         finest = self.tables.geoids[self.tables.workload.levels[-1]]
         counts = sparse.coo_array(self.cliques.project(histogram))
         place = np.searchsorted(finest, histogram.geoids)[counts.coords[0]]
@@ -255,7 +255,7 @@ class Structure:
         return sparse.csr_array((counts.data, (place, counts.coords[1])), shape=shape)
 
     def groups(self) -> Iterator[PlaceGroup]:
-        """Return the group of each place of the coarsest level that is not all zero."""
+        """Yield the group of each coarsest place whose counts are not all zero."""
         size = len(self.tables.geoids[self.tables.workload.levels[0]])
         order = [np.argsort(root, kind="stable") for root in self.root]
         ends = [
@@ -271,7 +271,7 @@ class Structure:
 
     @cached_property
     def _open(self) -> list[sparse.csr_array]:
-        """For each level 1 for every cell that is not a published zero."""
+        """For each level, 1 for every cell that is not a published zero."""
         parts = []
         for counts, hidden in zip(self.counts, self.hidden, strict=True):
             part = sparse.csr_array(abs(counts) + hidden)
@@ -282,7 +282,7 @@ class Structure:
 
     @cached_property
     def _holds(self) -> list[tuple[sparse.csr_array, IntArray]]:
-        """For each level which cells of tables hold a clique cell, and how many do."""
+        """For each level, the table cells that contain each clique cell, and their number."""
         incidences = []
         for incidence in self.cliques.incidence.values():
             rows = sparse.csr_array(incidence)
@@ -342,7 +342,7 @@ class Structure:
         return PlaceGroup(model, tie, row_level, place, row_cell, variable.astype(np.int64), column)
 
     def _live(self, places: list[IntArray]) -> list[IntArray]:
-        """Return for each place of the finest level the clique cells that no zero holds."""
+        """Return for each finest place the clique cells that no published zero excludes."""
         possible: list[dict[int, BoolArray]] = []
         for number, nodes in enumerate(places):
             rows, total = self._holds[number]
@@ -365,7 +365,7 @@ class Structure:
 
 
 def table_structure(tables: PublishedTables) -> Structure:
-    """Return the constraints of tables on histograms."""
+    """Return the constraints of published tables on histograms."""
     levels = tables.workload.levels
     start: list[dict[str, int]] = []
     counts, hidden = [], []
@@ -386,7 +386,7 @@ def table_structure(tables: PublishedTables) -> Structure:
 
 
 def _ancestor_positions(tables: PublishedTables, level: str, coarser: str) -> IntArray:
-    """Return the position of the coarser place that each place of a level lies in."""
+    """Return each place's position among the coarser places that contain them."""
     places = tables.geoids[coarser]
     parents = tables.workload.schema.geography.ancestors(tables.geoids[level], coarser)
     index = np.searchsorted(places, parents)
@@ -398,7 +398,7 @@ def _ancestor_positions(tables: PublishedTables, level: str, coarser: str) -> In
 
 
 def endless_variables(bounded: sparse.csr_array, ties: sparse.csr_array) -> BoolArray:
-    """Return the variables that can grow without end, alone or with others.
+    """Return a mask of the variables without an upper bound, alone or jointly with others.
 
     ``bounded`` are rows of weights >= 0 that have a bound: what they hold cannot.  Where nothing
     on one side of a tie can, nothing on the other can.  What is left can: cliques are a tree, so
@@ -425,7 +425,7 @@ _CONTRADICT = "tables: published cells contradict each other"
 
 
 def some_histogram(group: PlaceGroup) -> IntArray:
-    """Return a histogram that has all counts of a group in which nothing is hidden."""
+    """Return some histogram that has all counts of a group without suppressed cells."""
     model = _consistent(group.model)
     histogram = model.low.copy()
     for part in _parts(model, np.zeros(0, dtype=np.int64)):
@@ -440,7 +440,7 @@ def some_histogram(group: PlaceGroup) -> IntArray:
 def group_ranges(
     group: PlaceGroup, least: int, most: int | None
 ) -> tuple[IntArray, IntArray, BoolArray]:
-    """Return the smallest and largest count of each hidden row, and whether both are proved.
+    """Return each hidden row's smallest and largest count, and whether both are attained.
 
     ``least`` and ``most`` bound every hidden count.  What is not proved is an outer bound.
     """
@@ -479,7 +479,7 @@ def _minus(bound: IntArray, rest: IntArray) -> IntArray:
 def _settled(
     model: IntegerModel, targets: IntArray, endless: BoolArray
 ) -> tuple[IntArray, IntArray, BoolArray]:
-    """Return the range of the rows wanted, part by part of the model; some have no end."""
+    """Return the ranges of the target rows, solved component by component."""
     lower, upper = model.row_low[targets].copy(), model.row_high[targets].copy()
     proved = np.ones(len(targets), dtype=np.bool_)
     for part in _parts(model, targets):
@@ -500,7 +500,7 @@ def _settled(
 
 
 class _RowPart(NamedTuple):
-    """A part of a model that has no open variable in common with others.
+    """A component of a model, with the target rows that it contains.
 
     ``number`` says which of the rows wanted are ``forms`` of its ``variables``, beside what is
     ``fixed`` of them; ``star`` is a solution, None if the search for one gave up.
@@ -516,7 +516,7 @@ class _RowPart(NamedTuple):
 
 
 def _parts(model: IntegerModel, targets: IntArray) -> Iterator[_RowPart]:
-    """Yield the parts of a model, without what is fixed; one without a solution is refused."""
+    """Yield the components of a model without fixed variables; raise if one is infeasible."""
     wide = np.flatnonzero(model.low < model.high)
     constant = model.rows @ np.where(model.low == model.high, model.low, 0)
     ends = (_minus(end, constant) for end in (model.row_low, model.row_high))

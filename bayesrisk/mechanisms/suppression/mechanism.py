@@ -1,4 +1,4 @@
-r"""Cell suppression: small counts are withheld, and others so that sums do not give them away.
+r"""Cell suppression: small counts are withheld, and others that would reveal them by sums.
 
 Of each row z says whether it is withheld.  Under given z the ends of a withheld count p are those
 of a linear program: records x >= 0 that have all published counts, and at least 1 of what is
@@ -61,7 +61,7 @@ _WORTH = 0.98
 
 
 class _Choice:
-    """Withheld rows of a group, and how far witnesses move them.
+    """Chooses withheld rows of a group, and tracks the range that witnesses show for each.
 
     ``histogram`` has the counts of ``group``, in which nothing is hidden.
     """
@@ -90,7 +90,7 @@ class _Choice:
         self._room = np.maximum(0, (self._count - LEAST) // protection)
 
     def widen(self, hidden: BoolArray, *, fewest: bool) -> BoolArray:
-        """Return the withheld rows with what gives each a range of at least ``protection``."""
+        """Return the withheld rows and further ones, so that each has a range >= ``protection``."""
         withheld = np.zeros(len(self._count), dtype=np.bool_)
         counted = np.flatnonzero(~self._group.tie)
         withheld[self._row_class[hidden[counted]]] = True
@@ -117,7 +117,7 @@ class _Choice:
         return mask
 
     def _protect(self, batch: IntArray, withheld: BoolArray) -> None:
-        """Find witnesses for rows, all at once or, where that fails, for fewer; withhold more."""
+        """Find witnesses for a batch of rows, or for its halves; withhold rows that they change."""
         batch = batch[self._exposed(withheld)[batch]]
         if not len(batch):
             return
@@ -142,12 +142,12 @@ class _Choice:
             self._note_endless(withheld)
 
     def _note(self, moved: IntArray) -> None:
-        """Keep how far a witness moves rows."""
+        """Update the rows' shown ranges by a witness's changes."""
         np.minimum(self._least, self._count + moved, out=self._least)
         np.maximum(self._most, self._count + moved, out=self._most)
 
     def _move_together(self, withheld: BoolArray) -> None:
-        """Look for witnesses that move many withheld rows at once, and no published one."""
+        """Search for witnesses that change many withheld rows and no published one."""
         variables, (low, high) = self._rows.shape[1], self._ends
         moving = np.arange(variables)
         near = low.copy(), high.copy()
@@ -168,16 +168,16 @@ class _Choice:
         self._ends = low, high
 
     def _exposed(self, withheld: BoolArray) -> BoolArray:
-        """Return the withheld rows that no witness moves far enough."""
+        """Return a mask of the withheld rows whose shown range is too narrow."""
         return np.asarray(withheld & (self._most - self._least < self._protection))
 
     def _note_endless(self, withheld: BoolArray) -> None:
-        """Note the rows to which any number of records can be added unseen."""
+        """Mark the rows to which any number of records can be added unnoticed."""
         free = endless_variables(self._rows[~withheld], self._ties)
         self._most[(self._rows @ free) > 0] = ENDLESS
 
     def _program(self, withheld: BoolArray) -> None:
-        """Make the program of d, and of how far it moves each published row up and down."""
+        """Build the linear program of a change d, and its cost in published rows."""
         from bayesrisk.constraints.highs import HighsWarm  # loads a compiled solver
 
         size, variables = self._rows.shape
@@ -199,7 +199,7 @@ class _Choice:
         self._linear = HighsWarm(model, cost, cost=True)
 
     def _move(self, row: int, withheld: BoolArray) -> IntArray:
-        """Return the moves of all rows under a witness that moves one row, and little else."""
+        """Return all rows' changes under a witness that changes one row and few published ones."""
         moves = []
         for sign in (1, -1):
             moved = self._solved(np.array([row]), np.array([sign]))
@@ -212,7 +212,7 @@ class _Choice:
         return min(moves, key=lambda f: f[:2])[2]
 
     def _solved(self, rows: IntArray, signs: IntArray) -> IntArray | None:
-        """Return the moves of all rows under the cheapest d that moves some by their signs."""
+        """Return all rows' changes under the cheapest witness for given rows and signs, or None."""
         room = self._room[rows]
         if np.any((signs < 0) & (room == 0)):
             return None
@@ -223,7 +223,7 @@ class _Choice:
         return None if moved is None or not moved[rows].all() else moved
 
     def _run(self) -> IntArray | None:
-        """Return the moves of all rows under the program's solution, if it is a witness."""
+        """Return all rows' changes under the program's solution, or None if it is no witness."""
         values = self._linear.relax(*self._ends).values
         if values is None:
             return None
@@ -237,7 +237,7 @@ class _Choice:
         return None if np.any((moved != 0) & (self._count + moved < LEAST)) else moved
 
     def _one_more(self, row: int, withheld: BoolArray) -> IntArray:
-        """Return the moves of all rows under more records like a true one of a row: a witness."""
+        """Return all rows' changes when records like an existing one of a row are added."""
         group, cliques = self._group, self._cliques
         clique = np.searchsorted(cliques.start, group.column, side="right") - 1
         cost = self._columns.T @ np.where(withheld, 0.0, self._cost)
@@ -267,7 +267,7 @@ def _cheapest(options: IntArray, cost: FloatArray) -> int:
 
 
 class Suppression(BaseMechanism):
-    """Withhold counts below a threshold, and what would reveal them.
+    """Withhold counts below a threshold, and further counts that would reveal them.
 
     Primary suppression withholds every count from 1 to ``threshold - 1``.  Complementary
     suppression withholds further counts above 0, small ones first, so that every withheld count
@@ -332,7 +332,7 @@ class Suppression(BaseMechanism):
     def suppress(
         self, tables: PublishedTables, data: Microdata | Records | None = None
     ) -> PublishedTables:
-        """Return true tables with cells withheld, whose counts are gone.
+        """Return the tables with cells withheld and the withheld counts removed.
 
         Protection is proved from records that have the counts.  :meth:`release` has them; without
         ``data`` some are looked for first, which is harder than all the rest, and other records may
@@ -359,7 +359,7 @@ class Suppression(BaseMechanism):
         return Protected(tables, diagnostics={"suppressed_cells": float(cells)})
 
     def _suppress(self, tables: PublishedTables, histogram: Histogram | None) -> PublishedTables:
-        """Return the tables with cells withheld; their records are known or looked for."""
+        """Return the tables with cells withheld; without ``histogram`` one is searched for."""
         if tables.signed:
             raise DataError("tables: true counts must be >= 0, got a negative one")
         plan = table_structure(replace(tables, suppressed={}))
@@ -371,7 +371,7 @@ class Suppression(BaseMechanism):
     def _complemented(
         self, plan: Structure, hidden: list[sparse.csr_array], histogram: Histogram | None
     ) -> list[sparse.csr_array]:
-        """Return the hidden cells of each level with those that protect them."""
+        """Return the hidden cells of each level, extended by the cells that protect them."""
         records = None if histogram is None else plan.clique_histograms(histogram)
         cells: list[list[tuple[IntArray, IntArray]]] = [[] for _ in hidden]
         for group in plan.groups():
@@ -428,7 +428,7 @@ def _withheld(
 @displayed
 @dataclass(frozen=True, eq=False)
 class ProtectionRanges(Tabular):
-    """Range of every suppressed cell that the published cells leave open.
+    """The range of every suppressed cell, given the published cells.
 
     Attributes
     ----------
@@ -451,18 +451,18 @@ class ProtectionRanges(Tabular):
 
     @property
     def recovered(self) -> BoolArray:
-        """Which cells have one possible count only, so that suppressing them was in vain."""
+        """Whether each cell has a single possible count, so that its suppression failed."""
         return np.equal(self.lower, self.upper)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row for each suppressed cell."""
+        """Return a row for each suppressed cell."""
         return pd.DataFrame({name: getattr(self, name) for name in self.__dataclass_fields__})
 
 
 def audit_suppression(
     tables: PublishedTables, *, least: int = 0, most: int | None = None
 ) -> ProtectionRanges:
-    """Return the exact range of every suppressed cell, given the published ones.
+    """Return the exact range of every suppressed cell, given the published cells.
 
     Every suppressed count is minimised and maximised over all histograms of whole, non-negative
     numbers, one for each place of the finest level. They have every published count of every table
@@ -531,7 +531,7 @@ def audit_suppression(
 
 
 def _names(plan: Structure, level: IntArray, place: IntArray, cell: IntArray) -> TextArray:
-    """Return level, place, table and cell by name, each an array."""
+    """Return the level, place, table and cell of each row, by name."""
     workload = plan.tables.workload
     names: list[tuple[str, str, str, str]] = []
     for number, (name, starts) in enumerate(zip(workload.levels, plan.start, strict=True)):
@@ -557,7 +557,7 @@ def fewest_withheld(
     rows: sparse.csr_array, ties: sparse.csr_array, counts: IntArray, cells: IntArray,
     primary: BoolArray, protection: int,
 ) -> BoolArray:  # fmt: skip
-    """Return the rows to withhold, the primary ones and as few others as were found.
+    """Return a mask of rows to withhold: the primary ones and as few others as found.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Targeted record swapping: risky households change places with households like them."""
+"""Targeted record swapping: risky households exchange places with similar ones."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Cell = tuple[str, str, str, str]
 
 @dataclass(frozen=True, eq=False)
 class SwapPlan:
-    """Units to be swapped, with what decides of each: arrays have one entry per eligible unit."""
+    """The units that may be swapped, and the traits that determine their partners."""
 
     data: Microdata  # the records
     units: Units  # all units
@@ -83,7 +83,7 @@ class PreparedSwapping(BasePrepared):
 
     @functools.cached_property
     def _counting(self) -> _Counting | None:
-        """Counts of records in their new places, ready; None where it is not known who moves."""
+        """Data for counting records in their new places, or None if records match no units."""
         unit, listed = self._unit_of_records(), self.plan.data.geoids()
         if unit is None or listed is None:
             return None
@@ -108,7 +108,7 @@ class PreparedSwapping(BasePrepared):
         return _Counting(workload, geoids, above, weights, kind, cells.size, place, sites, unit)
 
     def observed(self, rng: np.random.Generator, cells: Sequence[Cell]) -> IntArray | None:
-        """Return the counts of some cells in one release, without making its tables.
+        """Return the counts of some cells in one release, without building its tables.
 
         Cells are (level, table, cell, place).  None, and nothing drawn, where the workload's
         records are not those that were swapped, row by row.
@@ -124,7 +124,7 @@ class PreparedSwapping(BasePrepared):
         return np.array(counts, np.int64)
 
     def _unit_of_records(self) -> IntArray | None:
-        """Return the unit that each counted record moves with, -1 for none; None if unknown.
+        """Return the unit of each counted record, -1 for none; None if they match no file.
 
         Recoding may leave records out, whose places then tell that the rows are others.
         """
@@ -143,7 +143,7 @@ class PreparedSwapping(BasePrepared):
 
 @dataclass(frozen=True, eq=False)
 class _Counting:
-    """Tables of records that move with units: all that does not depend on where they move."""
+    """The part of tabulating swapped records that does not depend on their new places."""
 
     workload: Workload
     geoids: dict[str, TextArray]  # places of every level
@@ -156,7 +156,7 @@ class _Counting:
     unit: IntArray  # unit that every record moves with, -1 for none
 
     def places(self, place: IntArray, partner: IntArray) -> IntArray:
-        """Return the place of every record after units, of some places, have changed places."""
+        """Return every record's place after the swaps."""
         moves = self.unit >= 0
         moves[moves] = partner[self.unit[moves]] >= 0
         position = self.place.copy()
@@ -164,7 +164,7 @@ class _Counting:
         return position
 
     def watch(self, level: str, table: str, cell: str, code: str) -> tuple[IntArray, ...]:
-        """Return the records that a cell counts, how often each, and in which places."""
+        """Return the records that a cell counts, their weights, and its place's finest places."""
         column = self.workload.tables[level, table].cells.index(cell)
         weight = self.weights[level, table][:, [column]].toarray()[:, 0][self.kind]
         inside = self.geoids[level][self.above[level]] == code
@@ -189,7 +189,7 @@ _UNITS = ("household", "person")
 @displayed
 @dataclass(frozen=True, eq=False)
 class SwappedMicrodata:
-    """Records after swapping, with what the custodian may want to know about it.
+    """Records after swapping, with each unit's partner and tier; confidential.
 
     Not for publication: ``partner`` undoes the protection.
 
@@ -217,7 +217,7 @@ class SwappedMicrodata:
 
 
 class Swapping(PreparingMechanism[PreparedSwapping]):
-    """Exchange the places of risky households and of others like them nearby.
+    """Exchange the places of risky households with those of similar households nearby.
 
     Households are ranked by risk within each region: those whose characteristics are rarest in
     their tract first, among equally rare ones those in blocks with the fewest persons, then by
@@ -324,7 +324,7 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
         super().__init__(MechanismSpec("swapping", stated))
 
     def _completed(self, workload: Workload, *, households: bool) -> Swapping:
-        """Return the mechanism with usual values of what is open."""
+        """Return the mechanism with missing parameters set to their usual values."""
         stated = self.spec.parameters
         usual = usual_parameters("swapping", workload, households=households, **stated)
         return Swapping(**usual)
@@ -332,7 +332,7 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
     def swap(
         self, microdata: Microdata | Records, *, rng: np.random.Generator | int | None = None
     ) -> SwappedMicrodata:
-        """Return the records after swapping, with partners and rates: for the custodian alone.
+        """Return the records after swapping, with partners and rates; confidential.
 
         Raises
         ------
@@ -374,7 +374,7 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
         return PreparedSwapping(self, plan, spec.for_tables(workload.tables), workload, records)
 
     def _plan(self, data: Microdata) -> SwapPlan:
-        """Return the units and all of them that does not depend on chance."""
+        """Return the units and all their traits that are not random."""
         geography = swap_geography(data)
         if geography.rank(self._unique_within) < geography.rank(self._region):
             raise ArgumentError(
@@ -401,7 +401,7 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
         )
 
     def _partners(self, plan: SwapPlan, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
-        """Return the partner of each unit, -1 for none, and its tier."""
+        """Return the partner of each unit (-1: none), and its tier."""
         count, eligible = len(plan.units.place), plan.eligible
         partner = np.full(count, -1, dtype=np.int64)
         tier = np.full(count, len(self._shares) - 1, dtype=np.int64)
@@ -428,7 +428,7 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
         return partner, tier
 
     def acts_within(self, workload: Workload) -> str | None:
-        """Return the level of the regions: partners are of one region.
+        """Return the level of the regions; partners come from the same region.
 
         The rate is shared out over all regions that are released together: made place by place, a
         release has it in each place.
@@ -439,7 +439,7 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
         return check.choice(self._region, "within", levels)
 
     def _keeps(self, table: Table, data: Microdata, workload: Workload) -> bool:
-        """Say whether a table depends on nothing but block, swap key and how many there are."""
+        """Return whether a table depends only on the block, the swap key and numbers of units."""
         records = data.households if self._unit == "household" else data.persons
         if records is not None and records.schema == workload.schema:
             return set(table.factors) <= set(self._key)
@@ -449,7 +449,7 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
     def _choose(
         self, search: PartnerSearch, region: IntArray, tier: IntArray, rng: np.random.Generator
     ) -> None:
-        """Swap as many of every region and tier as the rate asks for, riskiest tiers first."""
+        """Swap as many units of each region and tier as the rate requires, riskiest tiers first."""
         tiers = len(self._weights)
         cells = region * tiers + tier
         sizes = np.bincount(cells, minlength=(int(region.max()) + 1) * tiers).tolist()
@@ -476,13 +476,13 @@ def _names(value: Sequence[str], name: str) -> tuple[str, ...]:
 
 
 def _position(codes: NDArray[Any]) -> IntArray:
-    """Return the position of each code among the different ones."""
+    """Return the position of each code among the distinct codes."""
     position: IntArray = np.unique(codes, return_inverse=True)[1].astype(np.int64)
     return position
 
 
 def _frequency(group: IntArray, value: IntArray) -> IntArray:
-    """Return the number of rows of each row's group with the row's value."""
+    """Return the number of rows that share each row's group and value."""
     joint = _position(group * (int(value.max()) + 1) + value)
     count: IntArray = np.bincount(joint)[joint].astype(np.int64)
     return count

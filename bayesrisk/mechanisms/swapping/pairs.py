@@ -1,4 +1,4 @@
-"""Where swapped units are: the places of microdata, how far apart, and who moved."""
+"""Pairing of units to be swapped: traits, places, distances and partners."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,7 +28,7 @@ _FIRST = 8  # blocks of the first query
 
 
 class _Nearest:
-    """Blocks in the order of their distance from one of them; answers are kept.
+    """Blocks sorted by distance from a block, with cached answers.
 
     They do not depend on chance, so that many searches may share them.
     """
@@ -48,7 +48,7 @@ class _Nearest:
 
 
 class _Class:
-    """Free units of one region and one swap-key class, by block."""
+    """Unswapped units of one region and swap-key class, by block."""
 
     def __init__(self, members: list[list[int]], points: FloatArray, nearest: _Nearest) -> None:
         self._points = points  # coordinates of every block
@@ -57,7 +57,7 @@ class _Class:
         self._nearest = nearest
 
     def remove(self, unit: int, block: int) -> None:
-        """Take a unit out, as it is swapped now."""
+        """Remove a unit that has just been swapped."""
         members = self._members[block]
         members.remove(unit)
         if not members:
@@ -67,7 +67,7 @@ class _Class:
                 self._nearest = _Nearest(blocks, self._points)
 
     def nearest(self, block: int, wanted: int) -> list[int]:
-        """Return up to ``wanted`` free units of other blocks, nearest blocks first."""
+        """Return up to ``wanted`` unswapped units of other blocks, nearest blocks first."""
         other_blocks = self._live - bool(self._members[block])
         count = len(self._nearest.blocks)
         units: list[int] = []
@@ -87,7 +87,7 @@ class _Class:
 
 
 class PartnerSearch:
-    """Pairs of units; no unit is in two."""
+    """Pairs units with near partners; no unit is in two pairs."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class PartnerSearch:
         self.partner = np.full(len(group), -1, dtype=np.int64)
 
     def _class(self, number: int) -> _Class:
-        """Return a class, made when it is first needed."""
+        """Return the class of a number, built at first use."""
         if number not in self._classes:
             i = int(np.searchsorted(self._numbers, number))
             units = self._order[self._starts[i] : self._starts[i + 1]].tolist()
@@ -128,7 +128,7 @@ class PartnerSearch:
         return self._classes[number]
 
     def swap(self, unit: int) -> bool:
-        """Pair a unit with one of its nearest; say whether there was one."""
+        """Pair a unit with one of its nearest; return False if it has a partner or none is left."""
         if self.partner[unit] >= 0:
             return False
         free = self._class(self._group[unit])
@@ -152,7 +152,7 @@ TIERS = (("0.005", "1"), ("0.195", "0.6"), ("0.3", "0.3"), ("0.5", "0.1"))
 def parse_tiers(
     value: Sequence[Sequence[Any]],
 ) -> tuple[tuple[Fraction, ...], tuple[Fraction, ...]]:
-    """Return shares and probabilities, exact."""
+    """Return the tiers' shares and probabilities as exact fractions."""
     if isinstance(value, (str, Mapping)) or not isinstance(value, Sequence) or not value:
         raise ArgumentTypeError("tiers", "must be a sequence of (share, probability)", got=value)
     shares, weights = [], []
@@ -179,7 +179,7 @@ def risk_tiers(
     shares: Sequence[Fraction],
     rng: np.random.Generator,
 ) -> IntArray:
-    """Return the tier of each unit, 0 the riskiest; ranks are taken within each region.
+    """Return each unit's risk tier within its region, 0 being the riskiest.
 
     Rare characteristics come first, among equally rare ones small blocks, then chance.
     """
@@ -196,7 +196,7 @@ def risk_tiers(
 
 @lru_cache(maxsize=1024)
 def _ranks_of_tiers(size: int, shares: tuple[Fraction, ...]) -> list[int]:
-    """Return the first rank of each tier of a region of some units, and behind the last one."""
+    """Return the first rank of each tier in a region of ``size`` units, and the end of the last."""
     bounds = np.cumsum([Fraction(0), *shares])
     return [int(bound * size + Fraction(1, 2)) for bound in bounds]
 
@@ -205,18 +205,18 @@ def _ranks_of_tiers(size: int, shares: tuple[Fraction, ...]) -> list[int]:
 def pairs_of_tiers(
     rate: Fraction, sizes: tuple[int, ...], weights: tuple[Fraction, ...]
 ) -> list[int]:
-    """Return the number of pairs to begin in each tier of each region, for a rate over all."""
+    """Return the number of pairs to start in each region and tier, for an overall rate."""
     parts = [size * weights[i % len(weights)] for i, size in enumerate(sizes)]
     return apportion(pairs_for_rate(rate, sum(sizes)), parts, sizes)
 
 
 def pairs_for_rate(rate: Fraction, count: int) -> int:
-    """Return the number of pairs for which the share of swapped units is nearest the rate."""
+    """Return the number of pairs with a share of swapped units nearest to the rate."""
     return min(int(rate * count / 2 + Fraction(1, 2)), count // 2)
 
 
 def apportion(total: int, weights: Sequence[Fraction], limits: Sequence[int]) -> list[int]:
-    """Split a whole number in proportion to weights, by largest remainder, within limits.
+    """Return whole parts in proportion to weights, by largest remainder, within limits.
 
     What a full part cannot take goes to the others in proportion to their weights.
     """
@@ -251,7 +251,7 @@ DERIVED = ("size", "adults", "children")
 
 @dataclass(frozen=True)
 class Units:
-    """Units that may be swapped: one row for each household or person."""
+    """Units that may be swapped: a household or person each."""
 
     places: TextArray  # the different places, sorted
     place: IntArray  # position of each unit's place
@@ -265,7 +265,7 @@ class Units:
 def swap_units(
     data: Microdata, *, unit: str, swap_key: tuple[str, ...], unique_key: tuple[str, ...]
 ) -> Units:
-    """Return the units of microdata, with their classes."""
+    """Return the units of microdata, with their key classes."""
     names = dict.fromkeys((*swap_key, *unique_key))
     if unit == "person":  # each a unit of its own
         if data.persons is None:
@@ -302,7 +302,7 @@ def swap_units(
 
 
 def canonical_order(data: Microdata, *, unit: str) -> IntArray:
-    """Return the units in an order that is not that of the records: chance goes by position."""
+    """Return the units in an order that does not depend on the order of the records."""
     if unit == "household" and (data.households is None or _HOUSEHOLD in data.households.columns):
         return np.argsort(_household_ids(data))
     records = cast(Records, data.persons if unit == "person" else data.households)
@@ -359,7 +359,7 @@ def _column(records: Records, name: str) -> IntArray | None:
 
 
 def _members(persons: Records, households: IntArray) -> IntArray:
-    """Return the position of every person's household; -1 where there is none to move with."""
+    """Return the position of each person's household, or -1 if the file has none."""
     numbers = _numbers(persons, "persons")
     order = np.argsort(households, kind="stable")
     if not order.size:
@@ -371,7 +371,7 @@ def _members(persons: Records, households: IntArray) -> IntArray:
 def _places_of_members(
     persons: Records, member: IntArray, count: int
 ) -> tuple[TextArray, IntArray]:
-    """Return the places of households that are known from their persons only."""
+    """Return the distinct places, and each household's place, taken from its persons."""
     places, place = persons.places()
     household_place = np.zeros(count, dtype=np.int64)
     inside = member >= 0
@@ -390,7 +390,7 @@ def _places_of_members(
 def _household_columns(
     data: Microdata, name: str, member: IntArray | None, count: int
 ) -> list[IntArray]:
-    """Return the columns of a name for households: counted from persons, and their own.
+    """Return the columns that a name means for households: counted and own.
 
     An own column of sizes may have an open end, so that it does not replace the count.
     """
@@ -415,7 +415,7 @@ def _household_columns(
 
 
 def _counted(persons: Records, name: str, member: IntArray, count: int) -> IntArray | None:
-    """Return a number of persons in each household, where the name asks for one."""
+    """Return the number of persons (or adults) in each household, or None for other names."""
     chosen = member >= 0
     if name not in DERIVED:
         return None
@@ -428,7 +428,7 @@ def _counted(persons: Records, name: str, member: IntArray, count: int) -> IntAr
 
 
 def _multisets(member: IntArray, values: IntArray, count: int) -> IntArray:
-    """Return a number that tells the multiset of values of each household.
+    """Return a hash of the multiset of values in each household.
 
     The sum of 64-bit mixes of the values does not depend on their order; two different
     multisets meet with a probability of 2**-64.
@@ -443,7 +443,7 @@ def _multisets(member: IntArray, values: IntArray, count: int) -> IntArray:
 
 
 def _classes(columns: list[IntArray], count: int) -> IntArray:
-    """Return the class of each row, 0, 1, ...: rows that agree in every column share one."""
+    """Return each row's class number; rows that agree in every column share one."""
     classes = np.zeros(count, dtype=np.int64)
     for values in columns:
         distinct, inverse = np.unique(values, return_inverse=True)
@@ -453,7 +453,7 @@ def _classes(columns: list[IntArray], count: int) -> IntArray:
 
 
 def swap_geography(data: Microdata) -> Geography:
-    """Return the geography of microdata, which must have places to swap between."""
+    """Return the geography of microdata; raise if it has no places."""
     records = data.households if data.households is not None else data.persons
     if records is None:
         raise ArgumentError("microdata", "must hold persons or households")
@@ -469,7 +469,7 @@ def swap_geography(data: Microdata) -> Geography:
 
 
 def points(places: TextArray, data: Microdata) -> FloatArray:
-    """Return the coordinates of places; without any, their positions in sorted order."""
+    """Return the coordinates of places, or their sorted positions if there are none."""
     if data.blocks is None or "x" not in data.blocks:
         return np.arange(len(places), dtype=float)[:, None]
     blocks = data.blocks.sort_values("block")
@@ -486,7 +486,7 @@ def points(places: TextArray, data: Microdata) -> FloatArray:
 
 
 def moved(data: Microdata, units: Units, partner: IntArray, unit: str) -> Microdata:
-    """Return the microdata with every swapped unit at its partner's place."""
+    """Return the microdata with every swapped unit in its partner's place."""
     source = np.where(partner >= 0, partner, np.arange(len(partner)))
     place = units.place[source]
     persons, households = data.persons, data.households

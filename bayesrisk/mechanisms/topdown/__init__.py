@@ -1,1 +1,1 @@
-"""A release from the top down: measured, made consistent and rounded at each level."""
+"""TopDown-like releases: measured, made consistent and rounded level by level."""

@@ -1,7 +1,7 @@
-"""Families that were solved before, known again by their contents.
+"""Least-squares estimates of a node's children, their rounding, and a cache of solutions.
 
-Without one record a release with the same noise asks the same of nearly all families: those with
-the same counts above and the same noisy answers have the same children.
+Two data sets that differ in one record pose nearly the same problems under the same noise:
+families with equal counts above and equal noisy answers have equal children.
 """
 
 import hashlib
@@ -55,7 +55,7 @@ class LeastSquares:
     totals: FloatArray
 
     def gradient(self, x: FloatArray) -> FloatArray:
-        """Return the derivative of the objective at ``x``."""
+        """Return the gradient of the objective at ``x``."""
         residual = self.weights * (self.rows @ x - self.targets)
         gradient: FloatArray = self.diagonal * x + self.linear + self.rows.T @ residual
         return gradient
@@ -63,7 +63,7 @@ class LeastSquares:
 
 @dataclass(frozen=True)
 class Optimum:
-    """Minimiser, multipliers m (``gradient + E' m >= 0``, 0 where x > 0), tolerance reached."""
+    """A minimiser, its multipliers m (``gradient + E' m >= 0``, 0 where x > 0), and tolerance."""
 
     x: FloatArray
     multipliers: FloatArray
@@ -71,7 +71,7 @@ class Optimum:
 
 
 def _settings(tolerance: float, *, large: bool = False) -> clarabel.DefaultSettings:
-    """Return settings; a large factor is made of dense pieces."""
+    """Return solver settings; for large problems with a dense factorisation."""
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tolerance
@@ -85,7 +85,7 @@ def _settings(tolerance: float, *, large: bool = False) -> clarabel.DefaultSetti
 
 
 def _stacked(problem: LeastSquares) -> sparse.csc_array:
-    """Return the rows ``R x - z``, ``E x`` and ``-x``, put together in one step."""
+    """Return the rows ``R x - z``, ``E x`` and ``-x`` as one matrix."""
     cells, queries = problem.diagonal.size, problem.weights.size
     fixed = problem.totals.size
     query, cell = np.arange(queries), np.arange(cells)
@@ -129,7 +129,7 @@ def solve(problem: LeastSquares) -> Optimum:
 
 
 def _among(problem: LeastSquares, unknowns: IntArray) -> LeastSquares:
-    """Return a problem without equalities among some of its unknowns, the others zero."""
+    """Return a problem without equalities, restricted to some unknowns (others zero)."""
     rows = sparse.csr_array(sparse.csc_array(problem.rows)[:, unknowns])
     used = np.flatnonzero(np.diff(rows.indptr))
     return LeastSquares(
@@ -144,7 +144,7 @@ def _among(problem: LeastSquares, unknowns: IntArray) -> LeastSquares:
 
 
 def solve_whole(problem: LeastSquares) -> Optimum:
-    """Return an optimum, by one program with all unknowns.
+    """Return an optimum by one program with all unknowns.
 
     The residuals ``z = R x - y`` become unknowns of their own, so that a query over many cells
     stays one sparse row instead of a dense block of the normal matrix.
@@ -190,7 +190,7 @@ SNAP = 1e-6
 
 @dataclass(frozen=True)
 class RoundingTask:
-    """Fractional counts, and the sums that rounding keeps."""
+    """Fractional counts to be rounded, and the sums that rounding preserves."""
 
     fractional: FloatArray  # the first ``cells`` are counts, the others auxiliary, free to move
     equalities: sparse.csr_array  # sums that hold exactly, as the fractional values satisfy them
@@ -201,7 +201,7 @@ class RoundingTask:
 
 
 def controlled_rounding(task: RoundingTask, rng: np.random.Generator) -> IntArray:
-    """Return the integers with the smallest total distance to the fractional counts.
+    """Return integers with the smallest total distance to the fractional counts that keep the sums.
 
     Fractions that are equal to the solver's precision are ordered by chance: its last digits lean
     to the smaller child, and half-integers are common.
@@ -221,7 +221,7 @@ def controlled_rounding(task: RoundingTask, rng: np.random.Generator) -> IntArra
 
 
 def _checked(task: RoundingTask, rounded: FloatArray) -> IntArray:
-    """Return the counts as integers, once they satisfy the sums in integer arithmetic."""
+    """Return the counts as integers; raise if a sum is not preserved exactly."""
     integers = np.rint(rounded).astype(np.int64)
     sums = task.equalities[:, : task.cells].astype(np.int64) @ integers
     # Rows with auxiliary values were left to the solver, and are implied by the level below.
@@ -234,7 +234,7 @@ def _checked(task: RoundingTask, rounded: FloatArray) -> IntArray:
 def _largest_remainder(
     task: RoundingTask, base: FloatArray, share: FloatArray, free: IntArray
 ) -> FloatArray | None:
-    """Return 1 where a count is rounded up, sum by sum; None if a sum cannot be reached."""
+    """Return 1 for each count that is rounded up, sum by sum, or None if a sum is unreachable."""
     if not task.totals.size:
         return np.where(share > 0.5, 1.0, 0.0)
     missing = task.totals - task.equalities @ base
@@ -251,7 +251,7 @@ def _largest_remainder(
 
 
 def _bounds_of_sums(task: RoundingTask, base: FloatArray, free: IntArray) -> tuple[Any, FloatArray]:
-    """Return ``A, b`` of ``A t <= b``: controlled sums stay between floor and ceiling."""
+    """Return ``A, b`` with ``A t <= b`` iff controlled sums stay between floor and ceiling."""
     rows = sparse.csr_array(task.controlled[:, free])
     several = np.flatnonzero(np.diff(rows.indptr) > 1)
     value = (task.controlled @ task.fractional)[several]
@@ -265,7 +265,7 @@ def _bounds_of_sums(task: RoundingTask, base: FloatArray, free: IntArray) -> tup
 def _program(
     task: RoundingTask, base: FloatArray, share: FloatArray, free: IntArray
 ) -> FloatArray | None:
-    """Return 1 where a count is rounded up, by one linear program; None if there is no such."""
+    """Return 1 for each count that is rounded up, by one linear program, or None if infeasible."""
     auxiliary = np.arange(task.cells, task.fractional.size)
     columns = np.concatenate([free, auxiliary])
     missing = task.totals - task.equalities[:, : task.cells] @ base
@@ -291,7 +291,7 @@ def _program(
 
 
 def _wider_program(task: RoundingTask, base: FloatArray, share: FloatArray) -> FloatArray:
-    """Return counts nearest to the fractional ones, further than a neighbour if need be.
+    """Return the nearest integer counts, with steps larger than 1 allowed.
 
     Needed only where the solver's last digits hide a fraction: distance then grows by one with
     each further step up or down, and controlled sums are left free.
@@ -320,7 +320,7 @@ def _integral(
     below: tuple[sparse.csr_array, FloatArray] | None,
     upper: FloatArray,
 ) -> FloatArray | None:
-    """Return an integer minimiser of ``cost t``, or None if nothing satisfies the rows."""
+    """Return an integer minimiser of ``cost t``, or None if the rows are infeasible."""
     rows = [optimize.LinearConstraint(equal[0], equal[1], equal[1])] if equal[1].size else []
     if below is not None and below[1].size:
         rows.append(optimize.LinearConstraint(below[0], -np.inf, below[1]))
@@ -336,7 +336,7 @@ def _integral(
 
 
 def _vertex(cost: FloatArray, rows: list[Any], upper: FloatArray, whole: int) -> FloatArray | None:
-    """Return a vertex that minimises the cost, a whole one if asked for, or None if none is found.
+    """Return an optimal vertex (integer if ``whole``), or None if none is found.
 
     A refusal counts only if it does not come from the presolve.
     """
@@ -360,7 +360,7 @@ def _vertex(cost: FloatArray, rows: list[Any], upper: FloatArray, whole: int) ->
 
 
 def _numbers(live: BoolArray) -> tuple[IntArray, int]:
-    """Return the number of each child's live cells as unknowns, -1 elsewhere, and how many."""
+    """Return the index of each child's live cell as an unknown (-1 elsewhere), and their number."""
     index = np.full(live.shape, -1, dtype=np.int64)
     cells = int(live.sum())
     index[live] = np.arange(cells)
@@ -370,7 +370,7 @@ def _numbers(live: BoolArray) -> tuple[IntArray, int]:
 def _expand(
     rows: sparse.csr_array | sparse.csc_array, live: BoolArray, index: IntArray
 ) -> tuple[IntArray, IntArray, FloatArray]:
-    """Return (child * n_rows + row, unknown, weight) of a matrix repeated for every child."""
+    """Return triplets (row, unknown, weight) of a matrix repeated for every child."""
     entries = sparse.coo_array(rows)
     row, cell = entries.coords
     child, entry = np.nonzero(live[:, cell])
@@ -382,7 +382,7 @@ def _expand(
 
 
 class _Equations:
-    """Rows of equalities, collected as triplets."""
+    """Equality rows, collected as triplets."""
 
     def __init__(self) -> None:
         self._row: list[IntArray] = []
@@ -392,7 +392,7 @@ class _Equations:
         self.count = 0
 
     def add(self, row: IntArray, column: IntArray, data: FloatArray, totals: IntArray) -> None:
-        """Add the rows that have an unknown; a row without one must ask for zero."""
+        """Add rows; one without unknowns is left out and must have total zero."""
         used = np.zeros(totals.size, dtype=bool)
         used[row] = True
         if np.any(totals[~used] != 0):
@@ -421,7 +421,7 @@ class _Equations:
 
 
 def _equations(family: Family, index: IntArray, cells: int) -> tuple[sparse.csr_array, IntArray]:
-    """Return the equalities that children, invariants and lookahead impose, in this order."""
+    """Return the equalities from the parent's counts, the invariants and the lookahead."""
     equations = _Equations()
     if family.parent is not None:
         row, cell = np.nonzero(family.live)
@@ -434,7 +434,7 @@ def _equations(family: Family, index: IntArray, cells: int) -> tuple[sparse.csr_
 
 
 def _add_lookahead(equations: _Equations, ahead: Lookahead, index: IntArray, first: int) -> int:
-    """Add one child's split over groups; return the number of unknowns so far."""
+    """Add equations that split one child over groups; return the number of unknowns so far."""
     group, kind = np.nonzero(ahead.allowed)
     unknown = first + np.arange(group.size)
     cells = np.flatnonzero(index >= 0)
@@ -452,7 +452,7 @@ def _add_lookahead(equations: _Equations, ahead: Lookahead, index: IntArray, fir
 
 
 def least_squares(family: Family) -> tuple[LeastSquares, IntArray]:
-    """Return the problem of a family, and the right-hand side of its equalities as integers."""
+    """Return a family's problem, and the integer right-hand side of its equalities."""
     live = family.live
     index, cells = _numbers(live)
     equalities, totals = _equations(family, index, cells)
@@ -501,7 +501,7 @@ def _controlled_rows(family: Family, unknowns: int) -> sparse.csr_array:
 
 
 def _chance(family: Family) -> np.random.Generator:
-    """Return random numbers for what the fit leaves open, seeded by the noisy answers alone."""
+    """Return a generator for undetermined choices, seeded by the noisy answers alone."""
     digest = hashlib.blake2b(digest_size=16)
     for query in family.queries:
         digest.update(np.ascontiguousarray(query.noisy).data)
@@ -509,7 +509,7 @@ def _chance(family: Family) -> np.random.Generator:
 
 
 def solve_family(family: Family) -> IntArray:
-    """Return the integer counts of the children, (children, cells).
+    """Return the children's integer counts (children, cells).
 
     The fit is rounded over classes of cells that nothing tells apart; these are split afterwards.
     """
@@ -542,7 +542,7 @@ _ROOM = 2**22  # numbers that are kept, about 64 MiB
 
 
 class SolvedFamilies:
-    """Solves families, each once; of more than there is room for, those used last are kept.
+    """Solves families and caches the solutions, the least recently used dropped first.
 
     It holds what was computed from confidential counts: it belongs to the custodian.
     """
@@ -552,7 +552,7 @@ class SolvedFamilies:
         self._solutions: OrderedDict[bytes, sparse.csr_array] = OrderedDict()
 
     def __call__(self, family: Family) -> IntArray:
-        """Return the integer counts of the children, (children, cells), as ``solve_family``."""
+        """Return the children's integer counts (children, cells), as ``solve_family`` does."""
         digest = hashlib.blake2b(digest_size=32)
         _take(family, digest)
         key = digest.digest()
@@ -573,7 +573,7 @@ def _size(counts: sparse.csr_array) -> int:
 
 
 def _take(value: Any, digest: Any) -> None:
-    """Add a value to a digest: kind, shape and bytes, so that no two values add the same."""
+    """Add a value's kind, shape and bytes to a digest, so that different values differ."""
     if is_dataclass(value):
         value = tuple(getattr(value, field.name) for field in fields(value))
     elif hasattr(value, "tocsr"):

@@ -1,4 +1,4 @@
-"""Exact counts of a TopDown-like release: nested sets of cells, public zeros, and their reach.
+"""Exact counts of TopDown-like releases: nested sets of cells, public zeros and lookahead.
 
 Exact counts at a level are exact, as sums, at every level above.  Sets must be nested (two sets
 are disjoint, or one holds the other): then a parent's integers can always be split over its
@@ -24,7 +24,7 @@ from bayesrisk.tables import Workload
 
 @dataclass(frozen=True)
 class Query:
-    """Noisy answers of the children to one table: rows over live cells, weight, answers.
+    """The children's noisy answers to one table: rows over live cells, weight and answers.
 
     The weight is that of the table, or one for each of its rows.
     """
@@ -36,7 +36,7 @@ class Query:
 
 @dataclass(frozen=True)
 class Lookahead:
-    """Constraints of the units below one child on its counts.
+    """Constraints that the units below one child put on the child's counts.
 
     Units with the same zeros are one group; cells that every constraint below treats alike are one
     class.  The child's class counts must split over the groups so that each group's sets come out.
@@ -50,7 +50,7 @@ class Lookahead:
 
 @dataclass(frozen=True)
 class Family:
-    """Children of one node."""
+    """The estimation problem for the children of one node."""
 
     # (children, cells): where a child may hold anybody; cells are those that are live in some child
     live: BoolArray
@@ -77,13 +77,13 @@ class Family:
 
 @dataclass(frozen=True)
 class CellClasses:
-    """A family of classes of cells."""
+    """A family whose cells are merged into classes of interchangeable cells."""
 
     family: Family  # with a cell for every class; its queries are one, whose rows differ
     label: IntArray  # class of every cell
 
     def split(self, sums: IntArray, parent: IntArray | None, rng: np.random.Generator) -> IntArray:
-        """Return whole counts of cells, (children, cells), from those of classes.
+        """Return integer counts of cells (children, cells), split from the counts of classes.
 
         Every cell gets its share of the sum of its class, rounded down; who is left of a class is
         dealt to the places left in its cells at random.  At the top all cells have equal shares.
@@ -108,7 +108,7 @@ class CellClasses:
 
 
 def cell_classes(family: Family) -> CellClasses:
-    """Return the family of classes of a family whose parent counts are all above zero."""
+    """Return a family with its interchangeable cells merged; parent counts must be > 0."""
     rows = sparse.csr_array(sparse.vstack([query.rows for query in family.queries], format="csr"))
     first, label = _cell_classes(family, rows)
     controlled = sparse.csr_array(family.controlled[:, first])
@@ -129,7 +129,7 @@ def cell_classes(family: Family) -> CellClasses:
 
 
 def _cell_classes(family: Family, rows: sparse.csr_array) -> tuple[IntArray, IntArray]:
-    """Return a cell of every class, and the class of every cell, in the order of first cells."""
+    """Return the first cell of each class, and the class of every cell."""
     kinds = np.array([ahead.classes for _, ahead in family.lookahead]).reshape(-1, rows.shape[1])
     parts = [rows, family.sets, sparse.csr_array(family.live.astype(np.float64))]
     columns = sparse.csc_array(sparse.vstack(parts, format="csc"), dtype=np.float64)
@@ -138,7 +138,7 @@ def _cell_classes(family: Family, rows: sparse.csr_array) -> tuple[IntArray, Int
 
 
 def _one_query(family: Family, rows: sparse.csr_array) -> Query:
-    """Return all queries as one without repeated rows.
+    """Return all queries merged into one without repeated rows.
 
     Answers ``y_k`` to one sum with weights ``w_k`` are, but for a constant, one answer
     ``sum_k w_k y_k / sum_k w_k`` with weight ``sum_k w_k``.
@@ -158,7 +158,7 @@ Budget = dict[str, dict[str, Fraction]]
 
 
 def census_2020_allocation(levels: list[str]) -> Budget:
-    """Return the 2020 allocation of the redistricting persons for the levels named, exactly."""
+    """Return the exact 2020 budgets of redistricting persons at the given levels."""
     table = census_2020_budget("pl94")
     allocation: Budget = {}
     for level, query, rho in zip(table["level"], table["query"], table["rho"], strict=True):
@@ -181,7 +181,7 @@ def allocate(
     level_shares: dict[str, Fraction] | None,
     query_shares: dict[str, Fraction] | None,
 ) -> Budget:
-    """Return the budget of every level and table, which sums to ``rho`` exactly if it is given.
+    """Return the budget of every level and table; they sum to ``rho`` exactly if it is given.
 
     Shares that are not given are those of the default allocation, else equal.
     """
@@ -213,7 +213,7 @@ def allocate(
 def _named(
     shares: dict[str, Fraction] | None, names: list[str], name: str, *, strict: bool = True
 ) -> list[str]:
-    """Return the known names that were given weights; all of them if nothing was given."""
+    """Return the known names that have a share, or all names if no shares are given."""
     if shares is None:
         return names
     unknown = [key for key in shares if key not in names]
@@ -223,7 +223,7 @@ def _named(
 
 
 def matrices(workload: Workload) -> dict[tuple[str, str], sparse.csr_array]:
-    """Return every table as a matrix over the cells of the histogram, made once for all levels."""
+    """Return each table as a matrix over the histogram's cells, shared between levels."""
     cells = np.arange(workload.schema.size, dtype=np.int64)
     tables: dict[tuple[str, str], sparse.csr_array] = {}
     for table, levels in workload.distinct():
@@ -233,7 +233,7 @@ def matrices(workload: Workload) -> dict[tuple[str, str], sparse.csr_array]:
 
 
 def squared_sensitivity(rows: sparse.csr_array) -> int:
-    """Return the squared L2 sensitivity of a table to a record that changes, exactly.
+    """Return a table's exact squared L2 sensitivity to a change of one record.
 
     The record may move to another geography too: then the answer of one loses a column, that of
     the other gains one, and the squares add.  Weights are >= 0, so nothing moves it further.
@@ -243,12 +243,12 @@ def squared_sensitivity(rows: sparse.csr_array) -> int:
 
 
 def sigma2(rho: Fraction, rows: sparse.csr_array) -> Fraction:
-    """Return the scale of the noise that spends ``rho`` on a table: Delta**2 / (2 rho)."""
+    """Return the noise scale that spends ``rho`` on a table: Delta**2 / (2 rho)."""
     return Fraction(squared_sensitivity(rows)) / (2 * rho)
 
 
 def weights(variances: FloatArray) -> FloatArray:
-    """Return 1 / variance, scaled to at most 1 and not below 1e-8.
+    """Return 1 / variance, scaled into [1e-8, 1].
 
     A query a hundred million times more precise than another decides alone either way; the bound
     keeps the solver's numbers in range when a huge budget leaves no noise at all.
@@ -263,7 +263,7 @@ Rows = sparse.csr_array
 
 
 def nested(sets: Rows) -> bool:
-    """Return whether every two of the 0/1 sets are disjoint or one holds the other."""
+    """Return whether any two of the 0/1 sets are disjoint or one contains the other."""
     whole = sparse.csr_array(sets.astype(np.int64))
     if np.any(whole.data != 1):
         return False
@@ -274,7 +274,7 @@ def nested(sets: Rows) -> bool:
 
 
 def distinct(sets: Rows) -> tuple[Rows, IntArray]:
-    """Return the sets that are not empty, each once, and where they were."""
+    """Return the distinct non-empty sets, and their rows."""
     whole = sparse.csr_array(sets)
     filled = np.flatnonzero(np.diff(whole.indptr))
     rows: IntArray = filled[equal_rows(whole[filled].astype(np.bool_))[1]]
@@ -283,28 +283,28 @@ def distinct(sets: Rows) -> tuple[Rows, IntArray]:
 
 @dataclass(frozen=True)
 class ExactSets:
-    """Sets of cells whose totals are exact at a level, and the totals (nodes, sets)."""
+    """Sets of cells with exact totals at a level, and the totals (nodes, sets)."""
 
     sets: Rows
     totals: IntArray
 
     @classmethod
     def stack(cls, parts: Sequence["ExactSets"], *, cells: int, nodes: int) -> "ExactSets":
-        """Return the sets of all parts, each once."""
+        """Return the distinct sets of all parts."""
         if not parts:
             return cls(sparse.csr_array((0, cells), dtype=np.int64), np.zeros((nodes, 0), np.int64))
         sets, rows = distinct(sparse.csr_array(sparse.vstack([p.sets for p in parts])))
         return cls(sets, np.hstack([p.totals for p in parts])[:, rows])
 
     def sums(self, parent: IntArray, nodes: int) -> "ExactSets":
-        """Return the same sets one level up."""
+        """Return the sets with totals one level up."""
         totals = np.zeros((nodes, self.totals.shape[1]), dtype=np.int64)
         np.add.at(totals, parent, self.totals)
         return ExactSets(self.sets, totals)
 
 
 def controlled_sets(tables: Mapping[str, Rows], exact: Rows, wanted: Sequence[str] | None) -> Rows:
-    """Return the sets whose totals the rounding keeps near, nested with each other and ``exact``.
+    """Return the sets whose totals rounding keeps close, nested with each other and ``exact``.
 
     Unless they are named, tables are taken from the smallest up while they stay nested.
     """
@@ -328,7 +328,7 @@ def controlled_sets(tables: Mapping[str, Rows], exact: Rows, wanted: Sequence[st
 
 @dataclass(frozen=True)
 class Zeros:
-    """Public zeros: the kind of every cell, and the kinds that each node may hold.
+    """Public zeros: each cell's kind, and the kinds that each node may contain.
 
     Kinds are combinations of the attribute codes whose zeros are public.
     """
@@ -337,14 +337,14 @@ class Zeros:
     allowed: BoolArray
 
     def above(self, parent: IntArray, nodes: int) -> "Zeros":
-        """Return the zeros one level up: a node holds what any of its children may hold."""
+        """Return the zeros one level up: a node may contain what any child may."""
         allowed = np.zeros((nodes, self.allowed.shape[1]), dtype=bool)
         np.logical_or.at(allowed, parent, self.allowed)
         return Zeros(self.kinds, allowed)
 
 
 def lookaheads(exact: ExactSets, zeros: Zeros, ancestor: IntArray) -> dict[int, Lookahead]:
-    """Return, for the nodes above the units that hold exact counts, what these must still hold."""
+    """Return, by node, the constraints of the units below that have exact counts."""
     # Nested sets: the smallest one around a cell says which others hold it.
     smallest = np.full(zeros.kinds.size, -1, dtype=np.int64)
     for row in np.argsort(-np.diff(exact.sets.indptr), kind="stable"):

@@ -1,4 +1,4 @@
-"""TopDown-like release: noise at every level, then consistency from the top down."""
+"""TopDown-like releases: noise at every level, then consistency from the top down."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Solve = Callable[[families.Family], IntArray]
 
 @dataclass(frozen=True)
 class Measured:
-    """A table that is measured at a level: rows over all cells, true answers, noise, weight."""
+    """A table measured at a level: rows over all cells, true answers, noise law and weight."""
 
     rows: sparse.csc_array
     answers: Rows
@@ -53,7 +53,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Level:
-    """One level of the tree."""
+    """One level of the geographic tree, with its measurements and exact counts."""
 
     name: str
     geoids: TextArray  # nodes in order; the children of a node are neighbours
@@ -69,7 +69,7 @@ class Level:
 
 @dataclass(frozen=True)
 class TreeSettings:
-    """Everything that shapes the tree but the data: what a spec says, resolved for a workload."""
+    """A mechanism's settings resolved for a workload: all that shapes the tree but the data."""
 
     measurements: Workload  # definitions of the measured tables and of the invariants
     budget: families.Budget  # rho by level and table; its levels are the tree's
@@ -90,7 +90,7 @@ class TreeSettings:
 
 @dataclass(frozen=True)
 class _Truth:
-    """Nodes of a level, the level above of each, and the true counts."""
+    """The nodes of a level, each node's parent, and the true counts."""
 
     geoids: TextArray
     parent: IntArray
@@ -98,7 +98,7 @@ class _Truth:
 
 
 def _truths(histogram: Histogram, geoids: TextArray, levels: list[str]) -> list[_Truth]:
-    """Return the nodes of every level, those without records included, and their counts."""
+    """Return the nodes and true counts of every level, nodes without records included."""
     ancestors = histogram.schema.geography.ancestors
     nodes = np.union1d(ancestors(geoids, levels[-1]), histogram.geoids)
     counts = row_sums(histogram.counts, np.searchsorted(nodes, histogram.geoids), nodes.size)
@@ -112,7 +112,7 @@ def _truths(histogram: Histogram, geoids: TextArray, levels: list[str]) -> list[
 
 
 def _observed(schema: Schema, settings: TreeSettings, truth: _Truth) -> families.Zeros:
-    """Return the public zeros of the finest places."""
+    """Return the public zeros at the finest places."""
     cells = schema.indices(np.arange(schema.size, dtype=np.int64))
     kinds = np.zeros(schema.size, dtype=np.int64)
     allowed = np.ones((truth.geoids.size, 1), dtype=bool)
@@ -145,7 +145,7 @@ def _observed(schema: Schema, settings: TreeSettings, truth: _Truth) -> families
 def _facility_mask(
     table: Mapping[str, Sequence[int]], geoids: TextArray, codes: Sequence[int]
 ) -> BoolArray:
-    """Return (places, codes): where a public table says that a code may occur."""
+    """Return a mask (places, codes) of the codes that a public table allows."""
     column = {code: i for i, code in enumerate(codes)}
     public = np.zeros((geoids.size, len(codes)), dtype=bool)
     for geoid, present in table.items():
@@ -162,7 +162,7 @@ def _exact(
     truth: _Truth,
     below: families.ExactSets | None,
 ) -> families.ExactSets:
-    """Return the exact sets of a level: its own invariants, and sums of those below."""
+    """Return a level's exact sets: its own invariants and sums of those below."""
     cells = settings.measurements.schema.size
     parts = [
         families.ExactSets(
@@ -183,7 +183,7 @@ def _exact(
 
 
 def noise_scales(settings: TreeSettings) -> dict[Key, Fraction]:
-    """Return sigma2 of every measured table, exactly."""
+    """Return the exact sigma2 of every measured table."""
     return {
         (level, table): families.sigma2(rho, settings.rows[level, table])
         for level, parts in settings.budget.items()
@@ -207,7 +207,7 @@ def _measured(
 
 
 def build(settings: TreeSettings, histogram: Histogram, geoids: TextArray) -> tuple[Level, ...]:
-    """Return the levels of the tree, coarse to fine."""
+    """Return the levels of the tree, from coarse to fine."""
     workload, names = settings.measurements, settings.levels
     scales = noise_scales(settings)
     truths = _truths(histogram, geoids, names)
@@ -252,7 +252,7 @@ def build(settings: TreeSettings, histogram: Histogram, geoids: TextArray) -> tu
 
 
 def _noisy(level: Level, nodes: slice, rng: np.random.Generator) -> list[IntArray]:
-    """Return the noisy answers of some nodes, (nodes, rows) for each table."""
+    """Return noisy answers of some nodes, one array (nodes, rows) for each table."""
     noisy = []
     for table in level.measured:
         answers = table.answers[nodes].toarray()
@@ -264,7 +264,7 @@ def _noisy(level: Level, nodes: slice, rng: np.random.Generator) -> list[IntArra
 def _family(
     level: Level, nodes: slice, parent: IntArray | None, noisy: list[IntArray]
 ) -> tuple[families.Family, IntArray]:
-    """Return the problem of some nodes, and the cells it is about."""
+    """Return the estimation problem of some nodes, and its cells."""
     exact, zeros = level.exact, level.zeros
     totals = exact.totals[nodes]
     cells = np.arange(zeros.kinds.size) if parent is None else np.flatnonzero(parent)
@@ -294,7 +294,7 @@ def _family(
 
 
 def solve_level(level: Level, above: Rows | None, rng: np.random.Generator, solve: Solve) -> Rows:
-    """Return the integer histograms of a level, given those of the level above.
+    """Return a level's integer histograms, given those of the level above.
 
     Noise is drawn for every node in order, used or not, so that two runs with one seed differ
     only where their data do.
@@ -320,7 +320,7 @@ def solve_level(level: Level, above: Rows | None, rng: np.random.Generator, solv
 
 
 def as_workload(value: object) -> Workload | None:
-    """Return a workload, given as one or as its dict."""
+    """Return a workload, given as such or as a dict."""
     if value is None or isinstance(value, Workload):
         return value
     if isinstance(value, Mapping):
@@ -329,7 +329,7 @@ def as_workload(value: object) -> Workload | None:
 
 
 def level_tables(value: object) -> tuple[Key, ...]:
-    """Return pairs of level and table."""
+    """Return checked pairs (level, table)."""
     entries = value if isinstance(value, Sequence) and not isinstance(value, (str, bytes)) else [()]
     pairs = [tuple(entry) if isinstance(entry, (list, tuple)) else () for entry in entries]
     if any(len(p) != 2 or not all(isinstance(n, str) for n in p) for p in pairs):
@@ -338,7 +338,7 @@ def level_tables(value: object) -> tuple[Key, ...]:
 
 
 def zero_codes(value: object) -> dict[str, tuple[int, ...]]:
-    """Return codes by attribute, each once."""
+    """Return distinct codes by attribute."""
     return {
         str(name): tuple(np.unique(check.count_array(codes, f"zero_patterns[{name!r}]")).tolist())
         for name, codes in check.mapping(value, "zero_patterns").items()
@@ -348,7 +348,7 @@ def zero_codes(value: object) -> dict[str, tuple[int, ...]]:
 def facility_codes(
     value: object, patterns: Mapping[str, tuple[int, ...]]
 ) -> dict[str, dict[str, tuple[int, ...]]]:
-    """Return codes by attribute and place, all of them codes of the zero patterns."""
+    """Return codes by attribute and place; each must be among the zero patterns' codes."""
     facilities: dict[str, dict[str, tuple[int, ...]]] = {}
     for name, table in check.mapping(value, "facilities").items():
         if name not in patterns:
@@ -365,7 +365,7 @@ def facility_codes(
 
 
 def check_codes(workload: Workload, patterns: Mapping[str, tuple[int, ...]]) -> None:
-    """Refuse codes that an attribute does not have."""
+    """Raise if an attribute does not have one of the codes."""
     for name, codes in patterns.items():
         attribute = workload.schema.attribute(name)
         for code in codes:
@@ -390,7 +390,7 @@ class PreparedTopDown(BasePrepared):
     solve: Solve = solve_family
 
     def histograms(self, rng: np.random.Generator | int | None = None) -> dict[str, Histogram]:
-        """Return one draw of the protected counts at every level of the tree, coarse to fine."""
+        """Return one draw of the protected histograms, level by level from coarse to fine."""
         random = generator(rng, optional=True)
         above: Rows | None = None
         draw = {}
@@ -524,7 +524,7 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
         self._solve: Solve = solve_family
 
     def _settings(self, workload: Workload) -> TreeSettings:
-        """Return the settings for a workload; the last ones are kept for the next truth."""
+        """Return the settings resolved for a workload; the last result is cached."""
         if self._last is None or self._last[0] is not workload:
             self._last = workload, self._resolve(workload)
         return self._last[1]
@@ -600,7 +600,7 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
         )
 
     def measurement_noise(self, workload: Workload) -> dict[Key, NoiseSpec]:
-        """Return the law of the noise of every measured table: sigma2 = Delta**2 / (2 rho)."""
+        """Return the noise law of every measured table, with sigma2 = Delta**2 / (2 rho)."""
         scales = noise_scales(self._settings(workload))
         return {key: NoiseSpec("discrete-gaussian", scale) for key, scale in scales.items()}
 
@@ -621,7 +621,7 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
         )
 
     def _release_spec(self, settings: TreeSettings, workload: Workload) -> MechanismSpec:
-        """Return the spec with the budget of every table, which builds the same mechanism."""
+        """Return a spec with every table's budget, from which the same mechanism can be built."""
         stated: dict[str, Any] = {
             key: value
             for key, value in self._spec.parameters.items()
@@ -633,7 +633,7 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
         return MechanismSpec("topdown", stated, exact).for_tables(workload.tables)
 
     def for_neighbours(self) -> Self:
-        """Return the mechanism with a cache of the problems that it solved, of at most 64 MiB.
+        """Return the mechanism with a cache of solved problems, of at most 64 MiB.
 
         Where truths differ in one record and the noise is the same, nearly all families are.
         """
@@ -642,12 +642,12 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
         return mechanism
 
     def acts_within(self, workload: Workload) -> str | None:
-        """Return the coarsest measured level, each of whose places is a tree of its own."""
+        """Return the coarsest measured level; each of its places has its own tree."""
         return self._settings(workload).levels[0]
 
 
 def _pl94(workload: Workload) -> Workload:
-    """Return the eleven queries of 2020 at the levels of a workload."""
+    """Return the eleven redistricting queries of 2020 at a workload's levels."""
     queries = Workload.named("pl94")
     tables = queries.at(queries.levels[0])
     return Workload(
