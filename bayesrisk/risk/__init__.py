@@ -1,4 +1,4 @@
-"""The auditor: the adversary's answers averaged, and judged with the truth known.
+"""The auditor: averages over the adversary's answers, and judgements that need the truth.
 
 May import everything to its left (laws, accounting, inference); nothing there may import it.
 

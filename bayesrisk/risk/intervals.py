@@ -1,4 +1,4 @@
-"""Intervals of shares: of independent trials, and of trials that stand and fall with their block.
+"""Intervals of shares, for independent trials and for trials clustered in blocks.
 
 People of one block are guessed, linked and reconstructed together, so that blocks, not people, are
 the independent units of every rate over people.  The sums over blocks that an interval needs are
@@ -29,7 +29,7 @@ _EQUAL = 1e-12  # shares of blocks that differ less do not differ, by rounding o
 def binomial_interval(
     successes: ArrayLike, trials: ArrayLike, *, confidence: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the Clopper-Pearson interval of a proportion; 0 to 1 where there are no trials."""
+    """Return the Clopper-Pearson interval of a proportion, or (0, 1) without trials."""
     k, n = np.asarray(successes, float), np.asarray(trials, float)
     tail = (1.0 - confidence) / 2.0
     with np.errstate(invalid="ignore"):
@@ -41,7 +41,7 @@ def binomial_interval(
 def number_interval(
     hits: tuple[int, int], sample: int, everybody: int, *, confidence: float
 ) -> tuple[int, int]:
-    r"""Return the interval of a number among everybody, some of whom were asked at random.
+    r"""Return the interval of a number in a finite population, from a random sample.
 
     Of the n people of a sample of N without replacement, at least ``hits[0]`` and at most
     ``hits[1]`` have what is counted. Of the K who have it in all, the number k of those asked is
@@ -58,7 +58,7 @@ def number_interval(
 
 
 def _least_number(hits: int, sample: int, everybody: int, tail: float) -> int:
-    """Return the least K for which P(k >= hits) > tail; it grows with K."""
+    """Return the least K with P(k >= hits) > tail; the probability grows with K."""
     low, high = hits, everybody - (sample - hits)
     while low < high:
         middle = (low + high) // 2
@@ -70,7 +70,7 @@ def _least_number(hits: int, sample: int, everybody: int, tail: float) -> int:
 
 
 def _at_least(hits: int, sample: int, having: int, everybody: int) -> float:
-    """Return P(k >= hits) of a hypergeometric number, from ratios of neighbouring terms."""
+    """Return P(k >= hits) of a hypergeometric number, by ratios of successive terms."""
     first, last = max(0, sample - (everybody - having)), min(sample, having)
     k = np.arange(first, last)
     # P(k + 1) / P(k) = (K - k) (n - k) / ((k + 1) (N - K - n + k + 1))
@@ -82,7 +82,7 @@ def _at_least(hits: int, sample: int, having: int, everybody: int) -> float:
 
 
 def block_moments(hits: ArrayLike, trials: ArrayLike) -> FloatArray:
-    """Return for every block, with ``n`` trials and ``y`` hits, what intervals are made of.
+    """Return, for every block of ``n`` trials and ``y`` hits, the moments that intervals need.
 
     Rows 0 to 5 hold the powers of ``n``, then come ``y, y**2, y n, y**2 / n``; all are 0 in a block
     without trials.
@@ -94,7 +94,7 @@ def block_moments(hits: ArrayLike, trials: ArrayLike) -> FloatArray:
 
 
 def moment_intervals(sums: FloatArray, *, confidence: float) -> tuple[FloatArray, FloatArray]:
-    """Return intervals of shares from sums of :func:`block_moments` over blocks, one per column.
+    """Return intervals of shares from sums of :func:`block_moments`, one per column.
 
     Clopper-Pearson's for the effective number of trials of Korn and Graubard (Survey Methodology
     24, 1998), ``p (1 - p)`` over the variance of the share, times ``(z / t)**2``, never more than
@@ -130,7 +130,7 @@ def _residual(sums: FloatArray) -> FloatArray:
 
 
 def _correction(sums: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the correction of the sum of squared residuals, and its degrees of freedom.
+    """Return the bias correction of the sum of squared residuals, and its degrees of freedom.
 
     Both by the working model: hits of one block have the correlation found by an analysis of
     variance, blocks are independent.  A single block has an infinite correction.
@@ -159,14 +159,14 @@ def _correction(sums: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def group_sums(moments: Iterable[FloatArray], group: IntArray, n_groups: int) -> FloatArray:
-    """Return sums of moments over groups of blocks, whose group is given for each block."""
+    """Return the sums of moments over groups of blocks."""
     return np.stack([np.bincount(group, row, n_groups) for row in moments])
 
 
 def clustered_interval(
     hits: ArrayLike, clusters: ArrayLike, *, confidence: float
 ) -> tuple[float, float]:
-    """Return the interval of a share whose trials stand and fall together within clusters.
+    """Return the interval of a share whose trials are dependent within clusters.
 
     See :func:`moment_intervals`; ``hits`` and ``clusters`` have an entry for every trial.
     """
@@ -181,7 +181,7 @@ def clustered_interval(
 
 
 def guess_moments(hits: ArrayLike, guessed: ArrayLike) -> FloatArray:
-    """Return ``x, x**2, x y`` for every block, of whose ``y`` hits a guesser expects ``x``."""
+    """Return ``x, x**2, x y`` for every block, a guesser expecting ``x`` of its ``y`` hits."""
     y, x = np.asarray(hits, float), np.asarray(guessed, float)
     return np.stack([x, x * x, x * y])
 
@@ -189,7 +189,7 @@ def guess_moments(hits: ArrayLike, guessed: ArrayLike) -> FloatArray:
 def moment_ratio_intervals(
     sums: FloatArray, guesses: FloatArray, *, confidence: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return intervals of hits over what a guesser expects to hit, from sums over blocks by column.
+    """Return intervals of hits over a guesser's expected hits, one per column of sums.
 
     The logarithm of the ratio is linearised, ``sum (y / Y - x / X)**2`` over blocks, with the
     correction and degrees of freedom of :func:`moment_intervals`.  Without hits it runs from 0 to
@@ -218,7 +218,7 @@ def stratified_rates(
     frame_sizes: ArrayLike,
     confidence: float = 0.95,
 ) -> pd.DataFrame:
-    r"""Return the rate of hits in all blocks of a frame, from a sample of blocks of each size.
+    r"""Return the rate of hits in a whole frame of blocks, from a sample of blocks by size.
 
     The sizes of all blocks are published.  Classes of size (1 to 7 people, 8 to 15, 16 to 31 and so
     on) are strata: with :math:`X_h` people of the frame in class h, of whom :math:`x_h` are in
@@ -305,7 +305,7 @@ def stratified_rates(
 
 
 def _strata(sampled: IntArray, present: IntArray, whole: IntArray, every: IntArray) -> IntArray:
-    """Return the stratum of every class, and warn of classes without a sampled block."""
+    """Return each size class's stratum; warn about classes without a sampled block."""
     sampled = sampled[: present.size]
     missing = (present > 0) & (sampled == 0)
     if missing.any():
@@ -337,7 +337,7 @@ def _stratified(
     frame_strata: IntArray,
     confidence: float,
 ) -> tuple[float, float, float]:
-    """Return the rate and its interval, from the strata of sampled blocks and of the frame."""
+    """Return the rate and its interval from stratified sampled blocks."""
     parts = []
     for group in np.unique(frame_strata):
         a, b = strata == group, frame_strata == group

@@ -1,4 +1,4 @@
-"""Trade-off curves: true against false positives of the best test of whether a record is there."""
+"""Trade-off curves of the best tests of whether a record is in the data."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ULP = 2.0**-52
 @displayed
 @dataclass(frozen=True, eq=False)
 class TradeOffCurve(Tabular):
-    r"""True against false positive rate of tests of whether the target's record is in the data.
+    r"""True against false positive rates of tests of whether the target's record is in the data.
 
     The points are joined by straight lines: between two of them a test decides by chance at one
     value of the release (a randomised test at an atom).  As a trade-off function of f-DP the curve
@@ -82,7 +82,7 @@ class TradeOffCurve(Tabular):
         ]
 
     def power(self, false_positive_rate: ArrayLike) -> FloatAnswer:
-        """Return the true positive rate of the best test of a false positive rate, in [0, 1].
+        """Return the best test's true positive rate at given false positive rates in [0, 1].
 
         At 0 it is the rate that is reached without any false positive.
         """
@@ -181,7 +181,7 @@ def tradeoff_curve(
 def simulated_tradeoff(
     likelihood: SimulatedLikelihood, *, absent: int = 0, present: int = 1, confidence: float = 0.95
 ) -> TradeOffCurve:
-    """Return the trade-off curve of a protection whose releases were simulated.
+    """Return the trade-off curve of a protection, from simulated releases.
 
     The first half of the draws ranks values of the release by their estimated ratio of likelihoods.
     The other half estimates the rates of the tests that follow this ranking. So every point is that

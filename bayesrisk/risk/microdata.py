@@ -1,4 +1,4 @@
-"""Unique people whom a protected version of microdata repeats, and inference by their keys."""
+"""Uniqueness in microdata, and what a protected version repeats and discloses."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LARGEST = 2**62
 
 
 def checked_source(source: Source, label: str) -> Source:
-    """Return records or a data frame, after checking what it is."""
+    """Return the source if it is records or a data frame, else raise."""
     if not isinstance(source, (pd.DataFrame, Records)):
         raise ArgumentTypeError(
             label, "must be Records or a DataFrame", shown=type(source).__name__
@@ -31,7 +31,7 @@ def checked_source(source: Source, label: str) -> Source:
 
 
 def key_names(keys: Iterable[str]) -> list[str]:
-    """Return names of columns, at least one and each once."""
+    """Return the column names, checked: at least one, and all different."""
     names = list(check.texts([keys] if isinstance(keys, str) else keys, "keys"))
     if not names:
         raise ArgumentError("keys", "must name a column", shown="none")
@@ -41,7 +41,7 @@ def key_names(keys: Iterable[str]) -> list[str]:
 
 
 def coded(sources: Mapping[str, Source], names: Sequence[str], role: str) -> list[IntArray]:
-    """Return for each column the code of every record, of all sources one after the other.
+    """Return, for each column, the codes of all sources' records, concatenated.
 
     Equal values have one code; codes count from 0.  Messages call the sources by their names, and
     the columns by their ``role``, the argument that they come from.
@@ -81,12 +81,12 @@ def _column(source: Source, name: str, label: str, role: str) -> pd.Series:
 
 
 def renumbered(codes: IntArray) -> IntArray:
-    """Return codes from 0 on without gaps."""
+    """Return the codes renumbered from 0 without gaps."""
     return np.unique(codes, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
 def classes(codes: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
-    """Return the class of every record by several columns, and how many records each class has.
+    """Return each record's class by several columns, and the number of records in each class.
 
     Linear in the records where there are few combinations, else by sorting.
     """
@@ -111,7 +111,7 @@ _MOST_FLAGS = 2**31  # bytes that say who is unique on which columns
 @displayed
 @dataclass(frozen=True, eq=False)
 class FirstLook(Tabular):
-    """Rarity of records among themselves.
+    """Class sizes and uniqueness of records in a data set.
 
     Attributes
     ----------
@@ -141,24 +141,24 @@ class FirstLook(Tabular):
 
     @property
     def k(self) -> int:
-        """The least class size: the data are k-anonymous in these keys; 0 without records."""
+        """The smallest class size: the data are k-anonymous in these keys (0 without records)."""
         return int(self.class_size.min()) if self.class_size.size else 0
 
     @property
     def l(self) -> int | None:  # noqa: E743
-        """The least number of sensitive values in a class: (distinct) l-diversity."""
+        """The smallest number of distinct sensitive values in a class: (distinct) l-diversity."""
         if self.distinct is None:
             return None
         return int(self.distinct.min()) if self.distinct.size else 0
 
     @property
     def unique(self) -> BoolArray:
-        """Which records are sample uniques: nobody else has their keys."""
+        """Whether each record is a sample unique: no other record has its keys."""
         return np.asarray(self.class_size == 1)
 
     @property
     def special(self) -> BoolArray:
-        """Which are special uniques: unique on some of the keys already, of at most max_size."""
+        """Whether each record is a special unique: already unique on at most max_size keys."""
         size = self.minimal_uniques.shape[1]
         fewer = self.minimal_uniques[:, : min(size, len(self.keys) - 1)]
         return np.asarray(fewer.sum(axis=1) > 0)
@@ -296,7 +296,7 @@ def first_look(
 
 
 def _independent_uniques(codes: Sequence[IntArray]) -> float:
-    """Return the mean number of uniques of n draws from the product of the columns' shares.
+    """Return the expected number of uniques if the columns were independent.
 
     Of n draws the cell c, with share p(c), is drawn once with probability
     n p(c) (1 - p(c))^(n - 1); the sum is over all cells.
@@ -311,7 +311,7 @@ def _independent_uniques(codes: Sequence[IntArray]) -> float:
 
 
 def _distinct(whole: IntArray, values: IntArray) -> IntArray:
-    """Return the number of different values in the class of every record."""
+    """Return, for each record, the number of different values in its class."""
     owner = renumbered(whole)
     first = np.unique(classes([owner, values])[0], return_index=True)[1]
     number: IntArray = np.bincount(owner[first], minlength=1)
@@ -321,7 +321,7 @@ def _distinct(whole: IntArray, values: IntArray) -> IntArray:
 @displayed
 @dataclass(frozen=True)
 class RepeatedMicrodata(Tabular):
-    """Shares of original records, in per cent, that a protected version still gives away.
+    """Shares of original records, in per cent, that a protected version repeats or discloses.
 
     Attributes
     ----------
@@ -385,7 +385,7 @@ class RepeatedMicrodata(Tabular):
 def repeated_microdata(
     original: Source, protected: Source, *, keys: Sequence[str], target: str | None = None
 ) -> RepeatedMicrodata:
-    r"""Return the unique records that a protected file repeats, and those that it discloses.
+    r"""Return the shares of unique records that a protected file repeats, and that it discloses.
 
     With :math:`d_{tq}` original and :math:`s_{tq}` protected records with target t and keys q,
 
@@ -450,7 +450,7 @@ def repeated_microdata(
 
 
 def _by_class(key: IntArray, n: int) -> tuple[IntArray, IntArray]:
-    """Return the numbers of original and of protected records in each class."""
+    """Return each class's numbers of original and of protected records."""
     size = int(key.max()) + 1
     return np.bincount(key[:n], minlength=size), np.bincount(key[n:], minlength=size)
 

@@ -396,7 +396,7 @@ class KnownGroup:
 
 @dataclass(frozen=True)
 class Knowledge:
-    """What the adversary knows of a place's records, class by class."""
+    """The adversary's knowledge of a place's records, class by class."""
 
     settled: sp.csr_array  # (places, classes): known records whose class is known
     # (places, classes): those of them whose attributes are all known: no target is one of them

@@ -1,4 +1,4 @@
-"""Every attack under every protection on one scale: prior, without the record, and posterior."""
+"""Audits: beliefs before a release, without the own record, and after, on one scale."""
 
 from bayesrisk.risk.audit.adversaries import ADVERSARIES, Adversary
 from bayesrisk.risk.audit.attacks import METHODS, available_methods

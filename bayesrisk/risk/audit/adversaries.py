@@ -23,14 +23,14 @@ _BATCHES = 20  # of all chains together at least, for the Monte Carlo error
 
 @dataclass(frozen=True)
 class TargetQuestion:
-    """Statements about a target, and the cells of the schema that its record may be in."""
+    """The possible statements about a target, and the schema cells its record may be in."""
 
     possible: BoolArray  # (cells of the schema,): agrees with what is known of the target
     value: IntArray  # (cells of the schema,): which statement is true of a record of the cell
     values: int  # number of statements
 
     def sums(self, cells: FloatArray) -> FloatArray:
-        """Return the sums over the possible cells of every value."""
+        """Return the sum of ``cells`` over the possible cells of each statement."""
         weights: FloatArray = cells[self.possible].astype(np.float64)
         sums = np.bincount(self.value[self.possible], weights, minlength=self.values)
         return sums.astype(np.float64)
@@ -47,21 +47,21 @@ class TargetQuestion:
 
 @dataclass(frozen=True)
 class TargetBelief:
-    """Probabilities of all statements about a target, with their Monte Carlo standard errors."""
+    """Probabilities of all statements about a target, with Monte Carlo standard errors."""
 
     probability: FloatArray
     error: FloatArray
 
     @classmethod
     def exact(cls, parts: FloatArray) -> TargetBelief:
-        """Return probabilities proportional to parts; NaN where there is nothing to share."""
+        """Return probabilities proportional to parts, or NaN where all parts are 0."""
         whole = parts.sum()
         value = parts / whole if whole > 0 else np.full(parts.shape, np.nan)
         return cls(value, np.zeros(parts.shape))
 
     @classmethod
     def middle_of_ends(cls, least: FloatArray, most: FloatArray) -> TargetBelief:
-        """Return probabilities proportional to parts of which the ends are known.
+        """Return probabilities proportional to parts that are known only within bounds.
 
         They are those of the middle of all parts; as error, which no standard error of such a
         value exceeds, stands the distance to the farther end.
@@ -78,12 +78,12 @@ class TargetBelief:
 
 
 def prior_belief(prior: RecordPrior, question: TargetQuestion) -> TargetBelief:
-    """Return the belief about a target of a place before anything is released."""
+    """Return the belief about a target before anything is released."""
     return TargetBelief.exact(question.sums(prior.shares_of_cells))
 
 
 def posterior_belief(law: RecordLaw, place: int, shares: FloatArray) -> TargetBelief:
-    r"""Return the belief about a target who is one of the records, E[X_r] / E[G]."""
+    r"""Return the belief about a target whose record is included, E[X_r] / E[G]."""
     by_group = _by_group(law, place, shares)
     if law.draws is None:
         return TargetBelief.exact(law.mean @ by_group)
@@ -93,7 +93,7 @@ def posterior_belief(law: RecordLaw, place: int, shares: FloatArray) -> TargetBe
 def belief_without_record(
     law: RecordLaw, place: int, shares: FloatArray, prior: RecordPrior, question: TargetQuestion
 ) -> TargetBelief:
-    r"""Return the belief about a person who is none of the records of a law.
+    r"""Return the belief about a person whose record is not among those of a law.
 
     .. math:: P(r) \propto E[(A \theta_r + x_r) / (A + n)],
 
@@ -122,7 +122,7 @@ def reweighted_belief(
     question: TargetQuestion,
     record: int,
 ) -> TargetBelief | None:
-    r"""Return the same from draws of the law *with* the record, where released counts are sums.
+    r"""Return the belief without the target's record, by reweighting draws that include it.
 
     Let R less the record's part be what is released of the others. Their law is that of all records
     with this one taken off and weighed. One more record then has the predictive probability
@@ -158,7 +158,7 @@ def reweighted_belief(
 
 
 def _by_group(law: RecordLaw, place: int, values: FloatArray) -> FloatArray:
-    """Return values of the classes (classes, columns) in a place, by groups of the law."""
+    """Return the values of a place's classes (classes, columns), summed by groups of the law."""
     start = place * len(values)
     group = law.group[start : start + len(values)]
     weight = law.weight[start : start + len(values)]
@@ -169,7 +169,7 @@ def _by_group(law: RecordLaw, place: int, values: FloatArray) -> FloatArray:
 
 
 def _ratio(parts: FloatArray, weight: FloatArray, unseen: float = 0.0) -> TargetBelief:
-    """Return shares of weighted means of parts (chains, draws, values), with errors.
+    """Return ratios of weighted means of parts (chains, draws, values), with errors.
 
     ``unseen`` is a larger weight than that of any draw, which one in as many may have.
     """
@@ -200,7 +200,7 @@ ADVERSARIES = {"outsider": 0.0, "linker": 0.0, "insider": 0.5, "knows-all-but-on
 @displayed
 @dataclass(frozen=True)
 class Adversary:
-    """Prior knowledge of an adversary: of the target, and of the others of its place.
+    """An adversary's prior knowledge: of the target, and of other people in its place.
 
     Everybody knows the place of the target, and the composition of all other places.
 
@@ -226,7 +226,7 @@ class Adversary:
 
     @classmethod
     def named(cls, name: str, *, known: Sequence[str] = ()) -> Self:
-        """Return one of the four adversaries, who knows attributes ``known`` of the target.
+        """Return one of the four named adversaries, who knows the target's attributes ``known``.
 
         ``outsider`` and ``linker`` know nobody else's record, ``insider`` half of those of the
         place, ``knows-all-but-one`` all of them.
@@ -236,7 +236,7 @@ class Adversary:
 
 
 def prior_knowing(prior: RecordPrior, records: FloatArray, remaining: int | None) -> RecordPrior:
-    r"""Return the prior of the other records of a place, some being known.
+    r"""Return the prior of a place's other records, given some known records.
 
     With a concentration A the known records k say what people of the place are like,
 
@@ -264,7 +264,7 @@ def prior_knowing(prior: RecordPrior, records: FloatArray, remaining: int | None
 
 
 def prior_of_others(prior: RecordPrior) -> RecordPrior:
-    """Return the prior of the other records of the place of a target.
+    """Return the prior of the other records in a target's place.
 
     A place with more people is the more probably the target's: with n of them it has m = n - 1
     others with probability proportional to (m + 1) P(m + 1).  With a concentration A there is a

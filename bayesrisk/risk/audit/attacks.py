@@ -1,4 +1,4 @@
-"""Attacks that take the tables of a place as true, and methods of inference from a release."""
+"""Attacks on a place's tables, taken as true, and methods of inference from a release."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _ROUNDING = 1e-9  # of least squares over counts
 
 @runtime_checkable
 class TableAttack(Protocol):
-    """An attack on the tables of a place, less the records that are known, taken as true.
+    """An attack on one place's tables, taken as true, with known records subtracted.
 
     Its class may have a function ``check(workload)``, which refuses tables that it cannot read;
     ``partial``, where it proves something without leaving a single answer; and ``around``, where it
@@ -55,11 +55,11 @@ class TableAttack(Protocol):
     proof: bool  # whether nothing else fits the tables
 
     def weights(self, question: TargetQuestion, prior: RecordPrior) -> FloatArray | None:
-        """Return weights of the values, of which one at least is positive, or None."""
+        """Return weights of the statements, at least one > 0; None if the attack says nothing."""
 
 
 def place_tables(tables: PublishedTables, level: str, code: str, off: IntArray) -> PublishedTables:
-    """Return the tables of one place, less records that are known."""
+    """Return the tables of one place, with known records subtracted."""
     part, counts = select_rows(tables, {level: [tables.row(level, code)]}), {}
     for key, table in part.workload.tables.items():
         removed = np.asarray(table.incidence(part.workload.schema, off).sum(axis=1), np.int64)
@@ -69,7 +69,7 @@ def place_tables(tables: PublishedTables, level: str, code: str, off: IntArray) 
 
 
 class RecordsAttack:
-    """Records that fit the tables, or deviate least where none fit, taken at their word."""
+    """Reconstructed records, exact or nearest to the tables, taken as true."""
 
     def __init__(self, tables: PublishedTables) -> None:
         level = tables.workload.levels[-1]
@@ -80,13 +80,13 @@ class RecordsAttack:
         self._count = reconstruction.histogram().toarray()[0]
 
     def weights(self, question: TargetQuestion, prior: RecordPrior) -> FloatArray | None:
-        """Return the numbers of reconstructed records of each value, of those like the target."""
+        """Return the number of reconstructed records like the target that have each value."""
         weights: FloatArray = self._count @ question.shares(self._cells, prior.shares_of_cells)
         return weights if weights.sum() > 0 else None
 
 
 class MajorityAttack:
-    """Numbers of people of the place with each value, by published counts of these values alone.
+    """Numbers of a place's people with each value, from published counts of these values alone.
 
     Nothing is linked, and nothing used that is known of the target but the place: what a stranger
     would guess.  Counts are put together by least squares, and what they leave open is shared as in
@@ -102,7 +102,7 @@ class MajorityAttack:
         self._people: FloatArray | None = None
 
     def weights(self, question: TargetQuestion, prior: RecordPrior) -> FloatArray | None:
-        """Return the numbers of people of every value: the same whoever is asked about."""
+        """Return the numbers of people with each value, the same for every target."""
         if self._people is None:
             shares = self._prior.shares_of_cells
             scale = np.sqrt(np.bincount(question.value, shares, minlength=question.values))
@@ -115,7 +115,7 @@ class MajorityAttack:
 
 
 class RefutationAttack:
-    """Statements that must be true of everybody like the target, if the tables are true."""
+    """Proofs, from tables taken as true, of values that nobody like the target has."""
 
     engine = "claims"
     proof = True
@@ -126,7 +126,7 @@ class RefutationAttack:
         self._refuted: dict[bytes, BoolArray | None] = {}
 
     def weights(self, question: TargetQuestion, prior: RecordPrior) -> FloatArray | None:
-        """Return the prior of the values that nobody like the target is proved not to have."""
+        """Return the prior of the values that are not refuted, or None if nothing is proved."""
         key = question.possible.tobytes()
         if key not in self._refuted:
             self._refuted[key] = self._refuted_values(question)
@@ -138,7 +138,7 @@ class RefutationAttack:
         return left if left.any() and refuted.any() else None
 
     def _refuted_values(self, question: TargetQuestion) -> BoolArray | None:
-        """Return which values the tables, taken as true, leave to nobody like the target."""
+        """Return a mask of values that nobody like the target has, or None if undecided."""
         workload = self._tables.workload
         level = workload.levels[-1]
         frame: dict[str, object] = {level: str(self._tables.geoids[level][0]), "multiplicity": 0}
@@ -159,7 +159,7 @@ class RefutationAttack:
 def _codes(
     schema: Schema, question: TargetQuestion, possible: BoolArray
 ) -> dict[str, tuple[IntArray, IntArray]]:
-    """Return the least and the greatest code of each attribute among the cells of every value."""
+    """Return each attribute's least and greatest code among the cells of every statement."""
     cells = np.flatnonzero(possible)
     value, ranges = question.value[cells], {}
     for name, index in schema.indices(cells).items():
@@ -173,7 +173,7 @@ def _codes(
 
 
 def _margins(tables: PublishedTables, question: TargetQuestion, scale: FloatArray) -> FloatArray:
-    """Return the numbers of people of every value, at least 0, by least squares.
+    """Return the numbers of people with each value, >= 0, by least squares.
 
     ``scale`` is the root of the prior share of each value: of all numbers that fit equally well,
     those that deviate least, in its units, from nobody.
@@ -217,12 +217,12 @@ _NOBODY: IntArray = np.zeros(0, np.int64)
 
 
 def available_methods() -> tuple[str, ...]:
-    """Return the methods that can be chosen: the package's own, registered ones, plug-ins."""
+    """Return the names of all methods: built-in, registered, and from plug-ins."""
     return METHODS + tuple(name for name in REGISTRY.available() if name not in METHODS)
 
 
 def choose_method(name: object, argument: str) -> None:
-    """Refuse what is neither the name of a method nor the recipe of an attack on releases."""
+    """Raise unless a name is a method or a recipe of an attack on releases."""
     if name in METHODS:
         return
     if named_attack(name):
@@ -232,13 +232,13 @@ def choose_method(name: object, argument: str) -> None:
 
 
 def named_attack(method: object) -> bool:
-    """Return whether a method is the recipe of an attack on releases, and no method by itself."""
+    """Return whether a method is a recipe of an attack on whole releases."""
     name = method.partition(":")[0].strip() if isinstance(method, str) else None
     return name not in METHODS and name in ATTACKS.available() and name not in REGISTRY.available()
 
 
 def check_method(name: str, workload: Workload) -> None:
-    """Refuse tables that the attack of a method cannot read, with the reason."""
+    """Raise if a method's attack cannot read the workload's tables."""
     if name == POSTERIOR or named_attack(name):
         return
     if rule := getattr(REGISTRY.factory(name), "check", None):
@@ -247,7 +247,7 @@ def check_method(name: str, workload: Workload) -> None:
 
 @runtime_checkable
 class CellStatement(Protocol):
-    """A statement about a record that no single attribute gives; it is made of a workload."""
+    """A statement about a record that combines attributes, made for a workload."""
 
     labels: Sequence[str]  # its values in words
     value: IntArray  # (cells of the schema,): which of them is true of a record of the cell
@@ -259,7 +259,7 @@ STATEMENTS: Registry[CellStatement] = Registry(
 
 
 def stated_values(workload: Workload, stated: Sequence[str]) -> tuple[list[str], IntArray]:
-    """Return the statements in words, and which of them is true of a record of every cell."""
+    """Return all statements in words, and the index of the true one for each schema cell."""
     schema = workload.schema
     index = schema.indices(np.arange(schema.size, dtype=np.int64))
     texts, value = [""], np.zeros(schema.size, np.int64)
@@ -279,7 +279,7 @@ def stated_values(workload: Workload, stated: Sequence[str]) -> tuple[list[str],
 
 @dataclass(frozen=True)
 class InferenceMethod:
-    """A method of inference from a reading of a release."""
+    """A method of inference from one reading of a release."""
 
     reading: Reading
     counterfactual: Callable[[int], Reading]  # reading of the release without the record of a row
@@ -293,7 +293,7 @@ def inference_methods(
     release_without: Callable[[int], Release],
     errors: Mapping[tuple[str, str], float],
 ) -> Iterator[InferenceMethod]:
-    """Yield the inference of each method: the posterior has one for each reading of the release."""
+    """Yield the inference of each method; ``posterior`` yields one for each reading."""
 
     @functools.cache
     def all_again(row: int) -> list[Reading]:
@@ -320,7 +320,7 @@ def inference_methods(
 def infer_by_attack(
     method: str, place: PlaceReading, targets: Iterable[AuditTarget]
 ) -> Iterator[TargetBeliefs]:
-    """Yield the beliefs that an attack leads to about each target, in order.
+    """Yield an attack's beliefs about each target, in order.
 
     Counts are taken as true, however they came about.  Known records of others are taken off the
     tables first, but by the majority, which is what a stranger sees.  ``proved`` where published
@@ -333,7 +333,7 @@ def infer_by_attack(
 
 
 class _Attacks:
-    """The attacks of one method on a place, each made once."""
+    """The attacks of one method on a place, each run once."""
 
     def __init__(self, method: str, place: PlaceReading) -> None:
         self._method, self._place, self._around = method, place, False
@@ -370,7 +370,7 @@ class _Attacks:
         return TargetBeliefs(target.row, start, without, posterior, attack.engine, status)
 
     def _attack(self, without: int | None, off: IntArray) -> TableAttack:
-        """Return the attack on the release, or on one without a row, less known records."""
+        """Return the attack on the release, or on one without a row, net of known records."""
         off = np.sort(off)
         key = without, off.tobytes()
         if key not in self._attacks:
@@ -392,7 +392,7 @@ class _Attacks:
     def _belief(
         self, attack: TableAttack, target: AuditTarget, prior: RecordPrior
     ) -> TargetBelief | None:
-        """Return the belief of an attack, whose weights may be foreign; None if it says nothing."""
+        """Return an attack's belief about a target, or None if it says nothing."""
         answer = attack.weights(target.question, prior)
         if answer is None:
             return None
@@ -406,7 +406,7 @@ class _Attacks:
 
 
 def _around(release: Release, code: str, off: IntArray) -> Iterator[PublishedTables]:
-    """Yield the tables of a place, and of those around it, the nearest first."""
+    """Yield the tables of a place and then of the larger places that contain it."""
     workload = release.tables.workload
     geography = workload.schema.geography
     for level in reversed(workload.levels):

@@ -1,4 +1,4 @@
-"""Checks of an audit: the release against its law, and beliefs against truth, theory and proofs."""
+"""Checks of an audit: releases against their laws, beliefs against truth, theory and proofs."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def release_proofs(
     *,
     whole: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """Return for each place the numbers of counts that its tables prove together.
+    """Return, for each place, how many counts its tables together prove.
 
     ``places`` are codes of the finest level, in order: the tables of each are read by themselves.
     Columns are those of ``proofs.csv`` on the reference page of audits, but sums instead of means
@@ -104,7 +104,7 @@ def release_proofs(
 
 
 def proof_totals(proofs: pd.DataFrame) -> pd.DataFrame:
-    """Return the sums of proofs over places, and mean widths of coarsened counts, by protection."""
+    """Return sums of proofs over places and mean widths of coarsened counts, by protection."""
     sums = proofs.groupby("protection", sort=False)[PROOFS].sum(skipna=False)
     for name in ("width_stated", "width"):
         sums[name] /= sums["coarsened"]
@@ -140,7 +140,7 @@ def audit_checks(
     spots: pd.DataFrame | None = None,
     confidence: float = 0.99,
 ) -> pd.DataFrame:
-    r"""Return the checks of an audit, each with the smallest fault that it would see.
+    r"""Return the checks of an audit, each with the smallest fault that it can detect.
 
     Parameters
     ----------
@@ -243,7 +243,7 @@ def audit_checks(
 
 
 def _check_beliefs(decided: pd.DataFrame) -> None:
-    """Refuse decided statements without a belief: they would keep whatever is checked."""
+    """Raise if a decided statement has a belief outside [0, 1] or none."""
     for name in measures.THREE:
         bad = ~decided[name].between(-_BEYOND, 1.0 + _BEYOND).to_numpy(np.bool_)
         if bad.any():
@@ -256,7 +256,7 @@ def _check_beliefs(decided: pd.DataFrame) -> None:
 
 
 def _spots(spots: pd.DataFrame, alpha: float) -> Iterator[Row]:
-    """Yield whether statements agree with the plain way, estimates within Student's errors."""
+    """Yield checks of beliefs against the plain computation, within Monte Carlo errors."""
     error = spots["error"].to_numpy(np.float64)
     reach = float(stdtrit(_BATCHES - 1, 1.0 - alpha / 2.0 / max((error > 0.0).sum(), 1)))
     off = np.abs(spots["stated"].to_numpy(np.float64) - spots["again"].to_numpy(np.float64))
@@ -277,7 +277,7 @@ def _spots(spots: pd.DataFrame, alpha: float) -> Iterator[Row]:
 
 
 def _missing(whole: pd.DataFrame, spots: pd.DataFrame, alpha: float) -> Iterator[Row]:
-    """Yield whether those without an answer are like those with one.
+    """Yield checks that people without an answer resemble those with one.
 
     Of n people m have no answer.  That so many of them are of the fourth that gains most, or unlike
     their places, has a hypergeometric probability, within places for the latter.
@@ -326,7 +326,7 @@ def _missing(whole: pd.DataFrame, spots: pd.DataFrame, alpha: float) -> Iterator
 
 
 def _more_among(marked: BoolArray, out: BoolArray, strata: IntArray) -> float:
-    """Return the probability of so many marked among those who are out, by chance in strata."""
+    """Return the chance of at least as many marked among ``out``, given each stratum's numbers."""
     from scipy.stats import hypergeom  # slow to import
 
     law = np.ones(1)
@@ -367,7 +367,7 @@ def _calibration(decided: pd.DataFrame, alpha: float) -> Iterator[Row]:
 
 
 def _curve(rows: pd.DataFrame, belief: str, level: float) -> tuple[float, int, int]:
-    """Return the calibration that is lost, how many parts are outside of the band, and all parts.
+    """Return the calibration loss, the number of bins outside the band, and the number of bins.
 
     The band has an interval for each part and one more for what is promised, by Bonferroni.
     """
@@ -384,7 +384,7 @@ def _curve(rows: pd.DataFrame, belief: str, level: float) -> tuple[float, int, i
 
 
 def _promise(rows: pd.DataFrame, belief: str, level: float) -> tuple[float, float, float, float]:
-    """Return the mean excess of promised over true statements, its interval, and what it can show.
+    """Return the mean excess of promised over true statements, its interval, and detectable size.
 
     Its variance is that between places, and never less than what it is where all is calibrated.
     """
@@ -448,7 +448,7 @@ def _ordering(
 
 
 def _neighbours(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return the pairs without those that follow from two others, and those of equals."""
+    """Return the pairs that do not follow from two others, without pairs of equals."""
     pairs = [(a, b) for a, b in pairs if (b, a) not in pairs]
     names = {name for pair in pairs for name in pair}
     return [(a, b) for a, b in pairs if not any((a, c) in pairs and (c, b) in pairs for c in names)]
@@ -482,7 +482,7 @@ def _theory(
 
 
 def _exchange(spec: MechanismSpec, workload: Workload) -> float | None:
-    """Return epsilon of one record in exchange for another; None where privacy is not pure."""
+    """Return the epsilon of exchanging one record, or None unless privacy is pure."""
     laws = [spec.likelihood(*key) for key in workload.tables]
     moved = _MOVED.get(str(spec.parameters.get("sensitivity")))
     budgets = spec.parameters.get("budgets")
@@ -498,7 +498,7 @@ def _exchange(spec: MechanismSpec, workload: Workload) -> float | None:
 
 
 def _sure_log_odds(rows: pd.DataFrame) -> FloatArray:
-    """Return the least distance of log odds within their errors; 0 where these may be all."""
+    """Return the smallest change of log odds that the errors allow, or 0."""
     ends = {}
     for name in ("posterior", "without"):
         value = rows[name].to_numpy()
@@ -541,7 +541,7 @@ def _agreement(decided: pd.DataFrame, exact: set[str]) -> Iterator[Row]:
 
 
 def _against_truth(rows: pd.DataFrame) -> tuple[int, int]:
-    """Return the numbers of posteriors, no mere beliefs, that are 0 or 1, and of wrong ones."""
+    """Return the numbers of computed posteriors that are 0 or 1, and of wrong ones among them."""
     calculated = rows[rows["status"].isin(["calculated", "proved"])]
     q, true = calculated["posterior"].to_numpy(), calculated["correct"].to_numpy()
     sure = (q == 0.0) | (q >= 1.0 - _ROUNDING)
@@ -549,7 +549,7 @@ def _against_truth(rows: pd.DataFrame) -> tuple[int, int]:
 
 
 def _against_claims(pairs: pd.DataFrame) -> tuple[int, int]:
-    """Hold posteriors against proofs: 0 and 1 there are 0 and 1 here, and what is 0 is refuted."""
+    """Return the numbers of posteriors with a proof to compare, and of contradictions."""
     q, proof = pairs["posterior_x"].to_numpy(), pairs["posterior_y"].to_numpy()
     stated = (pairs["status_y"] != "unstated").to_numpy()
     sure = stated & ((proof == 0.0) | (proof >= 1.0 - _ROUNDING))
@@ -561,7 +561,7 @@ def _against_claims(pairs: pd.DataFrame) -> tuple[int, int]:
 
 
 def _against_records(pairs: pd.DataFrame) -> tuple[int, int]:
-    """Hold posteriors against shares of records that are proved to be the only ones that fit."""
+    """Return the numbers of posteriors about proved unique records, and of those that differ."""
     proved = pairs[pairs["status_y"] == "proved"]
     off = np.abs(proved["posterior_x"].to_numpy() - proved["posterior_y"].to_numpy())
     error = _SURE * proved["posterior_error_x"].to_numpy() + 1e-9
@@ -569,6 +569,6 @@ def _against_records(pairs: pd.DataFrame) -> tuple[int, int]:
 
 
 def _row(name: str, protection: str, against: str, attack: str, adversary: str) -> Row:
-    """Return the names of a check; numbers that it has not are missing."""
+    """Return the naming columns of a check; numbers that it lacks stay missing."""
     names = (name, protection, against, attack, adversary)
     return dict(zip(_COLUMNS[:5], names, strict=True))

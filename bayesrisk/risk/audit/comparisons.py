@@ -1,4 +1,4 @@
-"""Protections held against each other: which lets less be learned, where an audit can tell."""
+"""Comparisons of protections: which one lets less be learned, where an audit can tell."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def compare(
 
 
 class _Side:
-    """The people under one protection, as one adversary's best reading has them."""
+    """People under one protection, by an adversary's best reading."""
 
     def __init__(self, rows: pd.DataFrame) -> None:
         self.people: ByPeople = by_people(rows)
@@ -142,7 +142,7 @@ class _Side:
         self.explained = bool(unstated <= UNEXPLAINED and np.isfinite(score).all())
 
     def _values(self, name: str, number: int) -> FloatArray:
-        """Return values of so many releases; of one that is no draw, as often."""
+        """Return the values of ``number`` releases; those of a fixed release are repeated."""
         people = self.people
         value = people.score["posterior"] if name == "score" else people.affected[name]
         if people.randomised:
@@ -150,7 +150,7 @@ class _Side:
         return np.broadcast_to(value, (len(value), number))
 
     def less(self, other: _Side, share: float) -> dict[str, Any]:
-        """Return differences of means, with their variances and degrees of freedom."""
+        """Return differences of means between sides, with variances and degrees of freedom."""
         sides = self.people, other.people
         random = any(one.randomised for one in sides)
         number = min(one.gain.shape[1] for one in sides if one.randomised or not random)
@@ -186,7 +186,7 @@ class _Side:
 
 
 def _verdicts(frame: pd.DataFrame, confidence: float) -> pd.DataFrame:
-    """Return the rows with intervals, adjusted p-values and verdicts, of all rows together."""
+    """Return the rows with intervals, jointly adjusted p-values and verdicts."""
     alpha, open_ = 1.0 - confidence, (frame["verdict"] == "").to_numpy()
     names = [n for n in _MEASURED for _ in range(len(frame))]
     difference, chance, sampling, freedom = (
@@ -232,7 +232,7 @@ def _verdicts(frame: pd.DataFrame, confidence: float) -> pd.DataFrame:
 
 
 def _needed(frame: pd.DataFrame, alpha: float) -> tuple[FloatArray, FloatArray]:
-    """Return the releases, and the people asked, that tell a pair if what was seen is true."""
+    """Return the numbers of releases and of targets that would decide each pair."""
     quantile = float(stdtrit(np.inf, 1.0 - alpha / 2.0))
     releases, targets = (frame[name].to_numpy(np.float64) for name in ("releases", "targets"))
     people, random = frame["people"].to_numpy(np.float64), (frame["scope"] == _HERE).to_numpy()

@@ -1,4 +1,4 @@
-"""Constructions: whether one release is a function of another one, and of fresh chance.
+"""Constructions: whether a release can be computed from another one and fresh randomness.
 
 A release that is made from another one tells nobody more, whatever an average over people does.
 This is decided from the specifications of two protections and the tables that they publish, before
@@ -51,7 +51,7 @@ _SMOOTH = math.log(2.0 / 1e-6) / (2.0 * math.pi**2)
 
 
 class _Published(NamedTuple):
-    """A table of a level, of which larger ranks are finer, and the law of each of its cells."""
+    """A table at a level (larger rank: finer), with the law of its cells."""
 
     rank: int
     table: Table
@@ -63,7 +63,7 @@ class _Published(NamedTuple):
 
 
 class _Whole(NamedTuple):
-    """Tables that a mechanism publishes together, by a law that is not that of their cells."""
+    """Tables that a mechanism protects jointly, so that no cell has a law of its own."""
 
     spec: MechanismSpec
     workload: Workload
@@ -114,7 +114,7 @@ def can_be_made(clear: MechanismSpec, faint: MechanismSpec, workload: Workload) 
 
 
 def table_can_be_made(clear: RuledTable, faint: RuledTable) -> bool:
-    """Return True if a published table can be made from another one of the same places."""
+    """Return True if one published table can be made from another of the same places."""
     one, other = _Published(0, *clear), _Published(0, *faint)
     return _serves(one, other) or (clear.law.exact and _sums(other.table, 0, [one]))
 
@@ -125,7 +125,7 @@ def equal_in_law(one: MechanismSpec, other: MechanismSpec, workload: Workload) -
 
 
 def _parts(spec: MechanismSpec, workload: Workload) -> list[_Published | _Whole]:
-    """Return the parts that a mechanism publishes of a workload, each with chance of its own."""
+    """Return the independent parts of what a mechanism publishes from a workload."""
     parts: list[_Published | _Whole] = []
     rank, mechanism = workload.schema.geography.rank, _rebuilt(spec)
     if isinstance(mechanism, ReleaseComposition):
@@ -160,7 +160,7 @@ def _parts(spec: MechanismSpec, workload: Workload) -> list[_Published | _Whole]
 
 
 def _without_others(law: Likelihood) -> Likelihood:
-    """Return the law of counts that a rule alone withholds: they are one range."""
+    """Return the law of counts withheld by a rule alone, as a law of ranges."""
     low, high = law.withheld
     if not isinstance(law, SuppressedCounts) or law.high is None:
         return law
@@ -169,7 +169,7 @@ def _without_others(law: Likelihood) -> Likelihood:
 
 
 def _rebuilt(spec: MechanismSpec) -> Mechanism | None:
-    """Return the mechanism of a specification; None of one that nobody knows by its name."""
+    """Return the mechanism that a specification describes, or None if it cannot be made."""
     try:
         return make_mechanism(spec.mechanism, **spec.parameters)
     except BayesRiskError:
@@ -177,7 +177,7 @@ def _rebuilt(spec: MechanismSpec) -> Mechanism | None:
 
 
 def _from_counts(part: _Published | _Whole, exact: Sequence[_Published]) -> bool:
-    """Return True if a part is made from true counts that are published.
+    """Return True if a part can be made from published true counts.
 
     Which cells are withheld so that sums do not give others away depends on records, unless the
     tables themselves tell apart all that the choice looks at.
@@ -198,7 +198,7 @@ def _from_counts(part: _Published | _Whole, exact: Sequence[_Published]) -> bool
 
 
 def _serves(source: _Published | _Whole, wanted: _Published | _Whole) -> bool:
-    """Return True if a part is made, cell by cell, from the same one that is protected less."""
+    """Return True if a part can be made, cell by cell, from the same part protected less."""
     if isinstance(source, _Whole) or isinstance(wanted, _Whole):
         return source == wanted
     if source[:2] != wanted[:2]:
@@ -214,7 +214,7 @@ def _serves(source: _Published | _Whole, wanted: _Published | _Whole) -> bool:
 
 
 def _adds_noise(clear: NoiseSpec, faint: NoiseSpec) -> bool:
-    """Return True if one noise has the law of the other plus independent noise.
+    """Return True if one noise is distributed as the other plus independent noise.
 
     Discrete Laplace noise of a larger scale is such noise and nothing, mixed.  The sum of discrete
     Gaussians is no discrete Gaussian: by Poisson summation it is one but for a factor that is at
@@ -233,7 +233,7 @@ _Edges = tuple[tuple[int, ...], int | None]
 
 
 def _edges(law: Likelihood) -> _Edges | None:
-    """Return the ranges of counts that are published alike; None where chance has a part in it."""
+    """Return the ranges of counts with one published value, or None for random laws."""
     if isinstance(law, TrueCounts):
         return (0,), 1
     if isinstance(law, RangeSpec):
@@ -267,7 +267,7 @@ def _nested(fine: _Edges, coarse: _Edges) -> bool:
 
 
 def _sums(wanted: Table, rank: int, exact: Sequence[_Published]) -> bool:
-    """Return True if each count of a table follows from true counts of its place and within it."""
+    """Return True if each count of a table is a combination of true counts in its place."""
     tables = [one.table for one in exact if one.rank >= rank]
     if wanted in tables or not tables:
         return wanted in tables

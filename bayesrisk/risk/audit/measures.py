@@ -1,4 +1,4 @@
-"""Measures of an audit: how many answers remain, and what people's own records have to do with it.
+"""Measures of an audit: how many right answers remain, and how far they depend on own records.
 
 Of a target t under release r, let q be the probability that an adversary gives to the statement
 that is true of t: before any release, after a release without t's own record, and after release r.
@@ -76,7 +76,7 @@ BEST_READINGS = ("likelihood", "swap-aware", "working-error")
 
 
 def audit_targets(statements: pd.DataFrame) -> pd.DataFrame:
-    """Return the beliefs of each adversary in what is true of each target, for each release.
+    """Return each adversary's belief in the truth about each target, for each release.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def audit_targets(statements: pd.DataFrame) -> pd.DataFrame:
 
 
 def believed_targets(statements: pd.DataFrame, source: str) -> pd.DataFrame:
-    """Return the targets of statements, which an argument of a name gave."""
+    """Return the targets of checked statements; ``source`` names the argument in errors."""
     errors = ("without_error", "posterior_error")
     frame = whole_columns(
         statements,
@@ -157,7 +157,7 @@ def believed_targets(statements: pd.DataFrame, source: str) -> pd.DataFrame:
 def whole_columns(
     frame: pd.DataFrame, name: str, texts: Sequence[str], wanted: Sequence[str]
 ) -> pd.DataFrame:
-    """Return the columns that are needed, as texts and (``wanted``) as numbers."""
+    """Return the required columns, as texts and (``wanted``) as numbers."""
     frame = check.frame(frame, name, (*texts, *wanted))
     columns: dict[str, Any] = {column: frame[column].astype("str") for column in texts}
     for column in wanted:
@@ -174,7 +174,7 @@ def whole_columns(
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """The people who were asked about, under the releases of a protection.
+    """The sampled people and the number of releases of a protection.
 
     ``share`` of the population is among them, drawn without replacement; ``places`` are the numbers
     of the places where they live.  Under a protection that is not ``randomised`` there is one
@@ -187,7 +187,7 @@ class Sample:
     randomised: bool
 
     def variances(self, values: FloatArray, error: FloatArray | None) -> list[tuple[float, float]]:
-        """Return variances of the mean of values (people, releases), with degrees of freedom.
+        """Return variances of a mean of values (people, releases), with degrees of freedom.
 
         The first is that of drawing people, the second that of releases, or of chains where there
         is one release and no other could be.
@@ -205,7 +205,7 @@ class Sample:
     def interval(
         self, values: FloatArray, error: FloatArray | None, confidence: float, *, bound: float = 1.0
     ) -> tuple[float, float]:
-        r"""Return the interval of the mean of values (people, releases) of this population.
+        r"""Return the interval of this population's mean of values (people, releases).
 
         Its variance has two parts: that of the means :math:`G_r` of single releases,
         :math:`s^2(G) / m`, and where n of N people were asked that of drawing them,
@@ -231,7 +231,7 @@ class Sample:
     def number(
         self, values: FloatArray, drawn_people: int, confidence: float
     ) -> tuple[float, float]:
-        """Return the interval of the number of people of this population who are affected.
+        """Return the interval of the number of affected people in this population.
 
         ``values`` (people, releases) are 1 for those who are, and 0.  ``drawn_people`` are all who
         were asked, these people and those of other groups: the size of a group is
@@ -248,7 +248,7 @@ class Sample:
         return float(low), float(high)
 
     def chains(self, error: FloatArray | None) -> float:
-        """Return the variance of the mean by chains, whose errors in a place may be the same."""
+        """Return the variance of the mean from Monte Carlo errors, which places may share."""
         if error is None:
             return 0.0
         number = int(self.places.max()) + 1
@@ -258,12 +258,12 @@ class Sample:
     def wide_interval(
         self, values: FloatArray, confidence: float, *, bound: float = 1.0
     ) -> tuple[float, float]:
-        """Return the interval of the mean of values for populations like this one."""
+        """Return the interval of the mean for populations like this one."""
         variance, freedom = self.wide_variance(values)
         return ends(float(values.mean()), variance, freedom, confidence, bound=bound)
 
     def wide_variance(self, values: FloatArray) -> tuple[float, float]:
-        r"""Return the variance of the mean in populations like this one, with its freedom.
+        r"""Return the mean's variance over populations like this one, and its degrees of freedom.
 
         Places vary as well as releases. Residuals are summed over a place, over a release, and over
         a place in a release. The variance is that of places plus that of releases less that of both
@@ -289,7 +289,7 @@ class Sample:
 
 
 def satterthwaite(parts: Sequence[tuple[float, float]]) -> float:
-    """Return the degrees of freedom of a sum of variances, each with its own."""
+    """Return the degrees of freedom of a sum of (variance, degrees of freedom)."""
     whole = sum(variance for variance, _ in parts)
     if not 0.0 < whole < np.inf:
         return 1.0
@@ -300,7 +300,7 @@ def satterthwaite(parts: Sequence[tuple[float, float]]) -> float:
 def ends(
     mean: float, variance: float, freedom: float, confidence: float, *, bound: float = 1.0
 ) -> tuple[float, float]:
-    """Return the ends of a Student interval; NaN where it says nothing.
+    """Return the ends of a Student interval, or NaN where it is not informative.
 
     That is where it reaches beyond what the quantity can be on either side, and where what was seen
     does not vary although it may.
@@ -314,7 +314,7 @@ def ends(
 
 
 def widest_interval(targets: pd.DataFrame, *, share: float) -> float:
-    """Return the largest half-width of the gain of everybody, of all who ask and protections.
+    """Return the largest half-width of mean gains over all adversaries and protections.
 
     It is that of 95 % intervals; ``share`` of the population are targets, and releases are read
     with the best model of each.
@@ -330,7 +330,7 @@ def widest_interval(targets: pd.DataFrame, *, share: float) -> float:
 
 
 def compared_targets(targets: pd.DataFrame) -> BoolArray:
-    """Return which rows are about a target that is decided wherever it is compared.
+    """Return a mask of rows whose target has a decided answer wherever it is compared.
 
     That is under all releases, and all readings of a release answer one question.  Another attack
     asks another one, perhaps about other targets: it is compared with itself.
@@ -346,7 +346,7 @@ def compared_targets(targets: pd.DataFrame) -> BoolArray:
 
 
 def matrices(rows: pd.DataFrame, *names: str) -> tuple[pd.DataFrame, list[FloatArray]]:
-    """Return one row for each target, and columns as arrays (targets, releases).
+    """Return a frame with one row per target, and columns as arrays (targets, releases).
 
     Refuse rows of which a target has not one for each release.
     """
@@ -369,7 +369,7 @@ def matrices(rows: pd.DataFrame, *names: str) -> tuple[pd.DataFrame, list[FloatA
 def audit_measures(
     targets: pd.DataFrame, *, people: int | None = None, confidence: float = 0.95
 ) -> pd.DataFrame:
-    r"""Return remaining answers, what is learned from whom, and how many people are affected.
+    r"""Return measures for each protection: remaining answers, gains, and people affected.
 
     What is compared is about the same people: under every protection, release and way to read it,
     an adversary's row is about the targets who have a posterior under all of them.
@@ -439,12 +439,12 @@ def audit_measures(
 
 
 def unexplained(measures: pd.DataFrame) -> pd.Series:
-    """Return which rows have a model of the release that explains the tables of few people only."""
+    """Return a mask of readings whose model explains the tables for too few people."""
     return measures["attack"].isin(READINGS) & (measures["unstated"] > UNEXPLAINED)
 
 
 def share_asked(targets: pd.DataFrame, people: int | None) -> float:
-    """Return the share of a population who are targets; of a size that is not given, all."""
+    """Return the share of the population that are targets, or 1 if its size is unknown."""
     number = targets["target"].nunique()
     if people is None or not number:
         return 1.0
@@ -465,7 +465,7 @@ def _groups(rows: pd.DataFrame) -> dict[str, BoolArray]:
 def _measures(
     rows: pd.DataFrame, share: float, drawn_people: int, confidence: float
 ) -> dict[str, object]:
-    """Return the measures of some people under all releases of one protection."""
+    """Return the measures of a group of people under all releases of one protection."""
     value = by_people(rows)
     sample, people = value.sample(share), round(len(value.units) / share)
     line: dict[str, object] = {
@@ -508,7 +508,7 @@ def _measures(
 
 @dataclass(frozen=True, eq=False)
 class ByPeople:
-    """Values of people (people, releases) under one protection, by an adversary's one reading.
+    """Values (people, releases) under one protection, by one reading of an adversary.
 
     ``score`` has logarithms of the three probabilities of the truth, ``error`` the errors of their
     differences by chains; ``affected`` is 1 for people who are doubled, proved and so on.
@@ -529,12 +529,12 @@ class ByPeople:
         return place_numbers(self.units["place"])
 
     def sample(self, share: float) -> Sample:
-        """Return the people with their releases, who are a share of a population."""
+        """Return the people and releases as a sample of a population."""
         return Sample(self.places, self.gain.shape[1], share, self.randomised)
 
 
 def by_people(rows: pd.DataFrame) -> ByPeople:
-    """Return the values of people of one protection, by an adversary's one reading."""
+    """Return the values by people for one protection and one reading of an adversary."""
     certain = rows["certain_posterior"].to_numpy(np.bool_)
     # Under noise everything is possible, however close to 1 a calculated probability may come.
     law = (rows["attack"] == _LIKELIHOOD) & (rows["status"] == "calculated")
@@ -558,7 +558,7 @@ def by_people(rows: pd.DataFrame) -> ByPeople:
 
 
 def _less(one: FloatArray, other: FloatArray) -> FloatArray:
-    """Return a difference of scores, 0 of two that are infinite."""
+    """Return the difference of scores, 0 where both are the same infinity."""
     with np.errstate(invalid="ignore"):
         return np.where(one == other, 0.0, one - other)
 
@@ -567,7 +567,7 @@ def _mean_of_logs(
     sample: Sample, values: FloatArray, error: FloatArray | None, confidence: float, *,
     least: float = 0.0,
 ) -> list[float]:  # fmt: skip
-    """Return exp of a mean of logarithms, with its interval here and in populations like it.
+    """Return exp of a mean of logarithms, with its intervals here and in similar populations.
 
     NaN where some are endless on either side.
     """
@@ -582,7 +582,7 @@ def _mean_of_logs(
 
 
 def place_numbers(places: pd.Series) -> IntArray:
-    """Return names as numbers 0, 1, ..."""
+    """Return each place's index among the sorted names."""
     return np.unique(places.to_numpy(), return_inverse=True)[1].astype(np.int64)
 
 
@@ -597,7 +597,7 @@ def log_score(rows: pd.DataFrame, belief: str = "posterior") -> FloatArray:
 def clustered_mean(
     values: FloatArray, places: IntArray, confidence: float, *, bound: float = 1.0
 ) -> tuple[float, float, float]:
-    """Return the mean of values and its interval, places being the independent units.
+    """Return the mean of values and its interval, with places as independent units.
 
     Where places do not differ, a share of 1 - (alpha / 2)**(1 / places) of the values may be as far
     off as can be: of so many places, none may show it.  Places of different sizes count as fewer.
@@ -624,7 +624,7 @@ def clustered_mean(
 
 
 def audit_calibration(statements: pd.DataFrame, *, confidence: float = 0.95) -> pd.DataFrame:
-    """Return the shares of true statements, by the probability that they are given.
+    """Return the share of statements that are true, by the probability stated.
 
     Parameters
     ----------
@@ -668,13 +668,13 @@ def audit_calibration(statements: pd.DataFrame, *, confidence: float = 0.95) -> 
 
 
 def binned(probability: pd.Series) -> list[tuple[int, BoolArray]]:
-    """Return the bins that have a probability: the number of each, and which are in it."""
+    """Return the non-empty bins: each one's number, and a mask of its members."""
     part = np.searchsorted(BINS[1:-1], probability.to_numpy(np.float64), side="right")
     return [(int(one), part == one) for one in np.unique(part)]
 
 
 def empty_frame(columns: Sequence[str], kinds: Mapping[str, str]) -> pd.DataFrame:
-    """Return a frame without rows, of columns of the kinds that are given, all others numbers."""
+    """Return a frame without rows, with columns of the given types (default: numbers)."""
     return pd.DataFrame({name: pd.Series(dtype=kinds.get(name, "float64")) for name in columns})
 
 
@@ -682,7 +682,7 @@ def empty_frame(columns: Sequence[str], kinds: Mapping[str, str]) -> pd.DataFram
 
 
 def costs(errors: pd.DataFrame) -> pd.DataFrame:
-    """Return the error of a count under each protection, and the share of counts withheld.
+    """Return each protection's mean error of a count, and its share of withheld counts.
 
     ``errors`` has a row for each ``protection, release, level, table``, with ``error``, the mean
     absolute error of a reader's best value of a count, and ``withheld``, the share of counts.  The

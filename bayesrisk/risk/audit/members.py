@@ -1,4 +1,4 @@
-"""Statements about persons from releases of them and of their households, with and without each."""
+"""Statements about persons, from releases of them and of their households."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def statements_about_members(
     prior: RecordPrior,
     rng: int,
 ) -> Statements:
-    """Return beliefs about every person before a release, without the person, and after it.
+    """Return beliefs about every person before a release, without the person, and after.
 
     ``without`` is the belief after a release of the data without the person, from the same random
     numbers: there is one person fewer, and the household is one without this member, or none where
@@ -127,7 +127,7 @@ def statements_about_members(
 def _questions(
     link: HouseholdLink, question: AuditQuestion, adversary: Adversary, person: int
 ) -> Iterator[MemberQuestion]:
-    """Yield for each statement the question about a person of a kind."""
+    """Yield, for each statement, the question about a person of a given kind."""
     codes = link.persons.codes(np.arange(link.persons.size))
     among = {name: [int(codes[name][person])] for name in adversary.known}
     for value in range(len(question.values)):

@@ -1,4 +1,4 @@
-"""Attacks on whole releases as methods of an audit: the people they find, taken at their word."""
+"""Attacks on whole releases as methods of an audit; the people they find are taken as real."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -23,13 +23,13 @@ _PEOPLE, _CELL = "people", ("table", "cell")
 
 
 def make_named(recipe: str) -> tuple[Attack, str]:
-    """Return an attack of the registry, and its name in messages."""
+    """Return the attack of a recipe, and its name in messages."""
     name, parameters = read_recipe(recipe, "method")
     return make_attack(name, **parameters), REGISTRY.subject(name)
 
 
 class NamedAttack:
-    """An attack on the release of one place, less the records that are known.
+    """An attack on the release of one place, with known records subtracted.
 
     Its frame has a row for some people of the place, as many as ``people`` says, or one: columns
     named as attributes have their codes or labels, ``table`` and ``cell`` say in which cell of a
@@ -56,7 +56,7 @@ class NamedAttack:
         self._kinds = [(row, self._cells(row)) for row in self._rows(frame)]
 
     def weights(self, question: TargetQuestion, prior: RecordPrior) -> FloatArray | None:
-        """Return the numbers of people of each value, of those like the target."""
+        """Return the number of people like the target that have each value."""
         people = np.zeros(prior.schema.size)
         for row, cells in self._kinds:
             # Of n people in the cells C of a row, n share(c) / share(C) are in a cell c.
@@ -67,7 +67,7 @@ class NamedAttack:
         return sums if sums.sum() > 0 else None
 
     def _rows(self, frame: pd.DataFrame) -> list[dict[Any, Any]]:
-        """Return every kind of row about the place once, with its people."""
+        """Return the distinct rows about the place, each with its number of people."""
         workload = self._release.tables.workload
         level, names = workload.levels[-1], workload.schema.names
         columns = [name for name in (*names, *_CELL) if name in frame]
@@ -90,7 +90,7 @@ class NamedAttack:
         return sums.to_dict("records")
 
     def _cells(self, row: Mapping[Any, Any]) -> IntArray:
-        """Return the cells of the schema in which the people of a row may be."""
+        """Return the schema cells that a row's people may be in."""
         schema = self._release.tables.workload.schema
         fit = np.ones(schema.size, np.bool_)
         for name, index in schema.indices(np.arange(schema.size)).items():
@@ -101,7 +101,7 @@ class NamedAttack:
         return np.flatnonzero(fit)
 
     def _code(self, attribute: Attribute, value: Any) -> int:
-        """Return a code or label of an attribute as a code that is counted from 0."""
+        """Return an attribute's code or label as a code counted from 0."""
         labels = [*(attribute.labels or ())]
         if value in labels:
             return labels.index(value)
@@ -110,7 +110,7 @@ class NamedAttack:
         return int(value) - attribute.first
 
     def _counted(self, row: Mapping[Any, Any]) -> BoolArray:
-        """Return the cells of the schema that a cell of a published table counts."""
+        """Return a mask of the schema cells that a row's published cell counts."""
         workload = self._release.tables.workload
         table = workload.at(workload.levels[-1]).get(row["table"])
         if table is None or row["cell"] not in range(len(table.cells)):

@@ -1,4 +1,4 @@
-"""Beliefs about targets of one place: prior, without the own record, posterior."""
+"""Beliefs about targets of one place: prior, without the own record, and posterior."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CALCULATED, SAMPLED, UNDECIDED, UNSTATED = "calculated", "sampled", "undecided",
 
 @dataclass(frozen=True)
 class AuditTarget:
-    """A target: its record, the question, and the others whose records an insider knows."""
+    """A target: its record, the question about it, and the known records of others."""
 
     row: int  # Row in the population of a record like it, which counterfactuals leave out
     cell: int  # Cell of its record in the schema
@@ -45,7 +45,7 @@ class AuditTarget:
 
 @dataclass(frozen=True)
 class _Rest:
-    """The law of the records of a place that are not known."""
+    """The law of a place's unknown records, with its priors and system."""
 
     prior: RecordPrior
     other_prior: RecordPrior  # of these records without the target's
@@ -59,20 +59,20 @@ SharedLaws = tuple[dict[tuple[bytes, bool], _Rest], dict[tuple[bytes, int], Reco
 
 @dataclass(eq=False)
 class DrawnLaws:
-    """Laws by chains that a pilot drew, with the seconds of each: they are not drawn once more."""
+    """Laws drawn by chains during a pilot, with their seconds, for reuse."""
 
     laws: dict[tuple[Any, ...], tuple[RecordLaw, float]] = field(default_factory=dict)
     in_pilot: bool = False  # whether others are added and none is taken away, while a pilot runs
 
     def take(self, key: tuple[Any, ...]) -> RecordLaw | None:
-        """Return a law; None where it was not drawn."""
+        """Return a drawn law, or None if there is none."""
         entry = self.laws.get(key) if self.in_pilot else self.laws.pop(key, None)
         return None if entry is None else entry[0]
 
 
 @dataclass(frozen=True)
 class PlaceReading:
-    """A place as one adversary reads it in one release."""
+    """A place in one reading of a release by an adversary."""
 
     release: Reading
     level: str  # of the place, the finest of the release
@@ -91,7 +91,7 @@ class PlaceReading:
 
 @dataclass(frozen=True)
 class TargetBeliefs:
-    """The three beliefs of an adversary about a target, and the engine that found them."""
+    """An adversary's three beliefs about a target, and how they were found."""
 
     row: int
     prior: TargetBelief
@@ -102,7 +102,7 @@ class TargetBeliefs:
 
 
 def prior_of_rest(prior: RecordPrior, target: AuditTarget) -> RecordPrior:
-    """Return the prior of the records that are not known, the target's among them."""
+    """Return the prior of the unknown records, the target's included."""
     if not target.known_cells.size and not target.all_others:
         return prior
     known_counts = np.bincount(target.known_cells, minlength=prior.schema.size)
@@ -110,7 +110,7 @@ def prior_of_rest(prior: RecordPrior, target: AuditTarget) -> RecordPrior:
 
 
 def infer(place: PlaceReading, targets: Iterable[AuditTarget]) -> Iterator[TargetBeliefs]:
-    """Yield the beliefs about each target, in order; laws that they share are found once."""
+    """Yield the beliefs about each target, in order; shared laws are computed once."""
     targets = list(targets)
     laws = PlaceLaws(place, targets)
     for target in targets:
@@ -122,7 +122,7 @@ def infer(place: PlaceReading, targets: Iterable[AuditTarget]) -> Iterator[Targe
 
 
 class PlaceLaws:
-    """Laws of the records of a place, and shares of what is asked about, each found once."""
+    """Laws of a place's records, each computed once for all targets that share it."""
 
     def __init__(self, place: PlaceReading, targets: Iterable[AuditTarget] = ()) -> None:
         self._place = place
@@ -193,7 +193,7 @@ class PlaceLaws:
         return TargetBelief.middle_of_ends(base + least, base + most), posterior, elsewhere
 
     def _rest(self, target: AuditTarget) -> _Rest:
-        """Return the law of the records that are not known, the target's among them."""
+        """Return the law of the unknown records, the target's included."""
         if (key := _known_key(target)) not in self._laws:
             prior = prior_of_rest(self._place.prior, target)
             system = replace(self._system, prior=prior)
@@ -209,7 +209,7 @@ class PlaceLaws:
         return self._laws[key]
 
     def _unknown(self, target: AuditTarget) -> int:
-        """Return the unknown that a target's record is one of."""
+        """Return the position of the unknown that counts the target's record."""
         classes = self._system.classes
         return self._position * classes.size + int(classes.labels(np.array([target.cell]))[0])
 
@@ -234,7 +234,7 @@ class PlaceLaws:
         return other, belief_without_record(other, self._position, shares, prior, question)
 
     def _counterfactual(self, target: AuditTarget, rest: _Rest, record: int) -> MicrodataSystem:
-        """Return the system of the release without the record of a target."""
+        """Return the system of a release without the target's record."""
         if self._place.additive:
             one = np.zeros(rest.system.classes.size, np.int64)
             one[record] = 1
@@ -257,7 +257,7 @@ class PlaceLaws:
         removed: Sequence[int] = (),
         without: int | None = None,
     ) -> RecordLaw:
-        """Return the law of a system: of the release, or of one ``without`` a record or a row."""
+        """Return the law of a system, cached separately for releases ``without`` a record."""
         numbers = len(self._laws), len(self._laws_without)
         seed = [*self._place.seed, int(without is not None), *numbers]
         n_known, too_large, law_store = (
@@ -278,7 +278,7 @@ class PlaceLaws:
 
 
 def _known_key(target: AuditTarget) -> tuple[bytes, bool]:
-    """Return the key of the law of the records that are not known."""
+    """Return the cache key of the law of unknown records."""
     # Whoever knows all others of a place of one person knows no record, and still its size.
     return target.known_cells.tobytes(), target.all_others
 
@@ -286,7 +286,7 @@ def _known_key(target: AuditTarget) -> tuple[bytes, bool]:
 def known_others(
     adversary: Adversary, cells: Mapping[int, int], rows: IntArray, rng: np.random.Generator
 ) -> dict[int, tuple[IntArray, bool]]:
-    """Return for each target row the cells of the others that the adversary knows.
+    """Return, for each target row, the other records that the adversary knows (cells; all or not).
 
     ``cells`` has the cell of every row of the place.  An insider knows the same people for every
     target, but the target itself.

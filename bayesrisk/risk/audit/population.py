@@ -1,4 +1,4 @@
-"""A population under audit: questions, methods of inference, and beliefs about its targets."""
+"""A population under audit: questions, methods of inference, and beliefs about targets."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _MAX_VALUES = 2**12
 @displayed
 @dataclass(frozen=True, eq=False)
 class AuditQuestion:
-    """The published tables, the question about each target, and the adversaries.
+    """The published tables, the attributes to be inferred, and the adversaries.
 
     Attributes
     ----------
@@ -137,17 +137,17 @@ class AuditQuestion:
 
     @functools.cached_property
     def value_of_cell(self) -> IntArray:
-        """Which statement is true of a record of every cell of the schema."""
+        """Index of the statement that is true of a record in each schema cell."""
         return stated_values(self.workload, self.stated)[1]
 
     @functools.cached_property
     def _index(self) -> dict[str, IntArray]:
-        """Code of every attribute in every cell of the schema, counted from 0."""
+        """Code of every attribute in every schema cell, counted from 0."""
         schema = self.workload.schema
         return schema.indices(np.arange(schema.size, dtype=np.int64))
 
     def target_question(self, adversary: Adversary, cell: int) -> TargetQuestion:
-        """Return the question about a target with a record of a cell."""
+        """Return an adversary's question about a target whose record is in a cell."""
         possible = np.ones(self.workload.schema.size, np.bool_)
         for name in adversary.known:
             possible &= self._index[name] == self._index[name][cell]
@@ -168,7 +168,7 @@ NO_ERRORS = empty_frame(
 
 @dataclass(frozen=True, eq=False)
 class PublicPrior:
-    """Public knowledge of places like those of a population.
+    """Public knowledge about similar places: composition, largest place, concentration.
 
     ``composition`` has the records of each cell of the schema, ``largest`` is the number of records
     of the largest place, ``concentration`` the Dirichlet concentration of people of one place.
@@ -180,7 +180,7 @@ class PublicPrior:
 
 
 class AuditedPopulation:
-    """A population whose protections are judged by its custodian.
+    """A population whose protections its custodian audits.
 
     Parameters
     ----------
@@ -233,15 +233,15 @@ class AuditedPopulation:
             self._row, self._place = around.first_row, around.first_place
 
     def rows(self, place: int) -> IntArray:
-        """Return the rows of a place."""
+        """Return the rows of a place's records."""
         return np.asarray(self._order[self._starts[place] : self._starts[place + 1]])
 
     def targets(self, number: int | None) -> IntArray:
-        """Return the rows of targets, drawn without replacement; of everybody if there is None."""
+        """Return the rows of targets, drawn without replacement, or all rows for None."""
         return drawn_targets(self.seed, len(self.records), number)
 
     def tallies(self, places: IntArray) -> IntArray:
-        """Return (places, statements): the people of each place of whom a statement is true."""
+        """Return the number of each place's people for whom each statement is true."""
         value = self.question.value_of_cell
         return np.array(
             [
@@ -252,7 +252,7 @@ class AuditedPopulation:
 
     @functools.cached_property
     def concentration(self) -> float:
-        """Dirichlet concentration: pseudo-records shared by the people of a place.
+        """Dirichlet concentration, as a number of pseudo-records for each place.
 
         A single place has no others that it could be held against: there it is one for each cell
         of the schema, so that every histogram is equally probable ("uniform on histograms").
@@ -266,7 +266,7 @@ class AuditedPopulation:
         return fit_place_concentration(self.tallies(sampled_places(self.seed, self.codes.size)))
 
     def prior(self, place: int) -> RecordPrior:
-        """Return the prior of a place: the composition of all others, or of public records."""
+        """Return the prior of a place from the other places' records or from public records."""
         if place not in self._priors:
             counts = np.bincount(self.cells[self.rows(place)], minlength=self.composition.size)
             public = self._public
@@ -287,7 +287,7 @@ class AuditedPopulation:
 
     @functools.cached_property
     def _size(self) -> FloatArray:
-        """Equal chances of all sizes up to twice the largest place: tables may not bound it."""
+        """Uniform prior of a place's size, up to twice the largest place."""
         most = self.largest if self._around is None else self._around.largest
         most = _SIZES * max(most, 0 if self._public is None else self._public.largest)
         return np.full(most + 1, 1.0 / (most + 1))
@@ -298,7 +298,7 @@ class AuditedPopulation:
         return tabulate(self.data, self.question.workload)
 
     def true_tables(self, workload: Workload) -> PublishedTables:
-        """Return the true tables of a workload, which may be another one than is asked about."""
+        """Return the true tables of a workload, which need not be the audit's."""
         if workload is self.question.workload or workload == self.question.workload:
             return self.truth
         return tabulate(self.data, workload)
@@ -306,7 +306,7 @@ class AuditedPopulation:
     def release(
         self, stream: str, number: int, mechanism: Mechanism, *, without_row: int | None = None
     ) -> Release:
-        """Return a release, or one of the data without a record from the same random numbers.
+        """Return a release, or one without a record that uses the same random numbers.
 
         These belong to a stream, which settings of one mechanism share, and to the number of the
         release.
@@ -317,7 +317,7 @@ class AuditedPopulation:
         return self._drawing(mechanism, without_row).draw(rng)
 
     def _drawing(self, mechanism: Mechanism, without_row: int | None) -> Drawing:
-        """Return the mechanism ready to be drawn from, of all data or those without a record."""
+        """Return the mechanism prepared for all data, or for the data without a record; cached."""
         key = id(mechanism), without_row  # a drawing holds its mechanism
         if key not in self._drawings:
             data = self.data
@@ -330,13 +330,13 @@ class AuditedPopulation:
         return self._drawings[key]
 
     def error_sums(self, release: Release) -> pd.DataFrame:
-        """Return, for every table, the sums from which its mean error is computed."""
+        """Return the sums over each table from which mean errors are computed."""
         return error_sums(release, self.truth)
 
     def methods(
         self, stream: str, number: int, mechanism: Mechanism, release: Release
     ) -> Iterator[InferenceMethod]:
-        """Yield the methods of inference from a release, and from those without a record."""
+        """Yield the methods of inference from a release, each with its counterfactual readings."""
         squared: dict[tuple[str, str], float] = {}
         if not all(law.closed for law in release.spec.tables.values()):  # else nobody needs them
             sums = self.error_sums(release)
@@ -406,7 +406,7 @@ class AuditedPopulation:
         return _statement_rows(parts, self.question.values, random)
 
     def _place_targets(self, place: int, rows: IntArray) -> tuple[list[str], list[AuditTarget]]:
-        """Return every adversary and target of a place, with the question and known records."""
+        """Return the adversary's name and the target, for each adversary and row of a place."""
         everybody = self.rows(place)
         cells = dict(zip(everybody.tolist(), self.cells[everybody].tolist(), strict=True))
         like = self._first_twins(place)
@@ -421,7 +421,7 @@ class AuditedPopulation:
         return names, targets
 
     def _first_twins(self, place: int) -> dict[int, int]:
-        """Return for each row of a place the first one whose record is the same in all columns.
+        """Return, for each row of a place, the first row with an identical record.
 
         Without either the same people are left.
         """
@@ -434,7 +434,7 @@ class AuditedPopulation:
         return self._twins[place]
 
     def _beliefs(self, place: int, target: AuditTarget, beliefs: TargetBeliefs) -> tuple[Any, ...]:
-        """Return a target, and the values of the statement that are worth a row."""
+        """Return a target's description and its statements of non-negligible probability."""
         value, cells = self.question.value_of_cell, self.cells[self.rows(place)]
         true, mode = int(value[target.cell]), int(np.bincount(value[cells]).argmax())
         three = np.array(
@@ -465,7 +465,7 @@ _ORDER = [
 
 
 def _statement_rows(parts: list[tuple[Any, ...]], values: list[str], random: bool) -> pd.DataFrame:
-    """Return the statements of all targets, a row for each value that is told of one."""
+    """Return a frame with one row for each statement about each target."""
     targets = list(zip(*(part[: len(_TARGET_COLUMNS)] for part in parts), strict=True))
     size = np.array([part[len(_TARGET_COLUMNS)].size for part in parts])
     frame = pd.DataFrame(
@@ -485,13 +485,13 @@ def _statement_rows(parts: list[tuple[Any, ...]], values: list[str], random: boo
 
 
 def randomised(spec: MechanismSpec, workload: Workload) -> bool:
-    """Return True where another release of the same records may be another one."""
+    """Return whether two releases of the same records may differ."""
     laws = spec.tables.values() or [spec.likelihood(*key) for key in workload.tables]
     return any(law.random for law in laws)
 
 
 def error_sums(release: Release, truth: PublishedTables) -> pd.DataFrame:
-    """Return of every true table the number of its cells and of those published, and sums."""
+    """Return each true table's number of cells, published cells, and sums of errors."""
     lines = []
     tables = release.tables
     for key, table in truth.workload.tables.items():
@@ -514,7 +514,7 @@ def error_sums(release: Release, truth: PublishedTables) -> pd.DataFrame:
 
 
 def _best_values(release: Release, key: tuple[str, str]) -> FloatArray:
-    """Return a reader's best values of the counts of a table.
+    """Return a reader's best estimates of a table's counts.
 
     That is the published count, the middle of its range where it is one, and of a withheld count
     the middle of those that the rule withholds, or 0.
@@ -532,7 +532,7 @@ def _best_values(release: Release, key: tuple[str, str]) -> FloatArray:
 def _split_values(
     release: Release, level: str, table: Table, places: int
 ) -> tuple[FloatArray, BoolArray]:
-    """Return a reader's best values of a table that is not published, and which have none.
+    """Return a reader's best estimates for an unpublished table, and a mask of those without one.
 
     The smallest published cell that holds a cell is shared equally by all smaller ones that it
     holds; a cell that no published one holds counts as withheld, with 0 as best value.
@@ -572,7 +572,7 @@ def _split_values(
 
 
 def mean_errors(sums: pd.DataFrame) -> pd.DataFrame:
-    """Return the errors of tables from sums over their cells, of all parts (``error_sums``).
+    """Return tables' mean errors from the sums of all parts (``error_sums``).
 
     ``error`` is the mean absolute error of a reader's best value of a count: the published one, or
     the middle of its range, and of a withheld count the middle of those that the rule withholds, or
@@ -588,7 +588,7 @@ def mean_errors(sums: pd.DataFrame) -> pd.DataFrame:
 
 
 def _with_places(data: Microdata) -> Microdata:
-    """Return microdata whose places are stated: without its only resident a place is still there.
+    """Return microdata with a list of places, so that none vanishes with its only resident.
 
     Their coordinates are what mechanisms take where there are none.
     """

@@ -1,4 +1,4 @@
-"""Epsilon of the whole release of each protection, by the law of its privacy loss."""
+"""Epsilon of each protection's whole release, by the law of its privacy loss."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COLUMNS = ("protection", "neighbour", "counts", "rho", "epsilon", "epsilon_of_r
 
 
 def privacy_losses(specs: Mapping[str, MechanismSpec], workload: Workload) -> pd.DataFrame:
-    """Return a row for each protection with independent noise in every table.
+    """Return epsilon and rho of each protection that has independent noise in every table.
 
     ``neighbour`` says whether one record comes or goes (``add-remove``) or changes
     (``change-one``); ``counts`` is how many it moves, ``epsilon`` that of the release's own law at

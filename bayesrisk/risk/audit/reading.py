@@ -1,4 +1,4 @@
-"""How an adversary reads a release: by its likelihood, or by a working model where it has none."""
+"""Readings of a release: by its likelihood, or by a working model where it has none."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Key = tuple[str, str]
 @displayed
 @dataclass(frozen=True)
 class Reading:
-    """A release as an adversary takes it."""
+    """A release, and the model by which an adversary reads it."""
 
     # ``likelihood``: as its spec says; ``as-true``: as if nothing had been protected; ``swap-
     # aware``: as true, but the target's record is counted elsewhere with the public probability;
@@ -33,7 +33,7 @@ class Reading:
 
 
 def readings(release: Release, errors: Mapping[Key, float]) -> list[Reading]:
-    """Return every reading of a release by an adversary.
+    """Return an adversary's possible readings of a release.
 
     By the likelihood, where every table has one of each count given the true one alone.  Else,
     where records changed places, one that takes all counts as true and one that knows of the

@@ -1,4 +1,4 @@
-"""Released counts against the law that is stated of them: the custodian holds both sides."""
+"""Tests of released counts against their stated laws, with the truth known."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _FARTHEST = 12.0  # logarithm of how many times larger or smaller noise may be t
 def release_differences(
     release: Release, truth: PublishedTables, *, places: int = PLACES
 ) -> pd.DataFrame:
-    """Return the distances of published counts from the true ones, and how many cells have each.
+    """Return the number of cells for each difference of published and true count.
 
     Columns are ``level``, ``table``, ``place`` and ``cell`` (of noise in the first ``places`` of a
     level; else empty and -1), ``given`` (what the law of the difference depends on: of rounding the
@@ -88,7 +88,7 @@ _Test = tuple[Row, list[float]]  # what is held against a law, and p-values
 def law_checks(
     differences: pd.DataFrame, specs: Mapping[str, MechanismSpec], *, alpha: float
 ) -> Iterator[Row]:
-    """Yield a row for each protection and table: whether published counts are as stated.
+    """Yield, for each protection and table, a check that published counts follow the stated law.
 
     Of noise the mean of d**2 (Gaussian) or of abs(d) (Laplace), the sufficient statistic of its
     scale, is held against the stated one, and the empirical distribution against the law; of random
@@ -145,7 +145,7 @@ def law_checks(
 
 
 def _sums(law: NoiseSpec, rows: pd.DataFrame, keys: list[str]) -> list[_Sums]:
-    """Return the number and the mean statistic of each part that is told apart."""
+    """Return the number of cells and the mean statistic of each part."""
     cells = rows["cells"].to_numpy(np.int64)
     statistic = np.abs(rows["difference"].to_numpy(np.float64)) ** _power(law) * cells
     if not keys:
@@ -162,7 +162,7 @@ def _sums(law: NoiseSpec, rows: pd.DataFrame, keys: list[str]) -> list[_Sums]:
 
 
 def _ratio(sums: Sequence[_Sums]) -> Row:
-    """Return the mean of the statistic in units of the stated one, and the power to see another."""
+    """Return the mean statistic relative to the stated one, and the deviation it can detect."""
     cells = sum(n for _, n, _ in sums)
     worth = sum(n / _power(law) for law, n, _ in sums)
     power = max(_power(law) for law, _, _ in sums)
@@ -175,7 +175,7 @@ def _ratio(sums: Sequence[_Sums]) -> Row:
 
 
 def _place_test(places: Sequence[list[_Sums]]) -> _Test:
-    """Hold each place by itself; the value is that of the least probable, the power the least."""
+    """Return a test of the noise in each place, with the p-values of all places."""
     p_values = [_scale_p(one) for one in places]
     row = _ratio(places[int(np.argmin(p_values))])
     power = _ratio(min(places, key=lambda one: one[0][1] / _power(one[0][0])))["power"]
@@ -185,7 +185,7 @@ def _place_test(places: Sequence[list[_Sums]]) -> _Test:
 
 
 def _cell_test(cells: Sequence[_Sums]) -> _Test:
-    """Hold the number of cells with small errors in all releases against a binomial law."""
+    """Return a test of how many cells have too small errors in all releases."""
     number = len(cells)
     p, nothing = np.zeros(number), 0.0
     for law in {law for law, _, _ in cells}:
@@ -207,7 +207,7 @@ def _cell_test(cells: Sequence[_Sums]) -> _Test:
 
 
 def _small_p(law: NoiseSpec, n: FloatArray, mean: FloatArray) -> FloatArray:
-    """Return bounds of p-values of means that are too small, as in :func:`_scale_p`."""
+    """Return bounds of p-values for means that are too small, as :func:`_scale_p` does."""
     start, slope = _less_noise(law)
     exponent = n * (start[:, None] - slope[:, None] * mean)
     return np.asarray(np.exp(exponent.min(axis=0)), np.float64)
@@ -215,7 +215,7 @@ def _small_p(law: NoiseSpec, n: FloatArray, mean: FloatArray) -> FloatArray:
 
 @functools.cache
 def _less_noise(law: NoiseSpec) -> tuple[FloatArray, FloatArray]:
-    """Return log f(0) - log f_s(0) and the slopes eta - eta_s of smaller scales s."""
+    """Return log f(0) - log f_s(0) and the slopes eta - eta_s for smaller scales s."""
     s = float(law.scale) * np.exp(np.linspace(-_FARTHEST, 0.0, 121))
     top = np.array([NoiseSpec(law.law, Fraction(one)).to_law().logpmf(0) for one in s.tolist()])
     start = np.asarray(law.to_law().logpmf(0) - top, np.float64)
@@ -223,7 +223,7 @@ def _less_noise(law: NoiseSpec) -> tuple[FloatArray, FloatArray]:
 
 
 def _total_test(totals: Sequence[tuple[NoiseSpec, int, pd.DataFrame]]) -> _Test:
-    """Hold squares of sums of k draws against their law: kept totals have none."""
+    """Return a test of squared sums of k draws; totals kept exact show too small ones."""
     p_values, number, ratio = [], 0, 0.0
     for law, k, rows in totals:
         n, (variance, rate, mean) = int(rows["cells"].sum()), _squares(law, k)
@@ -242,7 +242,7 @@ _SMALL = (0.1, 0.01, 0.001)  # chances of errors as small as those of a cell
 
 @functools.cache
 def _squares(law: NoiseSpec, k: int) -> tuple[float, FloatArray, FloatArray]:
-    """Return the variance of the sum S of k draws, rates l, and log E(exp(-l S**2)) of each."""
+    """Return the variance of a sum S of k draws, rates l, and log E(exp(-l S**2)) for each."""
     s, mass = _sum_law(law, k)
     variance = float(mass @ s**2)
     rate = np.exp(np.linspace(-6.0, 6.0, 49)) / variance
@@ -254,7 +254,7 @@ _REACH, _STATES = 40.0, 2**17  # standard deviations to each side of a sum's law
 
 
 def _sum_law(law: NoiseSpec, k: int) -> tuple[FloatArray, FloatArray]:
-    """Return values of the sum of k draws, every so many, and their probabilities."""
+    """Return values of a sum of k draws on a grid, and their probabilities."""
     deviation = math.sqrt(float(law.to_law().var()) * k)
     step = max(1, int(2.0 * _REACH * deviation / _STATES))
     half = int(_REACH * deviation / step) + 8
@@ -266,7 +266,7 @@ def _sum_law(law: NoiseSpec, k: int) -> tuple[FloatArray, FloatArray]:
 
 
 def _rounding_p(rows: pd.DataFrame, law: object) -> list[float]:
-    """Return exact p-values of what random rounding says of the differences of a table."""
+    """Return exact p-values of a table's random rounding, one for each remainder."""
     p_values = []
     if isinstance(law, RoundingSpec) and law.method == "random":
         for _, group in rows[rows["given"] > 0].groupby("given"):
@@ -280,17 +280,17 @@ def _rounding_p(rows: pd.DataFrame, law: object) -> list[float]:
 
 
 def _power(law: NoiseSpec) -> int:
-    """Return the power of abs(d) that is the sufficient statistic of the scale."""
+    """Return 2 for Gaussian and 1 for Laplace: the power of abs(d) in the sufficient statistic."""
     return 2 if law.law == "discrete-gaussian" else 1
 
 
 def _expected(law: NoiseSpec) -> float:
-    """Return the stated mean of the statistic."""
+    """Return the statistic's expectation under the stated law."""
     return float(law.to_law().var()) if _power(law) == 2 else 1.0 / math.sinh(1.0 / law.scale)
 
 
 def _scale_p(sums: Sequence[_Sums]) -> float:
-    r"""Return a bound of the two-sided p-value of the mean of the sufficient statistic t.
+    r"""Return a bound of the two-sided p-value of the mean sufficient statistic t.
 
     The laws of all scales s are an exponential family, log f_s(d) = log f_s(0) + eta_s t(d).  By
     Chernoff the mean of N cells is as far from its expectation, on its side, with probability
@@ -323,7 +323,7 @@ def _shape_p(rows: pd.DataFrame, law: NoiseSpec) -> float:
 
 
 def _least_ratio(worth: float, alpha: float, side: float = 1.0) -> float:
-    """Return about the ratio next to 1, on its side, that nine audits of ten would see.
+    """Return roughly the ratio nearest to 1 that nine audits of ten would detect.
 
     For large scales take the mean statistic u in units of the stated one. It has an exponent of N k
     (u - 1 - log u) and a relative variance of 1 / (N k), with k = 1/2 of Gaussian and 1 of Laplace

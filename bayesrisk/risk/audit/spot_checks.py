@@ -1,4 +1,4 @@
-"""Spot checks: beliefs about a few targets once more, by plain sums over all records of a place."""
+"""Spot checks: beliefs about a few targets, recomputed by plain sums over a place's records."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LEAST = 1e-11  # of the largest likelihood of a count: what is less likely is l
 def plain_beliefs(
     place: place_beliefs.PlaceReading, targets: Sequence[place_beliefs.AuditTarget]
 ) -> list[dict[str, FloatArray]] | None:
-    r"""Return prior, without and posterior about a person, by plain sums; None if not small.
+    r"""Return a person's three beliefs by plain sums, or None if the place is not small.
 
     ``targets`` are the person as adversaries who know the same others ask.  With u unknown records
     of the place, the target's among them, and m = u - 1 others,
@@ -83,7 +83,7 @@ def plain_beliefs(
 
 
 def _indicator(question: adversaries.TargetQuestion) -> FloatArray:
-    """Return (cells, values): 1 where a record of a cell may be the target's and is of a value."""
+    """Return 1 where a schema cell is possible and has the value (cells, values)."""
     indicator = np.zeros((question.value.size, question.values))
     indicator[question.possible, question.value[question.possible]] = 1.0
     return indicator
@@ -97,7 +97,7 @@ def _sums(
     known_counts: IntArray,
     most: int,
 ) -> FloatArray | None:
-    r"""Return sums over x by the number n of records, of their weights and of these times x_r.
+    r"""Return sums of weights over x for each number n of records, and of weights times x_r.
 
     .. math:: Z(n) = \sum_{|x| = n} \frac{n! \, \Gamma(A)}{\Gamma(A + n)}
         \prod_c \frac{\Gamma(a_c + x_c)}{\Gamma(a_c) x_c!}
@@ -146,7 +146,7 @@ def _sums(
 def _counts(
     reading: Reading, place: place_beliefs.PlaceReading, most: int
 ) -> tuple[IntArray, list[FloatArray]] | None:
-    """Return the weight of a record of each cell in every count, and likelihoods of its sums."""
+    """Return each cell's weight in every count, and the sums' likelihoods; None if too many."""
     tables, spec = reading.release.tables, reading.release.spec
     schema, key = tables.workload.schema, place.level
     published = tables.workload.at(key)
@@ -177,7 +177,7 @@ def _counts(
 
 
 def _components(counted: BoolArray) -> Iterator[IntArray]:
-    """Yield sets of kinds that no count joins, each in an order that ends counts soon."""
+    """Yield sets of kinds that no count connects, ordered so that counts end soon."""
     left = np.ones(counted.shape[1], np.bool_)
     while left.any():
         members = [int(left.argmax())]
@@ -199,7 +199,7 @@ def _part(
     weight: IntArray, start: IntArray, likelihood: list[FloatArray], terms: FloatArray,
     shares: FloatArray,
 ) -> FloatArray | None:  # fmt: skip
-    """Return the sums of :func:`_sums` over kinds, in the order of the columns of ``weight``."""
+    """Return the sums of :func:`_sums` over kinds, in column order, or None if too many."""
     top = np.array([one.size - 1 for one in likelihood], np.int64)
     last = [int(np.flatnonzero(row)[-1]) for row in weight]  # kind after which a count is complete
     most, work = terms.shape[1] - 1, 0
@@ -249,7 +249,7 @@ _FLAT, _ULP = 1e-6, 1e-15  # nats, and of logarithms of gamma functions that can
 def _public_priors(
     population: AuditedPopulation, places: Iterable[int]
 ) -> dict[int, dict[str, tuple[float, float]]]:
-    """Return entries of each place's prior and of public inputs, where these differ most.
+    """Return entries of each place's prior beside those of public inputs, where they differ most.
 
     Shares are those of the records of all other places and of one more in equal parts. Sizes are
     equally probable up to twice the largest. No other concentration makes the places more probable.
@@ -281,7 +281,7 @@ def _public_priors(
 
 
 def _likely_concentration(population: AuditedPopulation) -> float:
-    """Return the stated concentration, or one that makes the places more probable."""
+    """Return the stated concentration, or a nearby one that is more likely."""
     from scipy.stats import dirichlet_multinomial  # slow to import
 
     places = surroundings.sampled_places(population.seed, population.codes.size)
@@ -315,7 +315,7 @@ def spot_comparisons(
     *,
     targets: int = 20,
 ) -> pd.DataFrame:
-    """Return statements about a few targets beside the same beliefs found by the plain way.
+    """Return statements about a few targets beside the same beliefs by plain sums.
 
     Half of the targets are drawn; the others are those whose own records are said to tell most,
     where what leaked would show.  Whoever lives in a place that is not small is passed over.  Of
@@ -343,7 +343,7 @@ def spot_comparisons(
     frames: list[pd.DataFrame] = []
 
     def compare(target: str, *, is_random: bool, answered: bool) -> bool:
-        """Add what is found about a target; return whether it lives in a small place."""
+        """Add a target's comparisons; return whether its place is small enough."""
         row, small = int(target) - population._row, False
         place = int(population.place[row])
         code, prior = str(population.codes[place]), population.prior(place)
@@ -389,7 +389,7 @@ def spot_comparisons(
 
 
 def _order(statements: pd.DataFrame, seed: int) -> Iterator[tuple[str, bool]]:
-    """Yield targets and whether they are drawn: in turn one of these, and one who tells most."""
+    """Yield targets, alternately drawn at random (True) and by largest gain (False)."""
     gain = (statements["posterior"] - statements["without"]).abs()
     largest_gain = gain.groupby(statements["target"], sort=True).max()
     names = largest_gain.index.to_numpy()

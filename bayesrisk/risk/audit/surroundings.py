@@ -1,4 +1,4 @@
-"""Other places while one of them is looked at: for populations too large to hold."""
+"""Facts about the whole population while one part is audited, for very large populations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MECHANISM, CHAINS, INSIDERS, _TARGETS, _FIT = range(5)
 
 @dataclass(frozen=True, eq=False)
 class Surroundings:
-    """The population that a part is a part of."""
+    """The population that an audited part belongs to."""
 
     code: str  # of the part
     first_row: int  # records of all parts before it
@@ -27,12 +27,12 @@ class Surroundings:
 
 
 def audit_rng(seed: int, *key: int) -> np.random.Generator:
-    """Return a stream of random numbers of its own."""
+    """Return a separate random stream for a seed and key."""
     return np.random.default_rng(np.random.SeedSequence([seed, *key]))
 
 
 def drawn_targets(seed: int, everybody: int, number: int | None) -> IntArray:
-    """Return the rows of targets, drawn without replacement; of everybody if there is None."""
+    """Return the rows of targets, drawn without replacement, or all rows for None."""
     if number is None or number >= everybody:
         return np.arange(everybody, dtype=np.int64)
     rows = audit_rng(seed, _TARGETS).choice(everybody, number, replace=False)
@@ -40,10 +40,10 @@ def drawn_targets(seed: int, everybody: int, number: int | None) -> IntArray:
 
 
 def sampled_places(seed: int, places: int) -> IntArray:
-    """Return the places that a concentration is fitted to."""
+    """Return the places to which a concentration is fitted."""
     return audit_rng(seed, _FIT).permutation(places)[:_FIT_PLACES].astype(np.int64)
 
 
 def fit_place_concentration(counts: IntArray) -> float:
-    """Return the Dirichlet concentration of people of one place, from counts (places, values)."""
+    """Return the Dirichlet concentration of a place's people, from counts (places, values)."""
     return fit_concentration(counts, counts.sum(axis=0) / counts.sum())

@@ -1,4 +1,4 @@
-"""Averages over the releases of one count, given the truth: compiled sums, and the general form."""
+"""Averages over the releases of one count, given the truth: compiled sums and a general form."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STEP = 0.6
 
 @elementwise("float64(float64, float64)")
 def marginal_ratio(precision: float, prior: float) -> float:
-    """Average over releases, if the target is in the cell, of posterior / prior.
+    """Return the average over releases of posterior / prior, if the target is in the cell.
 
     sum_j f(j) / (p + q exp(-rho (2 j + 1))), f the noise law, j its value, rho the precision.
 
@@ -63,7 +63,7 @@ def marginal_ratio(precision: float, prior: float) -> float:
 
 @elementwise("float64(float64, float64)")
 def marginal_excess(precision: float, prior: float) -> float:
-    """Return ``marginal_ratio`` less 1 without cancellation, which loses all near 1.
+    """Return ``marginal_ratio`` - 1, computed without the cancellation near 1.
 
     q**2 sum_j f(j) (1 - exp(-E))**2 / (p + q exp(-E)), E = rho (2 j + 1): with P and Q the laws of
     releases with and without the target, the mean of the ratio less 1 is q**2 times the sum of
@@ -97,7 +97,7 @@ def marginal_excess(precision: float, prior: float) -> float:
 
 
 def compose_risk(*risks: ArrayLike) -> FloatAnswer:
-    """Return the total risk ratio of releases that follow one another: their product.
+    """Return the total risk ratio of successive releases: the product of their ratios.
 
     Each ratio must be that of its release given the earlier ones: the posterior after one is the
     prior of the next, and the total is the last posterior over the first prior.  Source: Kazan and
@@ -133,7 +133,7 @@ def compose_risk(*risks: ArrayLike) -> FloatAnswer:
 
 
 def single_noise(noise: NoiseLaw | Noise, name: str) -> NoiseLaw:
-    """Return the law of one noise, or refuse what is none."""
+    """Return a single noise law; raise for anything else."""
     law = noise.law() if isinstance(noise, Noise) else noise
     if not isinstance(law, NoiseLaw):
         raise ArgumentTypeError(f"{name} must have logpmf, ppf and isf, got {quote(noise)}")
@@ -145,7 +145,7 @@ def single_noise(noise: NoiseLaw | Noise, name: str) -> NoiseLaw:
 def marginal_count_posterior(
     *, noise: NoiseLaw, prior_pmf: ArrayLike, tail: float = 2.0**-60
 ) -> FloatAnswer:
-    r"""Return the posterior of a count averaged over releases, for each truth: the general form.
+    r"""Return the average posterior of every count, given each true count, under any noise law.
 
     .. math:: M_{ij} = \sum_y f(y - i)\, P(X = j \mid y), \quad i, j = 0, \dots, u
 

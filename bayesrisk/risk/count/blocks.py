@@ -1,4 +1,4 @@
-"""Questions about released counts in words, and the answers to all of them as one result."""
+"""Questions about released counts in words, and one result with all answers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bayesrisk._base.validation import FloatArray, IntArray
 
 @dataclass(frozen=True)
 class Scenario:
-    """A question of the adversary, and the meaning of the numbers in it.
+    """The adversary's question in words, and the meaning of the numbers in it.
 
     Attributes
     ----------
@@ -102,7 +102,7 @@ class DecisionAccuracy(Tabular):
 
 
 def combine(prior: FloatArray, detected: FloatArray, cleared: FloatArray) -> DecisionAccuracy:
-    """Return the accuracy from its two halves; rounding does not push it below the baseline."""
+    """Return the accuracy from its rates for present and absent targets, at least the baseline."""
     p, detected, cleared = np.broadcast_arrays(prior, detected, cleared)
     baseline = np.maximum(p, 1.0 - p)
     accuracy = np.clip(p * detected + (1.0 - p) * cleared, baseline, 1.0)
@@ -153,7 +153,7 @@ class BlockRisk(Tabular):
 
     @property
     def decision(self) -> IntArray:
-        """The adversary's best guess of the count."""
+        """The adversary's most probable count."""
         return self.known_count + (self.noisy_count >= self.decision_threshold)
 
     @property

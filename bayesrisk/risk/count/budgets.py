@@ -1,4 +1,4 @@
-"""Risk of one noisy count by its budget: the budget that keeps a limit, the least epsilon.
+"""Budgets of one noisy count: the largest that keeps a limit on risk, and the epsilon implied.
 
 Neither measure of the risk is monotone in rho everywhere: the largest rho below which *every* rho
 keeps the limit is returned, not a root.
@@ -44,7 +44,7 @@ _CLOSED = 0.125
 
 
 def _slopes(rho: float) -> tuple[float, float]:
-    """Return bounds on how fast the ratio r grows from rho on, and how fast 1 / p - r falls.
+    """Return bounds on the growth rates, in rho, of log r and of -log(1 / p - r).
 
     With V the variance of the noise, d log r / d rho <= V + 2: the law of the noise changes by
     V - eta**2 of itself and the summand by at most max(2 eta + 1, 0), which is eta**2 + 2 or less.
@@ -57,7 +57,7 @@ def _slopes(rho: float) -> tuple[float, float]:
 
 
 def _average_limit(limit: float, prior: float, levels: int) -> float:
-    """Return the rho of each level up to which the average keeps the limit.
+    """Return the largest rho per level up to which the average ratio keeps the limit.
 
     Up to ``SMOOTH`` the average is that of Gaussian noise within 1e-17 (``marginal_ratio``), and
     there less noise is more information: it rises, and a root finder will do.  Beyond, steps so
@@ -92,7 +92,7 @@ def _average_limit(limit: float, prior: float, levels: int) -> float:
 
 
 def _sum_tails(rho: FloatArray, first: FloatArray, levels: int) -> FloatArray:
-    """Return P(S >= first) for the sum S of a number of draws of each rho."""
+    """Return P(S >= first) for the sum S of ``levels`` draws, for each rho."""
     law = DiscreteGaussian(0.5 * levels / rho)
     tails = np.atleast_1d(np.asarray(law.sf(first - 1.0)))
     if levels > 1:
@@ -108,7 +108,7 @@ def _sum_tails(rho: FloatArray, first: FloatArray, levels: int) -> FloatArray:
 
 
 def _quantile_limit(limit: float, prior: float, levels: int, probability: float) -> float:
-    """Return the rho of each level up to which the quantile keeps the limit.
+    """Return the largest rho per level up to which the quantile keeps the limit.
 
     Where the quantile of the noise S is j, the ratio keeps the limit up to rho_j = E / (2 j + m),
     E its evidence and m the levels.  As rho grows, j falls; the quantile at rho_j is still j or
@@ -141,7 +141,7 @@ def rho_for_risk(
     sensitivity: Number = 1.0,
     levels: int = 1,
 ) -> float:
-    r"""Return the largest budget such that it, and every smaller one, keeps a limit on the risk.
+    r"""Return the largest budget such that it and every smaller one keep a limit on the risk.
 
     .. math:: \sup\{\rho : R(\rho') \le \text{limit for all } \rho' \le \rho\}
 
@@ -341,7 +341,7 @@ _MAX_PRECISION = 1e3
 
 
 def implied_epsilon(belief: Belief) -> float:
-    r"""Return the smallest epsilon of pure differential privacy that beliefs are compatible with.
+    r"""Return the smallest epsilon of pure differential privacy compatible with given beliefs.
 
     .. math:: \epsilon \ge \max \Big| \log\frac{\pi}{1 - \pi} - \log\frac{p}{1 - p} \Big|
 
@@ -375,7 +375,7 @@ def implied_epsilon(belief: Belief) -> float:
 
 
 def decision_epsilon(*, found: Number, cleared: Number, delta: float = 0.0) -> FloatAnswer:
-    r"""Return the smallest epsilon that a rate of right decisions is compatible with.
+    r"""Return the smallest epsilon compatible with given rates of right decisions.
 
     .. math:: \epsilon \ge \log \max\Big\{ \frac{a - \delta}{b}, \frac{b - \delta}{a},
         \frac{1 - a - \delta}{1 - b}, \frac{1 - b - \delta}{1 - a} \Big\}, \quad
@@ -420,7 +420,7 @@ def decision_epsilon(*, found: Number, cleared: Number, delta: float = 0.0) -> F
 
 
 def attainable_epsilon(*, noise: Noise | DiscreteGaussian, delta: float) -> float:
-    r"""Return the epsilon, at a given delta, that the best test of noisy counts attains.
+    r"""Return the epsilon at a given delta that the best test of the noisy counts attains.
 
     .. math:: \inf\{\epsilon \ge 0 : E[(1 - e^{\epsilon - E})_+] \le \delta\}, \quad
         E = \sum_l \rho_l (2 \eta_l + 1)

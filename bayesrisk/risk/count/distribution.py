@@ -1,4 +1,4 @@
-"""The whole law of the risk ratio over releases, not its average alone."""
+"""The distribution of the risk ratio over releases, beyond its average."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ GIVEN = ("target", "other", "prior")
 
 
 def ratio_evidence(ratio: FloatArray, prior: float) -> FloatArray:
-    """Return the evidence at which the risk ratio is ``ratio``: infinite from 1 / p on."""
+    """Return the evidence at which the risk ratio is ``ratio``; infinite for ratios >= 1 / p."""
     # log((1 - p) / (1 / r - p)), in r - 1: near 1 the ratio and the prior would cancel.
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         share = prior / (1.0 - prior) * (ratio - 1.0)
@@ -42,7 +42,7 @@ def ratio_evidence(ratio: FloatArray, prior: float) -> FloatArray:
 
 
 def evidence_ratio(evidence: FloatArray, prior: float) -> FloatArray:
-    """Return the risk ratio that a given evidence makes."""
+    """Return the risk ratio that corresponds to given evidence."""
     with np.errstate(over="ignore", under="ignore"):
         return np.asarray(1.0 / (prior + (1.0 - prior) * np.exp(-evidence)))
 
@@ -50,7 +50,7 @@ def evidence_ratio(evidence: FloatArray, prior: float) -> FloatArray:
 @displayed
 @dataclass(frozen=True, eq=False)
 class RiskDistribution(Tabular):
-    """The law of the risk ratio over the releases that the noise may give, exact.
+    """The exact distribution of the risk ratio over the possible releases.
 
     Attributes
     ----------
@@ -119,7 +119,7 @@ class RiskDistribution(Tabular):
         return check.answer(ratio)
 
     def _quantile(self, level: float) -> float:
-        """Return the evidence at a level: bisection, then the value of a release next to it."""
+        """Return the evidence at a probability level, by bisection and then exactly."""
         ends = np.array([law.ends for _, law in self.laws])
         low, high = float(ends[:, 0].min()) - 1.0, float(ends[:, 1].max())
         # Whichever tail is the smaller keeps its digits.
@@ -137,13 +137,13 @@ class RiskDistribution(Tabular):
         return min(least, float(ends[:, 1].max()))
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the probability that each of 256 ratios is exceeded, as it is drawn."""
+        """Return 256 ratios and the probability of exceeding each, as the plot shows them."""
         low, high = np.log(np.asarray(self.quantile([1e-4, 1.0 - 1e-4])))
         ratio = np.exp(np.linspace(low, high, _DRAWN))
         return pd.DataFrame({"risk_ratio": ratio, "exceeds": self.exceeds(ratio)})
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw how often each ratio is exceeded."""
+        """Plot the probability that each ratio is exceeded."""
         from bayesrisk.plotting.counts import plot_risk_distribution
 
         return plot_risk_distribution(self.to_frame(), mean=self.mean, ax=ax)
@@ -256,7 +256,7 @@ def risk_distribution(
 
 
 def _level_tables(entries: Sequence[CountLaw | None] | None, levels: int) -> list[LogTable | None]:
-    """Return the laws of the others that each level adds, None where known."""
+    """Return the law of the number of others that each level adds, None where known."""
     laws = [None] * levels if entries is None else check.items(entries, "others")
     if len(laws) != levels:
         raise ShapeError(
@@ -266,7 +266,7 @@ def _level_tables(entries: Sequence[CountLaw | None] | None, levels: int) -> lis
 
 
 def _truth(true_others: ArrayLike | None, tables: Sequence[LogTable | None]) -> IntArray | None:
-    """Return the true numbers of others that levels add, 0 where they are known."""
+    """Return the checked true numbers of others that levels add."""
     if true_others is None:
         return None
     truth = check.count_array(true_others, "true_others", lower=0)

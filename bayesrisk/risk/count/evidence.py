@@ -1,4 +1,4 @@
-"""The law of the adversary's evidence over releases: the logarithm of the Bayes factor.
+"""The distribution of the adversary's evidence (log Bayes factor) over releases.
 
 It is a sum of independent terms, one for each level.  The terms are kept as two sorted lists of
 values instead of every pair, so that a tail is one passage over both.
@@ -33,7 +33,7 @@ _Term = tuple[FloatArray, FloatArray]
 def pair_tail(
     edge: float, first: FloatArray, weights: FloatArray, second: FloatArray, table: FloatArray
 ) -> tuple[float, float]:
-    """Weigh a tail of a sum of two independent terms, and find the smallest sum above an edge.
+    """Return a tail probability of a sum of two terms, and the smallest sum above the edge.
 
     ``table[j]`` is the mass of ``second[:j]`` or of ``second[j:]``.  Both lists are sorted, so that
     the edge moves down the second while the first goes up: one passage over both.
@@ -60,7 +60,7 @@ def _merged(values: FloatArray, weights: FloatArray) -> _Term:
 
 
 class EvidenceLaw:
-    """The law of a sum of two independent terms, each a list of values with probabilities."""
+    """The law of a sum of two independent terms, each a list of values and probabilities."""
 
     def __init__(self, first: _Term, second: _Term) -> None:
         self.first, self.weights = _merged(*first)
@@ -70,7 +70,7 @@ class EvidenceLaw:
         self._upper = np.concatenate((np.cumsum(self.masses[::-1])[::-1], [0.0]))
 
     def tail(self, limit: float, *, above: bool) -> float:
-        """Return the probability of evidence above a limit, or at most it, with its ties."""
+        """Return P(evidence > limit), or P(evidence <= limit); ties belong to the limit."""
         if np.isinf(limit):
             return float((limit < 0.0) == above)
         table = self._upper if above else self._lower
@@ -78,12 +78,12 @@ class EvidenceLaw:
         return float(pair_tail(edge, self.first, self.weights, self.second, table)[0])
 
     def next_above(self, limit: float) -> float:
-        """Return the smallest value above a limit and its ties; infinite if there is none."""
+        """Return the smallest value above a limit (ties excluded), or infinity."""
         edge = limit + TIE * (1.0 + abs(limit))
         return float(pair_tail(edge, self.first, self.weights, self.second, self._lower)[1])
 
     def reached(self, limit: float, *, present: bool) -> float:
-        """Return the chance that evidence reaches a limit, or does not; ties count one half."""
+        """Return P(evidence >= limit), or its complement, with ties counted half."""
         slack = TIE * (1.0 + abs(limit))
         table = self._upper if present else self._lower
         arguments = (self.first, self.weights, self.second, table)
@@ -106,7 +106,7 @@ class EvidenceLaw:
 
 
 def _window(precision: float, tail: float) -> tuple[int, FloatArray]:
-    """Return the largest noise that matters and the probabilities from minus it to it."""
+    """Return the largest relevant noise w, and the probabilities from -w to w."""
     law = DiscreteGaussian(0.5 / precision)
     reach = float(np.asarray(law.isf(tail)))
     _check_size(2.0 * reach + 1.0)
@@ -132,7 +132,7 @@ def _sum_terms(terms: list[_Term]) -> _Term:
 
 
 def _level_terms(precision: FloatArray, *, present: bool, cut: float) -> list[_Term]:
-    """Return the evidence of levels whose others are known, one term for each precision.
+    """Return the evidence of levels with known others, one term for each distinct precision.
 
     A level of precision rho says rho (2 eta + 1) if the target is there, rho (2 eta - 1) if not.
     Levels of one precision add up to a whole number of steps of 2 rho.  ``cut`` bounds the
@@ -152,7 +152,7 @@ def _level_terms(precision: FloatArray, *, present: bool, cut: float) -> list[_T
 
 
 def levels_law(precision: FloatArray, *, present: bool, left_out: float) -> EvidenceLaw:
-    """Return the law of the evidence of releases that each count the target, or each do not.
+    """Return the law of the evidence if all releases count the target, or none does.
 
     ``left_out`` bounds the probability of the noise that is cut off.
     """
@@ -175,7 +175,7 @@ def unknown_others_law(
     left_out: float,
     truth: IntArray | None = None,
 ) -> EvidenceLaw:
-    """Return the law of the evidence where the adversary has laws for numbers of other people.
+    """Return the law of the evidence if the adversary knows only laws for numbers of others.
 
     ``tables`` says how many each level adds to the one below: None where known, and centred.  From
     the first unknown number on, levels are about the same people, so that their evidence does not
@@ -191,7 +191,7 @@ def unknown_others_law(
 
 
 class _Listing:
-    """All releases of nested levels: forward sums over the counts of others, level by level."""
+    """All releases of nested levels, with forward sums over the numbers of others."""
 
     def __init__(
         self,
@@ -228,7 +228,7 @@ class _Listing:
         self.fixed = truth is not None
 
     def _pmf(self, level: int, states: int, target: int) -> FloatArray:
-        """Return the probability of each release given each number of others so far."""
+        """Return the probability of each release given each number of others."""
         gap = self.releases[level] - np.arange(states)[:, None] - target
         return np.asarray(self.noise[level].pmf(gap))
 
@@ -270,7 +270,7 @@ class _Listing:
         return np.asarray(self.noise[level].pmf(gap))
 
     def _step(self, level: int, states: int) -> FloatArray:
-        """Return the law of the number of others at a level given that of the level below."""
+        """Return the law of a level's number of others, given that of the level below."""
         added = self.added[level]
         _check_size(float(states) * (states + added.size - 1))
         step = np.zeros((states, states + added.size - 1))

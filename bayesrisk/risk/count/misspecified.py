@@ -1,4 +1,4 @@
-"""Risk of one count to an adversary who takes its noise for another law."""
+"""Risk of one count to an adversary who assumes a wrong noise law."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SAME = 1e-12
 @displayed
 @dataclass(frozen=True, eq=False)
 class MisspecifiedRisk(Tabular):
-    """Beliefs of an adversary with the wrong noise law, release by release, and correct ones.
+    """Beliefs under a wrong noise law, release by release, beside the correct ones.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class MisspecifiedRisk(Tabular):
 
     @property
     def correct(self) -> FloatArray:
-        """Posterior under the true law: the share of such releases with the target there."""
+        """Posterior under the true law."""
         return np.asarray(special.expit(self.correct_log_odds))
 
     @property
@@ -75,21 +75,21 @@ class MisspecifiedRisk(Tabular):
 
     @property
     def correct_risk(self) -> float:
-        """The same for an adversary who knows the true law: the marginal risk."""
+        """Average of correct posterior over prior, if the target is there: the marginal risk."""
         return float(self.probability_if_there @ self.correct) / self.prior
 
     @property
     def mean_belief(self) -> float:
-        """Average belief over all releases; the prior, for an adversary who knows the law."""
+        """Average belief over all releases; it equals the prior if the adversary knows the law."""
         return float(self.probability @ self.believed)
 
     @property
     def mean_error(self) -> float:
-        """Average distance of the belief from what is true of the same release."""
+        """Average absolute difference of belief and correct posterior over releases."""
         return float(self.probability @ np.abs(self.believed - self.correct))
 
     def calibration(self) -> pd.DataFrame:
-        """Return, for each belief, how often it is held and how often it is right.
+        """Return, for each belief, its probability, and how often the target is there.
 
         Columns ``believed`` (ascending; those within 1e-12 are one), ``probability`` and
         ``share_there``, the share of those releases in which the target is there, which is equal to

@@ -1,4 +1,4 @@
-"""Average risk of a count that is published after post-processing, and before it (S6).
+"""Average risk of a count, before and after post-processing (supplement S6).
 
 Two releases of the same noisy counts are compared, to an adversary who knows the group's count N
 either way: the block's count after projection on N, and the noisy counts (y, S) themselves.
@@ -31,7 +31,7 @@ _MAX_RELEASES = 2**24
 @displayed
 @dataclass(frozen=True)
 class PostprocessingComparison(Tabular):
-    """Average posteriors of the truth before and after post-processing, with the baselines.
+    """Average posteriors of the truth before and after post-processing, with baselines.
 
     The numbers are exact (no sampling); arrays have one common shape.
 
@@ -95,7 +95,7 @@ class PostprocessingComparison(Tabular):
 
 
 def _check_cost(laws: SumLaws, group_count: IntArray) -> None:
-    """Refuse sums over more than 2**24 released values."""
+    """Raise if sums would run over more than 2**24 released values."""
     depth = -np.minimum.reduceat(laws.ripples, laws.ends[:-1])
     window = np.sqrt((REACH + 2.0 * depth) / laws.rates)
     releases = np.minimum(window[laws.number], group_count.ravel())
@@ -133,7 +133,7 @@ class PostprocessingRisk(PostprocessedCount):
     """
 
     def after(self) -> Belief:
-        r"""Return the belief after post-processing, averaged, if the target is in the cell.
+        r"""Return the average belief after post-processing, if the target is in the cell.
 
         .. math:: \sum_{a=0}^{N} P(a \mid X = k + 1)\, P(X = k + 1 \mid a)
 
@@ -155,7 +155,7 @@ class PostprocessingRisk(PostprocessedCount):
         return _averaged(p, out)
 
     def before(self) -> Belief:
-        r"""Return the average belief from the noisy counts alone, the group's total being known.
+        r"""Return the average belief from the noisy counts alone, given the group's total.
 
         With N known, N - S is a second noisy count of the block, with m times the scale:
 
@@ -189,7 +189,7 @@ class PostprocessingRisk(PostprocessedCount):
         return _averaged(p, out.reshape(shape))
 
     def compare(self) -> PostprocessingComparison:
-        """Return the average risk before and after post-processing, N known either way."""
+        """Return the average risk before and after post-processing, given the group's total N."""
         n, m, k, precision, p, _ = self._values
         columns = {
             "group_count": n,
@@ -207,7 +207,7 @@ class PostprocessingRisk(PostprocessedCount):
 
 
 def _averaged(prior: FloatArray, ratio: FloatArray) -> Belief:
-    """Return the belief of an average risk ratio, which rounding may have put out of its range."""
+    """Return the average belief for a risk ratio, clipped against rounding errors."""
     return Belief(prior, np.minimum(np.clip(ratio, 1.0, 1.0 / prior) * prior, 1.0))
 
 

@@ -104,7 +104,7 @@ class CountRisk(NoisyCount):
         return noise.sf(threshold - 2.0)
 
     def accuracy(self) -> DecisionAccuracy:
-        r"""Return the rate at which the adversary's best guess is right, the target there or not.
+        r"""Return the rate at which the adversary's best guess is right, target present or not.
 
         .. math:: p\, P(\eta \ge t - 1) + (1 - p)\, P(\eta < t)
             = \sum_y \max\{p\, f(y - k - 1),\ (1 - p)\, f(y - k)\}
@@ -127,7 +127,7 @@ class CountRisk(NoisyCount):
     def summary(
         self, noisy_count: ArrayLike, *, scenario_name: str = "characteristics"
     ) -> BlockRisk:
-        """Return everything there is to say about the risk of released counts ``noisy_count``.
+        """Return beliefs, averages and decisions for released counts ``noisy_count``.
 
         ``scenario_name`` says what the adversary wants to know; see :meth:`Scenario.named`.
         """
@@ -169,7 +169,7 @@ def correct_decision_probability(**question: Unpack[CountArguments]) -> FloatAns
 
 @door(CountRisk)
 def decision_accuracy(**question: Unpack[CountArguments]) -> DecisionAccuracy:
-    """Return the rate of right guesses, the target there or not: :meth:`CountRisk.accuracy`."""
+    """Return the rate of right guesses, target present or not: :meth:`CountRisk.accuracy`."""
     return CountRisk(**question).accuracy()
 
 
@@ -210,7 +210,7 @@ class LaplaceRisk:
         return np.asarray(count_posterior(noisy, noise=law, prior_pmf=pmf))[..., 1]
 
     def _posteriors(self) -> tuple[FloatArray, FloatArray]:
-        """Return the posterior after a release above, and after one not above, the known count."""
+        """Return the posterior after a release above k, and after one of at most k."""
         p, q = self.prior, 1.0 - self.prior
         with np.errstate(over="ignore"):
             decay, growth = np.exp(-1.0 / self.scale), np.exp(1.0 / self.scale)
@@ -235,7 +235,7 @@ class LaplaceRisk:
         return np.where(below >= 0.5, -np.inf, np.where(above >= 0.5, 1.0, np.inf))
 
     def _reached(self, always: float) -> FloatArray:
-        """Return the chance of the guess that needs a release, where it depends on one."""
+        """Return the probability of a right guess, given that of the guess without a release."""
         least = self.decision_threshold()
         other = np.where(least > 1.0, 1.0 - always, self._share())
         return np.where(np.isneginf(least), always, other)
@@ -245,12 +245,12 @@ class LaplaceRisk:
         return self._reached(1.0)
 
     def accuracy(self) -> DecisionAccuracy:
-        """Return the rate of right guesses, the target there or not."""
+        """Return the rate of right guesses, target present or not."""
         return combine(self.prior, self._reached(1.0), self._reached(0.0))
 
 
 class NoiseRisk(NamedTuple):
-    """One noisy count under a law of noise: the law, its parameter, the question, and epsilon.
+    """One noisy count under one kind of noise: its law, parameter, answers and epsilon.
 
     Counts are measured from the known one, priors have one axis, and epsilon is a function of
     delta.
@@ -262,11 +262,11 @@ class NoiseRisk(NamedTuple):
     epsilon: Callable[[float], FloatAnswer]
 
     def posteriors(self, noisy: IntArray) -> FloatArray:
-        """Return the posterior of each prior, a row, given each released count."""
+        """Return the posterior for each prior (rows) given each released count."""
         return np.ascontiguousarray(np.asarray(self.question.posterior(noisy[:, None])).T)
 
     def simulated(self, releases: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-        """Return the posterior averaged over simulated releases, and its standard error."""
+        """Return the average posterior over simulated releases, and its standard error."""
         tally: Counter[int] = Counter()
         for start in range(0, releases, _DRAWS_AT_ONCE):
             draws = 1 + self.noise.rvs(min(_DRAWS_AT_ONCE, releases - start), rng)

@@ -1,4 +1,4 @@
-"""Average risk where the target is alone in its category at several levels (S1.3).
+"""Average risk of a target that is alone in its category at several levels (S1.3).
 
 The posterior depends on the releases through the total evidence E = sum_l rho_l (2 eta_l + 1)
 only, so all that is needed is its law.  That law has irrational atoms, many more than can be
@@ -39,7 +39,7 @@ _CHUNK = 2**16
 
 
 def _on_grid(atoms: FloatArray, weights: FloatArray) -> _Grid:
-    """Return a discrete measure as weights on the grid: its first index, and the weights."""
+    """Return weights on the grid that replace a discrete measure, and the first index."""
     position = atoms / _SPACING
     base = np.floor(position)
     distance = (position - base)[:, None] - _NODES
@@ -56,7 +56,7 @@ def _on_grid(atoms: FloatArray, weights: FloatArray) -> _Grid:
 
 
 def _level(rho: float) -> _Term:
-    """Return the law of rho (2 eta + 1), eta ~ N_Z(0, 1 / (2 rho))."""
+    """Return values and probabilities of rho (2 eta + 1), eta ~ N_Z(0, 1 / (2 rho))."""
     last = np.floor(1.0 + np.sqrt(REACH / rho))
     eta = np.arange(-last, last + 1.0)
     weight = np.exp(-rho * eta**2)
@@ -64,7 +64,7 @@ def _level(rho: float) -> _Term:
 
 
 def _smooth_levels(total: float) -> _Term:
-    """Return the law N(total, 2 total), to which levels of small rho add up.
+    """Return a quadrature of N(total, 2 total), the law of all levels of small rho together.
 
     Each differs from its continuous counterpart by less than 1e-17 under an analytic integrand
     (Poisson summation, as in ``marginal_ratio``).  So does the trapezoidal rule taken here: its
@@ -83,7 +83,7 @@ def _smooth_levels(total: float) -> _Term:
 
 
 def _evidence(precision: FloatArray) -> _Term:
-    """Return values and weights that stand for the law of the evidence with the target there.
+    """Return values and weights that represent the evidence if the target is there.
 
     The windows hold what matters without the target too: there the evidence has the law of minus
     these values.
@@ -104,7 +104,7 @@ def _sum(grids: list[_Grid]) -> _Term:
 
 
 def _averaged(term: _Term, prior: FloatArray) -> FloatArray:
-    """Return the average ratio over a law of the evidence."""
+    """Return the average risk ratio over a law of the evidence, for each prior."""
     evidence, weights = term
     with np.errstate(over="ignore", under="ignore"):
         decay = np.exp(-evidence)
@@ -113,7 +113,7 @@ def _averaged(term: _Term, prior: FloatArray) -> FloatArray:
 
 
 def ratio_of_others(levels: FloatArray, prior: float) -> float:
-    """Return the average ratio if the target is not there: evidence has the law of minus that."""
+    """Return the average risk ratio if the target is not there."""
     if levels.max() >= _CERTAIN:
         return 0.0
     values, weights = _evidence(levels)
@@ -121,7 +121,7 @@ def ratio_of_others(levels: FloatArray, prior: float) -> float:
 
 
 def excess_ratio(rho: float, prior: float, levels: int) -> float:
-    """Return the marginal risk ratio of levels of one rho less 1; see ``marginal_excess``."""
+    """Return the marginal risk ratio of ``levels`` levels of one rho, minus 1."""
     if levels == 1 or levels * rho < SMOOTH:
         return float(marginal_excess(levels * rho, prior))
     values, weights = _evidence(np.full(levels, rho))
@@ -134,7 +134,7 @@ def excess_ratio(rho: float, prior: float, levels: int) -> float:
 
 
 def average_ratio(law: EvidenceLaw, prior: float) -> float:
-    """Return the average of the ratio over a law of the evidence, at a cost linear in its lists."""
+    """Return the average risk ratio over a law of the evidence, at linear cost."""
     grids = []
     for values, weights in ((law.first, law.weights), (law.second, law.masses)):
         low = int(np.floor(values[0] / _SPACING)) + int(_NODES[0])
@@ -189,7 +189,7 @@ def multilevel_marginal_posterior(*, noise: Noise | DiscreteGaussian, prior: Num
 def _by_levels(
     noise: Noise | DiscreteGaussian, prior: Number
 ) -> tuple[FloatArray, tuple[int, ...], list[tuple[FloatArray, IntArray, FloatArray]]]:
-    """Return priors, the shape of settings, and for each set of levels its settings and priors."""
+    """Return priors, the broadcast shape, and each distinct row of levels with its positions."""
     precision = noise_precision(noise)
     p = check.probability(prior, "prior")
     if precision.ndim == 0:
@@ -208,7 +208,7 @@ def _by_levels(
 def multilevel_decision_accuracy(
     *, noise: Noise | DiscreteGaussian, prior: Number
 ) -> DecisionAccuracy:
-    r"""Return the rates at which the best guess from several levels is right, and finds.
+    r"""Return the rates at which the best guess from several levels is right, and detects targets.
 
     The adversary guesses that the target is there where the posterior from all levels is at least
     1/2, that is where the evidence E reaches log((1 - p) / p):

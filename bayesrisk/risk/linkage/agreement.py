@@ -1,4 +1,4 @@
-"""Agreement of reconstructed records with the truth, beside that of the guessers."""
+"""Agreement of reconstructed records with the truth, beside that of guessers."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ TRUTH = ("block", "sex", "age", "race", "hisp", "person")
 
 
 def size_class(population: ArrayLike) -> NDArray[np.int64]:
-    """Return the class (position in ``SIZE_CLASSES``) of block populations, -1 for none."""
+    """Return the size class of each block population (index in ``SIZE_CLASSES``), -1 for 0."""
     return np.searchsorted(_STARTS, np.asarray(population), side="right") - 1
 
 
 def describe_truth(
     truth: pd.DataFrame | Persons, everywhere: NDArray[np.int64] | None = None
 ) -> pd.DataFrame:
-    """Return the true records with the columns that put them into panels.
+    """Return the true records with the columns by which panels are defined.
 
     ``cell`` (race and ethnicity), ``size_class`` of the block, ``modal`` (the record has the modal
     race and ethnicity of its block) and ``unique`` on block, sex and age bin.  Of a truth that is
@@ -80,7 +80,7 @@ _MEANS = ["modal", "modal_bound", "proportional", "proportional_bound"]
 @displayed
 @dataclass(frozen=True)
 class InferenceWithoutRecord(Tabular):
-    """Accuracy of guessing race and ethnicity from the rest of the block.
+    """Accuracy of guessing race and ethnicity from the other people of the block.
 
     With ``n`` people in a block, ``n_c`` of them in the target's cell and ``p_c = n_c / n``: the
     modal guesser without the target's record is right with probability ``1 / t`` if ``n_c - 1`` is
@@ -105,11 +105,11 @@ class InferenceWithoutRecord(Tabular):
     version: str = __version__
 
     def to_frame(self) -> pd.DataFrame:
-        """Return accuracies weighted by people, for all blocks and each class of block size."""
+        """Return mean accuracies over people, for all blocks and each size class."""
         return without_record_means(self.sums())
 
     def sums(self) -> pd.DataFrame:
-        """Return people, and sums over them, of all blocks (``All``) and each class of size."""
+        """Return numbers of people and sums over them, for ``All`` blocks and each size class."""
         weighted = self.blocks[_MEANS].mul(self.blocks["population"], axis=0)
         weighted["population"] = self.blocks["population"]
         labels = np.asarray(SIZE_CLASSES)[size_class(self.blocks["population"])]
@@ -118,7 +118,7 @@ class InferenceWithoutRecord(Tabular):
 
 
 def without_record_means(sums: pd.DataFrame) -> pd.DataFrame:
-    """Return the table of :meth:`InferenceWithoutRecord.to_frame` from sums of one area or more."""
+    """Return the table of :meth:`InferenceWithoutRecord.to_frame` from sums over areas."""
     table = sums[(sums["population"] > 0) | (sums.index == "All")].copy()
     table[_MEANS] = table[_MEANS].div(table["population"], axis=0)
     table["population"] = table["population"].astype("int64")
@@ -126,7 +126,7 @@ def without_record_means(sums: pd.DataFrame) -> pd.DataFrame:
 
 
 def inference_without_record(truth: pd.DataFrame | Persons) -> InferenceWithoutRecord:
-    """Return the accuracy of guessing each person's race and ethnicity without the own record.
+    """Return the accuracy of guessing each person's race and ethnicity from the rest of the block.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def inference_without_record(truth: pd.DataFrame | Persons) -> InferenceWithoutR
 
 
 def without_record(frame: pd.DataFrame) -> InferenceWithoutRecord:
-    """Return the accuracies for persons that are checked already."""
+    """Return the accuracies of :func:`inference_without_record` for checked persons."""
     block, blocks = pd.factorize(frame["block"])
     pairs, pair, counts = np.unique(
         block * CELLS + race_ethnicity(frame), return_inverse=True, return_counts=True
@@ -186,7 +186,7 @@ def without_record(frame: pd.DataFrame) -> InferenceWithoutRecord:
 def _two_highest(
     pair_block: NDArray[np.int64], counts: NDArray[np.int64], n_blocks: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the highest and the second highest count of each block (equal on a tie)."""
+    """Return the highest and second highest count of each block, equal if tied."""
     order = np.lexsort((-counts, pair_block))
     block, sorted_counts = pair_block[order], counts[order]
     first = np.searchsorted(block, np.arange(n_blocks))
@@ -217,7 +217,7 @@ RECORDS = ("block", "sex", "age", "race", "hisp")
 
 
 def read_guesses(baseline: str | Guesses, sources: Sources, rng: np.random.Generator) -> Guesses:
-    """Return the guesses: drawn now from a source, or once for all tables before."""
+    """Return guesses drawn from a source, or the guesses given."""
     if isinstance(baseline, Guesses):
         return baseline
     name = check.choice(baseline, "baseline_from", tuple(sources))
@@ -225,7 +225,7 @@ def read_guesses(baseline: str | Guesses, sources: Sources, rng: np.random.Gener
 
 
 def with_guessers(sources: Sources, guesses: Guesses) -> dict[str, pd.DataFrame]:
-    """Return the checked records of every source, those of the guessers last."""
+    """Return the checked records of every source, then those of the guessers."""
     whole = {
         name: person_frame(records, columns=RECORDS, source=name)
         for name, records in sources.items()
@@ -234,7 +234,7 @@ def with_guessers(sources: Sources, guesses: Guesses) -> dict[str, pd.DataFrame]
 
 
 def left_out(truth: pd.DataFrame) -> pd.DataFrame:
-    """Return true records with the probabilities of ``LEFT_OUT`` that their cell is guessed."""
+    """Return true records with each guesser's probability of being right without the record."""
     alone = without_record(truth).persons
     return truth.assign(
         left_out_modal=alone["modal"].to_numpy(),
@@ -245,7 +245,7 @@ def left_out(truth: pd.DataFrame) -> pd.DataFrame:
 def better_published(
     table: pd.DataFrame, rate: str, places: list[str]
 ) -> tuple[NDArray[np.float64], NDArray[np.object_]]:
-    """Return for each row the better of the two published guessers at its place, and its name."""
+    """Return, for each row, the higher rate of the two published guessers, and its name."""
     rows = pd.MultiIndex.from_frame(table[places])
     rates = []
     for guesser in (MODAL, PROPORTIONAL):
@@ -261,7 +261,7 @@ def better_published(
 def left_out_sums(
     blocks: pd.DataFrame, hits: str, trials: str, guesses: Sequence[str], table: pd.DataFrame
 ) -> FloatArray:
-    """Return the sums over the blocks of every row of a table, of which its rates are made.
+    """Return sums over blocks for every row of a table, from which its rates are computed.
 
     ``hits``, ``trials`` and ``guesses`` (hits expected of the guessers of ``LEFT_OUT``) are columns
     of ``blocks``, which belong to the row with the same source, attacker and ``block_size``.  Rows:
@@ -282,7 +282,7 @@ def left_out_sums(
 def left_out_columns(
     sums: FloatArray, *, confidence: float
 ) -> dict[str, NDArray[np.float64] | NDArray[np.object_]]:
-    """Return the rate of a guesser without the target's record, and the attack's ratio to it.
+    """Return the better guesser's rate without the target's record, and the attack's ratio to it.
 
     ``sums`` are those of :func:`left_out_sums`.  The guesser that is right more often in the whole
     group counts.
@@ -310,7 +310,7 @@ _KINDS = ("exact", "binned")
 @displayed
 @dataclass(frozen=True)
 class Agreement(Tabular):
-    """Counts of true records in each source of records, by size of the block.
+    """Numbers of true records that each source contains, by block size.
 
     Attributes
     ----------
@@ -334,7 +334,7 @@ class Agreement(Tabular):
 
     @property
     def tally(self) -> pd.DataFrame:
-        """Counts by ``source`` and ``block_size`` (``All`` and the classes)."""
+        """Counts by ``source`` and ``block_size`` (``All`` and the size classes)."""
         blocks = self._labelled()
         names = ["population", *_KINDS]
         rows = pd.MultiIndex.from_product([self.sources, ("All", *SIZE_CLASSES)])
@@ -342,7 +342,7 @@ class Agreement(Tabular):
         return sums.rename_axis(["source", "block_size"]).reset_index()
 
     def _labelled(self) -> pd.DataFrame:
-        """Return every block twice, in the row of all blocks and in that of its size."""
+        """Return every block twice: labelled ``All``, and by its size class."""
         size = np.asarray(SIZE_CLASSES)[size_class(self.blocks["population"])]
         parts = [self.blocks.assign(block_size=label) for label in ("All", size)]
         return pd.concat(parts, ignore_index=True)
@@ -361,7 +361,7 @@ class Agreement(Tabular):
         return agreement_rates(self.sums(), confidence=self.confidence)
 
     def sums(self) -> AgreementSums:
-        """Return the counts and sums over blocks of which the rates are functions."""
+        """Return the counts and the sums over blocks from which rates are computed."""
         table, blocks, moments = self.tally, self._labelled(), {}
         for kind in _KINDS:
             guesses = [f"{kind}_{guesser}" for guesser in LEFT_OUT]
@@ -369,7 +369,7 @@ class Agreement(Tabular):
         return AgreementSums(table, moments)
 
     def to_layout(self) -> pd.DataFrame:
-        """Return counts and percentages as the published table lays them out.
+        """Return counts and percentages in the published table's layout.
 
         Rows (block size, source), columns ``Population`` and (``Agreement`` | ``Agreement
         Percentage``, ``Exact Age`` | ``Binned Age``): Abowd et al. (2023), Table S10.
@@ -378,7 +378,7 @@ class Agreement(Tabular):
 
 
 class AgreementSums(NamedTuple):
-    """Counts by source and class of block size, and the sums that their intervals need.
+    """Counts by source and size class, and the sums that their intervals need.
 
     ``counts`` is :attr:`Agreement.tally`; ``moments`` has for ``exact`` and ``binned`` a column for
     each of its rows, see :func:`left_out_sums`.
@@ -388,7 +388,7 @@ class AgreementSums(NamedTuple):
     moments: Mapping[str, FloatArray]
 
     def plus(self, other: AgreementSums) -> AgreementSums:
-        """Return the sums over the blocks of both areas, of the same sources."""
+        """Return the sums over the blocks of two areas with the same sources."""
         names = ["population", *_KINDS]
         counts = self.counts.assign(**{n: self.counts[n] + other.counts[n] for n in names})
         return AgreementSums(counts, {k: self.moments[k] + other.moments[k] for k in _KINDS})
@@ -414,7 +414,7 @@ def agreement_rates(sums: AgreementSums, *, confidence: float) -> pd.DataFrame:
 
 
 def agreement_layout(rates: pd.DataFrame, sources: tuple[str, ...]) -> pd.DataFrame:
-    """Return rates in the published layout, see :meth:`Agreement.to_layout`."""
+    """Return rates in the published layout; see :meth:`Agreement.to_layout`."""
     table = rates.set_index(["block_size", "source"])
     columns = {
         ("Population", ""): table["population"],
@@ -435,7 +435,7 @@ def compare_with_truth(
     rng: Seed,
     confidence: float = 0.95,
 ) -> Agreement:
-    """Return the records matched with the truth on all features, by exact age, then by age bin.
+    """Return the records matched with the truth, first by exact age, then by age bin.
 
     Abowd et al. (2023), Algorithm 2, for every source and both guessers.
 
@@ -472,7 +472,7 @@ def compare_with_truth(
     ages = [("age",), ("agebin",)]
 
     def per_block(records: pd.DataFrame, shared: tuple[str, ...]) -> list[pd.DataFrame]:
-        """Return exact and all matches of true records, with their left-out chances."""
+        """Return exact and all matches per block, with the guessers' chances."""
         pairs = match_records(records, targets, keys=[(*shared, *age) for age in ages], rng=random)
         frames = []
         for rows in (pairs.right[pairs.match_pass == 0], pairs.right):
@@ -515,7 +515,7 @@ COUNTS = ["attacker_records", "putative", "putative_exact", "confirmed", "confir
 
 
 class PanelSums(NamedTuple):
-    """Sums from which the rates of a panel are computed.
+    """Counts of a panel of targets, and sums from which its rates are computed.
 
     ``counts`` has a row for each ``block_size`` (``All`` first), ``attacker`` and ``source``;
     ``moments`` a column for each of them, see :func:`left_out_sums`.
@@ -525,13 +525,13 @@ class PanelSums(NamedTuple):
     moments: FloatArray
 
     def plus(self, other: PanelSums, names: Sequence[str]) -> PanelSums:
-        """Return the sums over the blocks of both; ``names`` are the counts."""
+        """Return the sums over the blocks of both areas; ``names`` are the count columns."""
         counts = self.counts.assign(**{n: self.counts[n] + other.counts[n] for n in names})
         return PanelSums(counts, self.moments + other.moments)
 
 
 class Rates(Tabular, ABC):
-    """Tables of rates, whatever their sums come from."""
+    """Base of results whose tables of rates are computed from sums."""
 
     sources: tuple[str, ...]
     attackers: tuple[str, ...]
@@ -539,12 +539,12 @@ class Rates(Tabular, ABC):
 
     @abstractmethod
     def panel_sums(self, panel: str, *, zero_variability: bool) -> PanelSums:
-        """Return the sums of a panel of targets; arguments as of :meth:`to_frame`."""
+        """Return the sums for a panel of targets, with arguments as in :meth:`to_frame`."""
 
     def to_frame(
         self, *, panel: str = "all", zero_variability: bool = False, by_size: bool = True
     ) -> pd.DataFrame:
-        """Return rates with their intervals, baselines and ratios.
+        """Return rates with intervals, baselines and ratios.
 
         Precision is confirmed over putative, its interval takes blocks as the independent units:
         people of one block are linked and guessed together.  Recall comes in the two conventions of
@@ -598,7 +598,7 @@ class Rates(Tabular, ABC):
         return counts.assign(**left_out_columns(moments, confidence=self.confidence))
 
     def to_layout(self, *, panel: str = "all", zero_variability: bool = False) -> pd.DataFrame:
-        """Return putative, confirmed and precision in percent as the published tables lay them out.
+        """Return putative, confirmed and precision in percent, in the published tables' layout.
 
         Panels, as for :meth:`to_frame`: ``all`` (Tables S6 and S12), ``modal`` (S9 and S13),
         ``nonmodal`` (S11).  Rows (block size, source), columns (attacker, ``Putative`` |
@@ -618,7 +618,7 @@ class Rates(Tabular, ABC):
         return wide.reindex(index=rows, columns=columns).rename_axis(["block_size", "source"])
 
     def to_panels(self, *, panels: Sequence[str], zero_variability: bool = False) -> pd.DataFrame:
-        """Return panels of targets over blocks of all sizes, as two published tables lay them out.
+        """Return panels of targets over blocks of all sizes, in two published tables' layout.
 
         ``["all", "in-truth"]`` (Table S7), or ``["nonmodal", "nonmodal-unique"]`` with zero
         variability (S8).  Rows (panel, source), columns (attacker, ``Population`` | ``Putative`` |
@@ -649,7 +649,7 @@ class Rates(Tabular, ABC):
 
 @dataclass(frozen=True)
 class ReidentificationSums(Rates):
-    """The tables of re-identification in an area of which only sums are kept."""
+    """Re-identification in an area of which only sums are kept."""
 
     # By panel, and by whether only blocks of proved zero solution variability count
     panels: Mapping[tuple[str, bool], PanelSums]
@@ -659,7 +659,7 @@ class ReidentificationSums(Rates):
 
     @classmethod
     def collect(cls, rates: Rates) -> ReidentificationSums:
-        """Return the sums of links whose zero variability is known."""
+        """Return the sums of rates for all panels; zero variability must be known."""
         panels = {
             (panel, zero): rates.panel_sums(panel, zero_variability=zero)
             for panel in PANELS
@@ -668,10 +668,10 @@ class ReidentificationSums(Rates):
         return cls(panels, rates.sources, rates.attackers, rates.confidence)
 
     def panel_sums(self, panel: str, *, zero_variability: bool) -> PanelSums:
-        """Return the sums of a panel of targets."""
+        """Return the sums for a panel of targets."""
         return self.panels[check.choice(panel, "panel", PANELS), zero_variability]
 
     def plus(self, other: ReidentificationSums) -> ReidentificationSums:
-        """Return the sums over the blocks of both areas, of the same sources and attackers."""
+        """Return the sums over the blocks of two areas with the same sources and attackers."""
         panels = {key: sums.plus(other.panels[key], COUNTS) for key, sums in self.panels.items()}
         return ReidentificationSums(panels, self.sources, self.attackers, self.confidence)

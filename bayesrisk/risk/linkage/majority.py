@@ -1,4 +1,4 @@
-"""The majority of a block, read from a protected release: the commonest race and ethnicity."""
+"""The most common race and ethnicity of a block, inferred from a protected release."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from bayesrisk.tables.records import CENRACE
 @displayed
 @dataclass(frozen=True)
 class MajorityInference(AttackResult, Tabular):
-    """Majority inference from several releases of one truth, a row for each block.
+    """Inference of each block's majority from several releases of one truth, one row per block.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class MajorityInference(AttackResult, Tabular):
     version: str = __version__
 
     def curve(self, *, threshold: int) -> pd.DataFrame:
-        """Return recall against precision for every release.
+        """Return the precision-recall curve of every release.
 
         Recall at a precision is the share of all records in blocks of at least that precision.
         A block whose true majority count is below the threshold (the paper: 5) has precision zero.
@@ -123,7 +123,7 @@ class MajorityInference(AttackResult, Tabular):
 
 
 def condensed(blocks: pd.DataFrame) -> pd.DataFrame:
-    """Return blocks of one kind as one row: of one release, true count and precision.
+    """Return blocks with the same release, true count and precision merged into one row.
 
     Their ``population`` is that of all of them.  :meth:`MajorityInference.curve` and
     :meth:`MajorityInference.summary` of the rows of any number of areas, put under each other and
@@ -136,7 +136,7 @@ def condensed(blocks: pd.DataFrame) -> pd.DataFrame:
 def majority_inference(
     releases: Mapping[str, pd.DataFrame], *, truth: pd.DataFrame
 ) -> MajorityInference:
-    """Return the rate at which the most common race and ethnicity of a block is right.
+    """Return each block's commonest race and ethnicity by the releases, with their precision.
 
     Parameters
     ----------
@@ -214,7 +214,7 @@ _PL94 = {False: "hispanic * cenrace", True: "votingage * hispanic * cenrace"}
 def race_ethnicity_counts(
     source: PublishedTables | pd.DataFrame | Persons, *, level: str = "block", adults: bool = False
 ) -> pd.DataFrame:
-    """Return counts of race by Hispanic origin for each place, from tables or from records.
+    """Return counts of race by Hispanic origin for each place, from tables or records.
 
     Parameters
     ----------
@@ -290,7 +290,7 @@ def _published(tables: PublishedTables, level: str, *, adults: bool) -> tuple[li
 
 
 def _by_race(tables: PublishedTables, level: str, name: str) -> IntArray:
-    """Return the counts of the 63 races: the cells of a table that count one race each."""
+    """Return the counts of the 63 races, from the cells that count a single race."""
     table = tables.workload.tables[level, name]
     weights = np.asarray(table.factors["race"])
     races = np.flatnonzero(weights.sum(axis=1) == 1)

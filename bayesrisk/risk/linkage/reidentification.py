@@ -1,4 +1,4 @@
-"""Re-identification of records, confirmed against the truth, beside what a guesser achieves.
+"""Re-identification of records, confirmed against the truth and compared with guessers.
 
 An adversary links reconstructed records to a file of its own on block, sex and age, and so attaches
 race and ethnicity to persons it knows (putative).  The truth says which are right (confirmed).
@@ -76,7 +76,7 @@ class Reidentification(agreement.Rates):
         return self.to_frame(by_size=False)[[*names, *more]]
 
     def panel_sums(self, panel: str, *, zero_variability: bool) -> agreement.PanelSums:
-        """Return the sums of a panel of targets; arguments as of :meth:`to_frame`."""
+        """Return the sums for a panel of targets, with arguments as in :meth:`to_frame`."""
         rows = self._rows(panel, zero_variability)
         counts = self._counts(rows)
         return agreement.PanelSums(counts, self._moments(rows, counts))
@@ -99,7 +99,7 @@ class Reidentification(agreement.Rates):
         return rows
 
     def _counts(self, rows: pd.DataFrame) -> pd.DataFrame:
-        """Return the counts of a panel in the order of the published tables."""
+        """Return a panel's counts, in the order of the published tables."""
         sized = {
             label: rows[rows["size_class"] == i] for i, label in enumerate(agreement.SIZE_CLASSES)
         }
@@ -113,7 +113,7 @@ class Reidentification(agreement.Rates):
         return table.reset_index().astype(dict.fromkeys(agreement.COUNTS, "int64"))
 
     def _moments(self, rows: pd.DataFrame, counts: pd.DataFrame) -> FloatArray:
-        """Return sums over the blocks that belong to each row of the counts."""
+        """Return sums over blocks for each row of the counts."""
         names = ["attacker", "source", "size_class", "block"]
         sums = rows.groupby(names, sort=True)[["confirmed", *agreement.LEFT_OUT, "putative"]].sum()
         sums = sums.reset_index()
@@ -133,7 +133,7 @@ def reidentify(
     zero_variability_blocks: pd.Series | list[str] | None = None,
     confidence: float = 0.95,
 ) -> Reidentification:
-    """Return the number of known people linked to records, rightly, and beside guessing.
+    """Return the numbers of known people linked to records and linked rightly, beside guessing.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ def reidentify(
 def panel_targets(
     truth: pd.DataFrame | Persons, proved: set[str] | None, everywhere: IntArray | None = None
 ) -> pd.DataFrame:
-    """Return the true records with everything that puts them into panels, and the guessers.
+    """Return the true records with the columns of panels and guessers.
 
     ``proved`` are the blocks of proved zero variability; ``everywhere`` counts the cells of all
     records of a truth that is held in pieces.
@@ -196,7 +196,7 @@ def link_targets(
     elsewhere: Mapping[str, pd.DataFrame] | None = None,
     confidence: float,
 ) -> Reidentification:
-    """Link records to attackers' files, all of them checked, and confirm the links.
+    """Return links of records to attackers' checked files, confirmed against the truth.
 
     ``elsewhere`` has for each attacker ``person, modal, unique, zero_variability`` of those whose
     true record is in a place that ``targets`` has not.
@@ -236,7 +236,7 @@ def _check_names(sources: agreement.Sources, attackers: agreement.Sources) -> No
 def _targets(
     file: pd.DataFrame, truth: pd.DataFrame, elsewhere: pd.DataFrame | None
 ) -> pd.DataFrame:
-    """Return an attacker's file with what the truth says of the same persons."""
+    """Return an attacker's file, joined with the truth about the same persons."""
     columns = ["person", "cell", "modal", "unique", "zero_variability", *agreement.LEFT_OUT]
     place = ["block", "sex", "agebin"]
     renamed = truth[[*columns, *place, "age"]].rename(
@@ -267,7 +267,7 @@ def _targets(
 
 
 def _outcome(records: pd.DataFrame, target: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
-    """Return for each target whether a record was linked to it, and whether it was right."""
+    """Return for each target whether a record was linked to it, and whether rightly."""
     links = match_records(
         records, target, keys=[("block", "sex", "age"), ("block", "sex", "agebin")], rng=rng
     )

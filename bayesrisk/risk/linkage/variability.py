@@ -1,4 +1,4 @@
-"""Solution variability by population and by block size, in the layouts of the published tables."""
+"""Solution variability by population and block size, in published tables' layouts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NEEDED = ("block", "population", "lower", "upper")
 
 
 def checked_variability(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the blocks with people of a table of bounds, checked."""
+    """Return a table of bounds, checked, without empty blocks."""
     table = check.frame(table, "variability", _NEEDED)
     for name in _NEEDED[1:]:
         if not pd.api.types.is_numeric_dtype(table[name].dtype):
@@ -33,7 +33,7 @@ def checked_variability(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def variability_quantiles(variability: pd.DataFrame, *, rng: Seed, step: int = 5) -> pd.DataFrame:
-    """Return quantiles of solution variability weighted by population (compare Table S4).
+    """Return population-weighted quantiles of solution variability (compare Table S4).
 
     Blocks are put in order of their upper bounds, ties in random order, and cut where the
     cumulative population reaches each percentage.  The printed table is cut into equal numbers of
@@ -70,7 +70,7 @@ def variability_quantiles(variability: pd.DataFrame, *, rng: Seed, step: int = 5
 
 
 def quantile_table(table: pd.DataFrame, *, rng: Seed, step: int = 5) -> pd.DataFrame:
-    """Return the quantiles of blocks with people: ``population, lower, upper``, checked."""
+    """Return the quantiles from checked ``population, lower, upper`` of inhabited blocks."""
     tie = generator(rng).random(len(table))
     table = table.iloc[np.lexsort((tie, table["upper"].to_numpy()))]
     lower = np.sort(table["lower"].to_numpy(float), kind="stable")
@@ -98,7 +98,7 @@ def quantile_table(table: pd.DataFrame, *, rng: Seed, step: int = 5) -> pd.DataF
 
 
 def unique_sums(records: pd.DataFrame | Persons, *, variability: pd.DataFrame) -> pd.DataFrame:
-    """Return for each class of block size the sums that :func:`unique_table` is made of.
+    """Return the sums by size class from which :func:`unique_table` is computed.
 
     ``records`` have ``block, sex, age`` of everybody; unique means alone in block, sex and age bin.
     Zero variability is an upper bound of 0.
@@ -127,7 +127,7 @@ def unique_sums(records: pd.DataFrame | Persons, *, variability: pd.DataFrame) -
 
 
 def unique_table(sums: pd.DataFrame) -> pd.DataFrame:
-    """Return population uniques and blocks of zero variability by block size (Table S5)."""
+    """Return population uniques and zero-variability blocks by block size (Table S5)."""
     sums = sums[sums["blocks"] > 0]
     table = sums[["blocks", "population"]].astype("int64")
     table["unique_percentage"] = 100.0 * sums["uniques"] / sums["population"]

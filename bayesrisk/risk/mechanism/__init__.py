@@ -1,1 +1,1 @@
-"""The risk of a person under any protection: in closed form or by simulation."""
+"""The risk of one person under any protection, in closed form or by simulation."""

@@ -1,4 +1,4 @@
-"""Questions about a protection, and data sets under each hypothesis about a record."""
+"""Questions about a protection, and the data sets under each hypothesis about a record."""
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
@@ -21,7 +21,7 @@ Alternative = Mapping[str, int | str] | None
 
 @dataclass(frozen=True, eq=False)
 class MechanismQuestion:
-    """The adversary's view and prior: the same for every target and every protection.
+    """The adversary's observations and prior, for all targets and protections alike.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class MechanismQuestion:
         self.prior_pmf()
 
     def tables(self) -> list[tuple[str, str]]:
-        """Return the (level, table) observed, and those of known totals, each once."""
+        """Return the distinct (level, table) observed or known in total."""
         names = self._named_tables(self.observed, "observed")
         return list(dict.fromkeys(names + self._named_tables(self.known_totals, "known_totals")))
 
@@ -99,7 +99,7 @@ class MechanismQuestion:
         return list(keys)
 
     def prior_pmf(self) -> FloatArray:
-        """Return the belief in each hypothesis, the truth first; sums to 1."""
+        """Return the prior of each hypothesis, the truth first, with sum 1."""
         alternatives = len(self.alternatives)
         beliefs = check.real_array(self.prior, "prior")
         if beliefs.ndim == 0:
@@ -120,7 +120,7 @@ class MechanismQuestion:
 
 @dataclass(frozen=True)
 class MechanismOptions:
-    """Method and details of finding the risk of a protection.
+    """Method and settings of computing a protection's risk.
 
     Attributes
     ----------
@@ -152,7 +152,7 @@ class MechanismOptions:
 
 
 def read_options(options: MechanismOptions | None) -> MechanismOptions:
-    """Return options that were given, or the usual ones."""
+    """Return the options given, or the defaults."""
     options = MechanismOptions() if options is None else options
     return check.instance(options, MechanismOptions, "options")
 
@@ -167,7 +167,7 @@ _KEYS = ("household", "households", "person", "persons")
 
 @dataclass(frozen=True)
 class TargetHypotheses:
-    """One target: hypotheses, the truth first, and the cells of the release that are observed."""
+    """A target's hypotheses, the truth first, and the observed cells of the release."""
 
     datasets: tuple[Microdata, ...]  # Population under each hypothesis
     prior: FloatArray  # (hypotheses,): Belief in each
@@ -176,7 +176,7 @@ class TargetHypotheses:
 
 
 def target_rows(data: Microdata, target: Target) -> dict[str, IntArray]:
-    """Return the rows of the target in each unit, by unit."""
+    """Return the target's rows among persons, households or both."""
     if not isinstance(target, Mapping):
         present = [unit for unit in UNITS if getattr(data, unit) is not None]
         if len(present) > 1:
@@ -206,7 +206,7 @@ def target_rows(data: Microdata, target: Target) -> dict[str, IntArray]:
 
 
 def unit_records(data: Microdata, unit: str) -> Records:
-    """Return the persons or households of a population, which must have them."""
+    """Return a population's persons or households; raise if there are none."""
     records: Records | None = getattr(data, unit)
     if records is None:
         raise ArgumentError("population", f"must have {unit}", shown="none")
@@ -216,7 +216,7 @@ def unit_records(data: Microdata, unit: str) -> Records:
 def hypothesis(
     data: Microdata, rows: Mapping[str, IntArray], alternative: Alternative
 ) -> Microdata:
-    """Return the population in which the target is absent (None), or has other values."""
+    """Return the population with the target absent (None) or with other values."""
     units = {unit: unit_records(data, unit) for unit in rows}
     if alternative is None:
         for unit, records in units.items():
@@ -241,7 +241,7 @@ def hypothesis(
 def ask(
     population: Microdata | Records, target: Target, question: MechanismQuestion
 ) -> TargetHypotheses:
-    """Return the question about one target, every part of it checked."""
+    """Return the checked question about one target, with a data set for each hypothesis."""
     check.instance(question, MechanismQuestion, "question")
     workload = question.workload
     data = read_microdata(population, "population")
@@ -279,7 +279,7 @@ def ask(
 def _near(
     question: MechanismQuestion, target_places: list[TextArray], places: list[TextArray]
 ) -> dict[str, TextArray]:
-    """Return the places of each level asked about that are the target's, or named."""
+    """Return, by level, the observed places: the target's and those named in the question."""
     geography = question.workload.schema.geography
     moved, listed = np.unique(np.concatenate(target_places)), np.unique(np.concatenate(places))
     near: dict[str, TextArray] = {}
@@ -299,7 +299,7 @@ def _near(
 
 
 def _changed_places(records: list[Records], workload: Workload) -> list[TextArray]:
-    """Return, under each hypothesis, the places whose records are not those of the others."""
+    """Return, under each hypothesis, the places whose records differ from another's."""
     counts = [_counted(r) for r in records]
     changed = []
     for tally in counts:
@@ -322,7 +322,7 @@ def _counted(records: Records) -> dict[tuple[str, int], int]:
 
 
 def _places(data: Microdata, records: list[Records]) -> list[TextArray]:
-    """Return the finest places that a release lists, under each hypothesis."""
+    """Return the finest places in a release, under each hypothesis."""
     listed = [r.places()[0] for r in records]
     if data.blocks is None:
         return listed
@@ -331,7 +331,7 @@ def _places(data: Microdata, records: list[Records]) -> list[TextArray]:
 
 
 def _public_places(cells: Sequence[Cell], workload: Workload, places: list[TextArray]) -> None:
-    """Refuse an observed place that some hypothesis leaves out of the release."""
+    """Raise if an observed place is missing from the release under some hypothesis."""
     for level in {cell[0] for cell in cells}:
         listed = [set(workload.schema.geography.ancestors(p, level).tolist()) for p in places]
         for cell in cells:
@@ -349,7 +349,7 @@ def _cells(
     near: Mapping[str, TextArray],
     target_places: TextArray,
 ) -> dict[Cell, list[int]]:
-    """Return the cells that entries name, with their counts under each hypothesis."""
+    """Return the cells that the entries name, with their counts under each hypothesis."""
     cells: dict[Cell, list[int]] = {}
     for entry in entries:
         key = entry[0], entry[1]
@@ -374,7 +374,7 @@ def _cells(
 def _tabulated(
     records: list[Records], workload: Workload, near: Mapping[str, TextArray]
 ) -> dict[tuple[str, str], IntArray]:
-    """Return counts by table, (hypotheses, places near, cells), from the records near alone."""
+    """Return counts by table (hypotheses, places, cells) for the observed places only."""
     geography = workload.schema.geography
     places = np.unique(np.concatenate([r.places()[0] for r in records]))
     inside = np.zeros(places.shape, dtype=bool)

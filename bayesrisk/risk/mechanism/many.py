@@ -1,4 +1,4 @@
-"""The risk of many targets of one population under one protection, a row for each.
+"""The risk of many targets of one population under one protection, one row each.
 
 What does not depend on the target is done once: the utility, the releases of the truth, and the
 geography.  Everything else looks at the target's surroundings, not at the whole population, but for
@@ -61,7 +61,7 @@ def mechanism_risk_of_many(
     rng: np.random.Generator | int,
     options: MechanismOptions | None = None,
 ) -> pd.DataFrame:
-    """Return the risk of many targets under a protection: a row per person or household.
+    """Return the risk of many targets under a protection, one row per person or household.
 
     Every row is that of :func:`mechanism_risk` for this target with the same seed: the streams are
     the same, and so are the releases of the truth, which are drawn once for all.
@@ -129,7 +129,7 @@ def mechanism_risk_of_many(
 
 @dataclass(eq=False)
 class _Work:
-    """The work of one process: the risk of some targets."""
+    """Computes the risk of some targets in one process."""
 
     data: Microdata
     question: MechanismQuestion
@@ -138,7 +138,7 @@ class _Work:
     truth: TruthDraws | None = None
 
     def __getstate__(self) -> dict[str, object]:
-        """Leave the releases of the truth behind: they are drawn again where they are needed."""
+        """Return the state without the drawn releases, which are drawn again where needed."""
         return {**self.__dict__, "truth": None}
 
     def __call__(self, piece: tuple[int, IntArray]) -> tuple[int, pd.DataFrame]:
@@ -164,7 +164,7 @@ class _Work:
 
 
 class _Surroundings:
-    """The part of a population that a question about one target looks at."""
+    """The part of a population that matters for one target's question."""
 
     def __init__(self, data: Microdata, question: MechanismQuestion, unit: str) -> None:
         self._data, self._question, self._unit = data, question, unit
@@ -188,7 +188,7 @@ class _Surroundings:
         self._rows = {name: pd.Series(c).groupby(c).indices for name, c in self._codes.items()}
 
     def ask(self, row: int) -> TargetHypotheses:
-        """Return the question about one target, its data sets cut to the surroundings."""
+        """Return the question about one target, on its surroundings only."""
         if self._whole:
             return ask(self._data, {self._unit: row}, self._question)
         code = str(self._codes[self._unit][row])
@@ -219,7 +219,7 @@ def compare_mechanisms(
     rng: np.random.Generator | int,
     options: MechanismOptions | None = None,
 ) -> pd.DataFrame:
-    """Return risk and utility of several protections for several targets, as one frame.
+    """Return a frame of risk and utility of several protections for several targets.
 
     Columns are ``protection``, ``target``, then those of :meth:`MechanismRisk.to_frame`.
 
@@ -289,7 +289,7 @@ def compare_mechanisms(
 @displayed
 @dataclass(frozen=True, eq=False)
 class PostprocessingEffect(Tabular):
-    """Risk lost by the adversary through post-processing of a whole noisy histogram.
+    """Reduction of risk by the post-processing of a noisy histogram.
 
     Attributes
     ----------
@@ -315,12 +315,12 @@ class PostprocessingEffect(Tabular):
 
     @property
     def after(self) -> Estimate:
-        """Average posterior to who sees the published cells; bias is in the interval."""
+        """Average posterior given the published cells; its interval allows for bias."""
         return self.published.marginal_posterior
 
     @property
     def margin(self) -> Estimate:
-        """``before`` less ``after``, never negative but for the error.
+        """``before`` minus ``after``, which is >= 0 up to simulation error.
 
         The interval runs from the least difference of their ends to the greatest: it holds the
         difference whenever both of theirs hold their numbers.
@@ -359,7 +359,7 @@ def postprocessing_effect(
     measurements: Workload | None = None,
     options: MechanismOptions | None = None,
 ) -> PostprocessingEffect:
-    """Return the average posterior from all noisy counts, and from what is published of them.
+    """Return the average posterior from all noisy counts and from the published ones.
 
     No function of the noisy counts has a larger average posterior of the truth (data-processing
     inequality).  The published counts are such a function as far as what the mechanism keeps exact

@@ -1,4 +1,4 @@
-"""Risk of any protection in one unit: posterior, ratio and right decisions, with utility beside.
+"""Risk under any protection: average posterior, ratio and right decisions, with utility.
 
 The adversary is that of Kazan and Reiter, who knows the mechanism and every record but the
 target's. The prior is over what the target's record is, or that it is absent. What is seen are the
@@ -50,7 +50,7 @@ _GROUPS = 20  # of the jackknife: independent replicates left out in turn
 @displayed
 @dataclass(frozen=True)
 class AverageRisk(Tabular):
-    """Average posterior of the truth and right decisions, with everything that may be wrong.
+    """Average posterior and right decisions for one target, with intervals for all errors.
 
     Attributes
     ----------
@@ -89,7 +89,7 @@ class AverageRisk(Tabular):
 
     @property
     def marginal_risk(self) -> Estimate:
-        """The average posterior over the prior: 1 where nothing is learned, 1 / prior at most."""
+        """The average posterior over the prior, between 1 (nothing is learned) and 1 / prior."""
         return self.marginal_posterior.ratio(self.prior)
 
     @property
@@ -129,7 +129,7 @@ class AverageRisk(Tabular):
 def _estimates(
     codes: IntArray, prior: FloatArray, truth: int, smoothing: float, n_values: int
 ) -> tuple[float, float]:
-    """Return the lower estimate (each draw judged by all others) and the upper one."""
+    """Return a lower estimate of the average posterior (each draw left out) and an upper one."""
     counts = np.stack([np.bincount(row, minlength=n_values) for row in codes])
     mixture = prior @ counts
     occurs = mixture > 0.0
@@ -150,7 +150,7 @@ def _estimates(
 def _decisions(
     likelihood: SimulatedLikelihood, prior: FloatArray, truth: int, quantile: float
 ) -> tuple[float, float, float, float]:
-    """Return the rate of decisions for the truth, its error, and the ends of the interval."""
+    """Return the rate of decisions for the truth, its error, and its interval."""
     codes, counts = likelihood.codes, likelihood.counts
     true_codes, n = codes[truth], likelihood.draws
     with np.errstate(divide="ignore"):
@@ -185,7 +185,7 @@ def _decisions(
 def _accuracy(
     likelihood: SimulatedLikelihood, prior: FloatArray, quantile: float
 ) -> tuple[float, float, float, float]:
-    """Return the rate of right best guesses over all hypotheses, its error, and the ends.
+    """Return the rate of right best guesses over all hypotheses, its error, and its interval.
 
     A decision learnt from all other draws is right less often than the best one, on average;
     relative frequencies put in for the laws make a convex functional too large.
@@ -209,7 +209,7 @@ def _accuracy(
 
 
 def _shares(hits: float, draws: int, quantile: float) -> tuple[float, float]:
-    """Return the ends of Wilson's interval of a share."""
+    """Return Wilson's interval of a share."""
     square = quantile**2
     centre = (hits + 0.5 * square) / (draws + square)
     share = hits / draws
@@ -222,7 +222,7 @@ def _shares(hits: float, draws: int, quantile: float) -> tuple[float, float]:
 def simulated_marginal_posterior(
     likelihood: SimulatedLikelihood, *, prior_pmf: ArrayLike, truth: int, confidence: float = 0.95
 ) -> AverageRisk:
-    r"""Return the posterior of the truth averaged over releases, from simulated releases.
+    r"""Return the average posterior of the truth, estimated from simulated releases.
 
     .. math:: m = E_t[\pi] = \frac{1}{w_t} E_{\mathrm{mix}}[\pi^2], \qquad
         \pi(y) = \frac{w_t P_t(y)}{\sum_h w_h P_h(y)}
@@ -316,7 +316,7 @@ _CHUNK = 2**16
 
 
 def cell_laws(spec: MechanismSpec, question: TargetHypotheses) -> list[FloatArray] | None:
-    """Return P(release | hypothesis) of each cell, (hypotheses, releases).
+    """Return P(release | hypothesis) for each cell (hypotheses, releases), or None if not closed.
 
     None where some cell has no likelihood in closed form, or cells are not independent.  Cells with
     the same count under every hypothesis tell nothing and are left out.
@@ -341,7 +341,7 @@ def exact_average(
     rng: np.random.Generator,
     confidence: float,
 ) -> AverageRisk:
-    """Return the averages: summed over all releases where these are few, else over drawn ones.
+    """Return the averages, by summation if there are few releases and else over drawn ones.
 
     The posterior is exact either way, so drawn releases give an unbiased average.
     """
@@ -354,7 +354,7 @@ def exact_average(
 
 
 def fixed_average(observed: IntArray, prior: FloatArray, confidence: float) -> AverageRisk:
-    """Return the averages of a mechanism that draws nothing.
+    """Return the averages of a deterministic mechanism.
 
     ``observed`` holds the counts or symbols that each hypothesis shows, (hypotheses, cells).
     """
@@ -367,7 +367,7 @@ def fixed_average(observed: IntArray, prior: FloatArray, confidence: float) -> A
 
 
 def _right(joint: FloatArray) -> FloatArray:
-    """Return the share of decisions for the truth, ties shared among the most probable."""
+    """Return the share of decisions for the truth; ties are shared equally."""
     best = joint >= joint.max(axis=0) * (1.0 - 1e-12)
     return np.asarray(best[0] / best.sum(axis=0))
 
@@ -380,7 +380,7 @@ def _settled(
     *,
     method: str = "closed-form",
 ) -> AverageRisk:
-    """Return averages that nothing was drawn for, all within one numerical error.
+    """Return averages found without drawing, with one numerical error for all.
 
     ``values`` are the average posterior, correct decisions given the truth, and all right guesses.
     """
@@ -450,7 +450,7 @@ def _sampled(
 def _joints(
     laws: list[FloatArray], prior: FloatArray, hypotheses: IntArray, rng: np.random.Generator
 ) -> Iterator[tuple[IntArray, FloatArray]]:
-    """Yield positions of ``hypotheses`` and, for a release drawn under each, the joint weights."""
+    """Yield positions in ``hypotheses``, and joint weights of a release drawn under each."""
     with np.errstate(divide="ignore"):
         logs = [np.log(law) for law in laws]
         log_prior = np.log(prior)
@@ -469,7 +469,7 @@ def _joints(
 @displayed
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MechanismRisk(AverageRisk):
-    """Risk of one target under a protection, and the error that the protection costs.
+    """Risk of one target under a protection, and the errors that the protection causes.
 
     Beside the averages of :class:`AverageRisk`:
 
@@ -504,7 +504,7 @@ class MechanismRisk(AverageRisk):
 
     @property
     def baseline_decision_probability(self) -> float:
-        """Correct decision without a release: 1 if the truth is the most probable, 0 if not."""
+        """Probability of deciding rightly by the prior alone; ties are shared equally."""
         return float(_right(self.prior_pmf[:, None]).item())
 
     def _answer(self) -> list[str]:
@@ -539,7 +539,7 @@ def _interval_text(estimate: Estimate, before: str = "") -> str:
 
 @dataclass(frozen=True, eq=False)
 class Assessment:
-    """A protection of one population with its utility: the same for every target."""
+    """A protection of one population with its utility, shared by all targets."""
 
     mechanism: Mechanism
     workload: Workload
@@ -559,7 +559,7 @@ class Assessment:
         options: MechanismOptions,
         rng: np.random.Generator | int,
     ) -> Assessment:
-        """Measure the utility, from the first of three streams of one seed."""
+        """Return an assessment, with the utility measured on releases of its own random stream."""
         check.integer(draws, "draws", lower=40)
         seed = int(generator(rng).integers(2**63))
         first = np.random.SeedSequence(seed).spawn(3)[0]
@@ -573,7 +573,7 @@ class Assessment:
         return cls(mechanism, workload, draws, options, seed, spec, utility)
 
     def laws(self, question: TargetHypotheses) -> list[FloatArray] | None:
-        """Return the laws of the observed cells, or None if they are to be simulated."""
+        """Return the laws of the observed cells, or None if these must be simulated."""
         if self.options.method == "simulated":
             return None
         laws = cell_laws(self.spec, question)
@@ -587,7 +587,7 @@ class Assessment:
     def risks(
         self, questions: Sequence[TargetHypotheses], truth: TruthDraws | None = None
     ) -> list[MechanismRisk]:
-        """Return the risk of each target; those that must be simulated share one run.
+        """Return the risk of each target; targets that need simulation share one run.
 
         With T targets of one alternative, T + 1 data sets are released instead of 2 T.  ``truth``
         holds releases of the truth that other questions have drawn with the same streams.
@@ -626,7 +626,7 @@ class Assessment:
         rng: np.random.Generator,
         truth: TruthDraws | None,
     ) -> list[tuple[AverageRisk, SimulatedLikelihood | None]]:
-        """Return the averages of each question, from one run over all their data sets.
+        """Return the averages of each question, from one simulation of all data sets.
 
         A mechanism that draws nothing is released once for each data set.
         """

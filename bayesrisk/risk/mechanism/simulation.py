@@ -1,4 +1,4 @@
-"""A mechanism run under each hypothesis: the cells that are observed, and errors of the tables."""
+"""Simulation of a mechanism under each hypothesis, and the errors of released tables."""
 
 from collections.abc import Sequence
 
@@ -20,7 +20,7 @@ from bayesrisk.tables.published import select_rows
 
 
 class Drawing:
-    """One truth and one mechanism: what does not depend on the noise is made once.
+    """A mechanism prepared for one truth, ready to be drawn many times.
 
     A mechanism that draws nothing from its generator gives the same release for every seed, so it
     is released once.
@@ -37,7 +37,7 @@ class Drawing:
         self.fixed: Release | None = None
 
     def observe(self, rng: np.random.Generator, cells: Sequence[Cell]) -> IntArray:
-        """Return the counts of cells in one release, whole tables unmade where that can be."""
+        """Return the counts of cells in one release, without building whole tables if possible."""
         watch = getattr(self._prepared, "observed", None)
         if self.fixed is None and callable(watch):
             before = _position(rng)
@@ -61,13 +61,13 @@ class Drawing:
 
 
 def _position(rng: np.random.Generator) -> str:
-    """Return where a generator stands, and how many others came from it."""
+    """Return a generator's state as a text, with the number of its children."""
     children = getattr(rng.bit_generator.seed_seq, "n_children_spawned", None)
     return f"{rng.bit_generator.state} {children}"
 
 
 class TruthDraws:
-    """Releases of one truth, kept by the stream they come from: many targets share them.
+    """Releases of the truth, cached by random stream, for many targets.
 
     Only the observed tables are kept.
     """
@@ -84,7 +84,7 @@ class TruthDraws:
         self._releases: dict[str, PublishedTables] = {}
 
     def observe(self, rng: np.random.Generator, cells: Sequence[Cell]) -> IntArray:
-        """Return the counts of cells in the release of a stream, drawn when first asked for."""
+        """Return the counts of cells in a stream's release, which is drawn at first use."""
         if self.drawing.fixed is not None:
             return released_counts(self.drawing.fixed.tables, cells)
         key = _position(rng)
@@ -98,7 +98,7 @@ class TruthDraws:
 
 
 class ReleaseSimulation:
-    """The simulator that the likelihood asks for, over data sets one for each hypothesis."""
+    """Simulator of observed cells, with one data set for each hypothesis."""
 
     def __init__(
         self,
@@ -114,11 +114,11 @@ class ReleaseSimulation:
         self._drawings: dict[int, Drawing] = {}
 
     def __getstate__(self) -> dict[str, object]:
-        """Leave what was prepared behind."""
+        """Return the state without prepared mechanisms."""
         return {**self.__dict__, "_drawings": {}}
 
     def fixed(self) -> IntArray | None:
-        """Return the cells of releases that never vary, (hypotheses, cells), or None."""
+        """Return the cells (hypotheses, cells) if releases never vary, else None."""
         rows = []
         for hypothesis in range(len(self._datasets)):
             rows.append(self(hypothesis, np.random.default_rng(0), 1)[0])
@@ -140,7 +140,7 @@ class ReleaseSimulation:
 
 
 def released_counts(tables: PublishedTables, cells: Sequence[Cell]) -> IntArray:
-    """Return the released counts of cells; a suppressed one is its own symbol."""
+    """Return the released counts of cells; suppressed ones have a special value."""
     counts = np.empty(len(cells), dtype=np.int64)
     for key in dict.fromkeys(cell[:2] for cell in cells):
         level, table = key
@@ -167,7 +167,7 @@ def utility_and_spec(
     draws: int,
     rng: np.random.Generator | int,
 ) -> tuple["pd.DataFrame", MechanismSpec]:
-    r"""Return the error of released tables, by level and table, and the spec of the release.
+    r"""Return the mean errors of released tables by level and table, and the release's spec.
 
     .. math:: \mathrm{MAE} = E \frac{1}{C} \sum_c |y_c - x_c|, \qquad
         \mathrm{RMSE} = \sqrt{E \frac{1}{C} \sum_c (y_c - x_c)^2}
@@ -200,7 +200,7 @@ def utility_and_spec(
 def _errors(
     published: PublishedTables, truth: PublishedTables, key: Key
 ) -> tuple[float, float, float]:
-    """Return the sums of absolute and of squared errors, and how many cells are suppressed."""
+    """Return the sums of absolute and squared errors, and the number of suppressed cells."""
     level = key[0]
     if not np.array_equal(published.geoids[level], truth.geoids[level]):
         raise ArgumentError(

@@ -1,1 +1,1 @@
-"""The plan of a release: the most detailed rules under which tables keep limits, with the proof."""
+"""Planning of a release: the most detailed rules under which tables keep given limits."""

@@ -1,4 +1,4 @@
-r"""Data sets near the true one: records change their kind, or are exchanged with another place.
+r"""Data sets near the true one, found by changing records or exchanging them between places.
 
 A *move* takes a record of one kind out of a finest place and puts one of another in; either may
 be none.  It changes counts by W e_into - W e_out.  Where sums over places must stay, another place
@@ -22,7 +22,7 @@ MOVES, NO_MOVE = 8, -2
 
 
 class CountLayout(NamedTuple):
-    """Where a record of a kind at a place counts: tables by place of theirs and cell.
+    """The counts in which a record of each kind at each place takes part.
 
     ``weight[ptr[k]:ptr[k + 1]]`` are those of kind k in cells ``cell`` of tables ``variant``, whose
     counts begin at ``start``; ``local`` says which tables have a place for each finest one.
@@ -41,7 +41,7 @@ class CountLayout(NamedTuple):
     def make(
         cls, weights: Sequence[sp.csr_array], parent: IntArray, start: IntArray
     ) -> CountLayout:
-        """Return the layout of tables by their weights (cells, kinds) and places."""
+        """Return the layout from the tables' weights (cells, kinds) and places."""
         whole = sp.csc_array(sp.vstack(weights))
         cells = np.array([w.shape[0] for w in weights], np.int64)
         first = np.cumsum(np.r_[0, cells])
@@ -53,7 +53,7 @@ class CountLayout(NamedTuple):
 
 
 class Reached(NamedTuple):
-    """Ends of counts that are published, and what data sets within them come to."""
+    """The published bounds of counts, and the values that data sets within them reach."""
 
     low: IntArray
     high: IntArray
@@ -77,7 +77,7 @@ def _position(a: CountLayout, e: int, block: int) -> int:
 
 @lean_step
 def _add(a: CountLayout, state: State, block: int, kind: int, number: int) -> None:
-    """Add records of a kind at a place; a kind that is too large is none."""
+    """Add ``number`` records of a kind at a place; the kind after the last stands for none."""
     if kind < state.records.shape[1]:
         state.records[block, kind] += number
         for e in range(a.ptr[kind], a.ptr[kind + 1]):
@@ -86,7 +86,7 @@ def _add(a: CountLayout, state: State, block: int, kind: int, number: int) -> No
 
 @lean_step
 def _fits(a: CountLayout, state: State, r: Reached, block: int, kind: int, local: bool) -> bool:
-    """Return whether all counts of a kind at a place, or those of it alone, keep their ends."""
+    """Return whether counts of a kind at a place (``local``: its own only) are within bounds."""
     if kind == state.records.shape[1]:
         return True
     if state.records[block, kind] < 0:
@@ -115,7 +115,7 @@ def _move_fits(
 
 @lean_step
 def _reach(a: CountLayout, state: State, r: Reached, block: int, kind: int) -> None:
-    """Note what the counts of a kind at a place come to."""
+    """Update the values reached by the counts of a kind at a place."""
     if kind < state.records.shape[1]:
         r.fewest[block, kind] = min(r.fewest[block, kind], state.records[block, kind])
         for e in range(a.ptr[kind], a.ptr[kind + 1]):
@@ -128,7 +128,7 @@ def _reach(a: CountLayout, state: State, r: Reached, block: int, kind: int) -> N
 def _useful_move(
     a: CountLayout, state: State, r: Reached, block: int, lost: int, gained: int
 ) -> int:
-    """Make a move, perhaps with a partner that makes it backwards; return it, -1, or -2: none."""
+    """Try a move; return the place that reverses it, or -1 (none is needed), or -2 (failed)."""
     none = state.records.shape[1]
     _move(a, state, block, lost, gained)
     if _move_fits(a, state, r, block, lost, gained, True):
@@ -153,7 +153,7 @@ def _step_from(
     a: CountLayout, state: State, r: Reached, blocks: IntArray, weight: IntArray, position: int,
     direction: int, row: IntArray,
 ) -> bool:  # fmt: skip
-    """Make the first move that takes a form further, and write it to ``row``.
+    """Make the first move that raises or lowers a form, and write it to ``row``; return success.
 
     The form has ``weight`` by kind, with a zero for none, over ``blocks``; it is the count at a
     position, or a kind of record where that is below 0.
@@ -185,7 +185,7 @@ def find_moves(
     a: CountLayout, base: IntArray, counts: IntArray, r: Reached, blocks: IntArray,
     weight: IntArray, position: int, direction: int, steps: int,
 ) -> IntArray:  # fmt: skip
-    """Return moves one after the other, each of which takes a form further: (moves, 4).
+    """Return successive moves (moves, 4) that each raise, or each lower, a form.
 
     A row is the place, the kinds lost and gained, and the place that makes the move backwards, -1
     for none.  ``base`` and its ``counts`` are as before when this returns.
@@ -206,7 +206,7 @@ def find_moves(
 def replay(
     a: CountLayout, base: IntArray, counts: IntArray, r: Reached, ptr: IntArray, change: IntArray
 ) -> None:
-    """Note what data sets that fit come to, each listed as changes: (place, kind, number)."""
+    """Update the values reached by each listed data set that fits the bounds."""
     state = State(base, counts)
     for i in range(ptr.size - 1):
         for j in range(ptr[i], ptr[i + 1]):
@@ -222,7 +222,7 @@ def replay(
 
 
 def as_changes(moves: IntArray, none: int) -> IntArray:
-    """Return moves as changes: rows of place, kind and number; ``none`` is no kind."""
+    """Return moves as changes (place, kind, number); ``none`` is the kind that stands for none."""
     block, lost, gained, other = moves.T
     pairs = (block, lost, -1), (block, gained, 1), (other, gained, -1), (other, lost, 1)
     rows = np.concatenate(

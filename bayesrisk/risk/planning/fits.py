@@ -1,4 +1,4 @@
-r"""Data sets that fit the published counts of a place: two data sets that both fit, and differ.
+r"""Data sets that fit the published counts of a place, which show what is not proved.
 
 Unknown is x, how many records there are of each kind at each of the finest places.  A table is rows
 W of x, and a rule publishes of each row two ends,
@@ -51,7 +51,7 @@ Step: TypeAlias = tuple[str, int, int]
 
 @dataclass(frozen=True, eq=False)
 class Variant:
-    """A table of a level, as asked for or recoded, by its weights (cells, kinds of records)."""
+    """A table of a level, as requested or recoded, with its weights (cells, kinds of records)."""
 
     level: str
     table: Table
@@ -59,12 +59,12 @@ class Variant:
 
     @classmethod
     def make(cls, level: str, table: Table, schema: Schema, kinds: IntArray) -> Variant:
-        """Return the variant of a table, each kind a cell of the schema."""
+        """Return the variant of a table; each kind of record is a schema cell."""
         return cls(level, table, table.incidence(schema, kinds))
 
 
 class Open(NamedTuple):
-    """How many there are at least, and at most: what is proved, and what was not refuted."""
+    """Bounds of a number: what is proved (least), and what is not refuted (most)."""
 
     least: int
     most: int
@@ -75,7 +75,7 @@ UNSEEN = 2**31
 
 
 class LeakQuestion(NamedTuple):
-    """Questions about a place: numbers that are allowed, None of what is not asked.
+    """The questions about a place, with the numbers allowed (None: not asked).
 
     ``counts`` are positions of those that must not be known within ``spread``, nor be proved to be
     at least 1 (``sentences``); unless it is asked ``in_full``, the answer ends where it exceeds.
@@ -90,21 +90,21 @@ class LeakQuestion(NamedTuple):
     quick: bool = False  # only what was proved last
 
     def exceeded(self, leaks: Sequence[Sequence[int]]) -> bool:
-        """Return whether more is proved than is allowed, and no more is asked."""
+        """Return whether the proved numbers exceed a limit, so that a search may stop."""
         allowed = (self.recovered, self.sentences, self.proved)
         pairs = zip(leaks, allowed, strict=True)
         return not self.in_full and any(a is not None and leak[0] > a for leak, a in pairs)
 
 
 class Item(NamedTuple):
-    """A form of the unknowns: weights of kinds, added up over some of the finest places."""
+    """A linear form of the unknowns: weights of kinds, summed over some finest places."""
 
     blocks: IntArray
     weights: IntArray
 
 
 class _Program:
-    """The unknowns of some blocks under published ends, the other blocks as in one data set.
+    """The integer program of some blocks under published bounds, with other blocks fixed.
 
     Where the ends leave a kind without a largest number, data sets near the base are looked for
     first; that there is none is proved for up to 2**30 records of a kind.
@@ -138,7 +138,7 @@ class _Program:
         return [HighsWarm(model, nothing, primal=True) for model in self._models]
 
     def find(self, form: IntArray, least: int | None) -> tuple[str, IntArray | None]:
-        """Look for records (blocks, kinds) whose form is at least a number, or any at its most."""
+        """Search for records (blocks, kinds) whose form is >= ``least``, or maximal for None."""
         if not self.possible:
             return "none", None
         inner, status, values = form[self._wide], "found", np.zeros(0, np.int64)
@@ -165,19 +165,19 @@ def _less(ends: IntArray, part: IntArray) -> IntArray:
 
 
 def _inside(parent: IntArray, blocks: IntArray) -> IntArray:
-    """Return the places of a level that have no other finest places than some."""
+    """Return the places of a level that consist of some of the given finest places only."""
     inside = np.bincount(parent[blocks], minlength=int(parent.max()) + 1)
     whole: IntArray = np.flatnonzero((inside > 0) & (inside == np.bincount(parent)))
     return whole
 
 
 def _form(blocks: IntArray, item: Item) -> IntArray:
-    """Return the weights of an item over the unknowns of some blocks."""
+    """Return an item's weights over the unknowns of some blocks."""
     return np.outer(np.isin(blocks, item.blocks), item.weights).ravel()
 
 
 class PlaceFits:
-    """Data sets of a place of the coarsest level, and the questions about it.
+    """Data sets that fit a place of the coarsest level, and answers to questions about it.
 
     Parameters
     ----------
@@ -206,12 +206,12 @@ class PlaceFits:
 
     @cached_property
     def layout(self) -> CountLayout:
-        """Where each kind of record counts."""
+        """The counts in which each kind of record takes part."""
         parent = np.stack([self.parents[v.level] for v in self.variants])
         return CountLayout.make([v.weights for v in self.variants], parent, self.start)
 
     def reached(self, low: IntArray, high: IntArray) -> Reached:
-        """Return the ends of counts in the data sets that are kept and fit published ends."""
+        """Return the values that counts reach in the known data sets within given bounds."""
         reached = Reached(
             low, high, self.base_counts.copy(), self.base_counts.copy(), self.base.copy()
         )
@@ -219,13 +219,13 @@ class PlaceFits:
         return reached
 
     def note(self, reached: Reached, changes: Sequence[IntArray]) -> None:
-        """Note what data sets come to, if they fit."""
+        """Update the values reached by further data sets, as far as they fit."""
         ptr = np.cumsum([0, *map(len, changes)])
         rows = np.concatenate([np.zeros((0, 3), np.int64), *changes])
         replay(self.layout, self.base, self.base_counts, reached, ptr, rows)
 
     def counts(self, records: IntArray, blocks: IntArray) -> IntArray:
-        """Return the counts of all variants, as one vector, of records (blocks, kinds)."""
+        """Return the counts of all variants for the records (blocks, kinds), as one vector."""
         total = np.zeros(int(self.start[-1]), np.int64)
         for number, v in enumerate(self.variants):
             part = total[self.rows(number)].reshape(self.shape[number])
@@ -233,27 +233,27 @@ class PlaceFits:
         return total
 
     def keep(self, changes: IntArray) -> None:
-        """Keep a data set that fits."""
+        """Store a data set that fits; half are dropped when there are too many."""
         self.changes.append(changes)
         if len(self.changes) > _MOST_SETS:
             del self.changes[: _MOST_SETS // 2]
 
     @property
     def large(self) -> bool:
-        """Whether a program of all unknowns is large."""
+        """Whether the program of all unknowns would be large."""
         return self.base.shape[0] > 1 and self.base.size > _WHOLE // 8
 
     def rows(self, number: int) -> slice:
-        """Return where the counts of a variant stand in the vector of counts."""
+        """Return the slice of a variant in the vector of counts."""
         return slice(*self.start[number : number + 2])
 
     @property
     def n_records(self) -> int:
-        """Number of kinds of records of the base, at each place."""
+        """Number of pairs of a place and a kind with a record in the base."""
         return int(self.records[0].size)
 
     def item(self, position: int) -> Item:
-        """Return the form of a count, by its position in the vector of counts."""
+        """Return the form of the count at a position in the vector of counts."""
         number = int(np.searchsorted(self.start, position, side="right")) - 1
         place, cell = divmod(position - int(self.start[number]), self.shape[number][1])
         rows = self.variants[number].weights
@@ -263,14 +263,14 @@ class PlaceFits:
         return Item(np.flatnonzero(parent == place), weights)
 
     def record_item(self, index: int) -> Item:
-        """Return the form of a kind of record of the base at a place, by its number."""
+        """Return the form that counts one kind of record at one place."""
         block, kind = (int(axis[index]) for axis in self.records)
         weights = np.zeros(self.base.shape[1], np.int64)
         weights[kind] = 1
         return Item(np.array([block]), weights)
 
     def leaks(self, low: IntArray, high: IntArray, question: LeakQuestion) -> tuple[Open, ...]:
-        """Return the numbers of counts recovered, sentences proved, and records proved.
+        """Return bounds on the numbers of counts recovered, sentences proved and records proved.
 
         ``low`` and ``high`` are the ends of all counts.
         """
@@ -278,7 +278,7 @@ class PlaceFits:
 
 
 def first_records(fits: PlaceFits, low: IntArray, high: IntArray) -> IntArray | None:
-    """Return a data set within published ends, looked for from nothing; None if none was found.
+    """Return a data set within published bounds, found from scratch, or None.
 
     Of all the fewest records are looked for.
     """
@@ -288,7 +288,7 @@ def first_records(fits: PlaceFits, low: IntArray, high: IntArray) -> IntArray | 
 
 
 class _Answer:
-    """The questions about one place under one setting."""
+    """The answers about one place under one setting of rules."""
 
     def __init__(self, fits: PlaceFits, low: IntArray, high: IntArray) -> None:
         self.fits, self.low, self.high = fits, low, high
@@ -298,7 +298,7 @@ class _Answer:
         self._digests: dict[bytes, bytes] = {}
 
     def run(self, question: LeakQuestion) -> tuple[Open, ...]:
-        """Return the numbers of counts recovered, sentences proved, and records proved."""
+        """Return bounds on the numbers of counts recovered, sentences proved and records proved."""
         fits, self._question = self.fits, question
         width = self.high[question.counts] - self.low[question.counts]
         stated = int((width <= question.spread).sum()) if question.recovered is not None else 0
@@ -324,7 +324,7 @@ class _Answer:
         return tuple(Open(*pair) for pair in leaks)
 
     def _counted(self, keys: Sequence[Key], thorough: bool) -> list[list[int]]:
-        """Return the numbers proved at least and at most, until a limit is exceeded."""
+        """Return the numbers proved and not refuted, until a limit is exceeded."""
         question, self._thorough = self._question, thorough
         leaks = [[0, 0], [0, 0], [0, 0]]
         for key in keys:
@@ -349,7 +349,7 @@ class _Answer:
         return leaks
 
     def _make_moves(self, keys: Sequence[Key]) -> None:
-        """Look for moves of records that show what is not proved."""
+        """Search for moves of records that refute statements not yet refuted."""
         fits, question, reached = self.fits, self._question, self._reached
         for key in keys:
             item = None
@@ -372,7 +372,7 @@ class _Answer:
         return self.fits.item(key[1]) if key[0] == "c" else self.fits.record_item(key[1])
 
     def _now(self, key: Key) -> tuple[int, int]:
-        """Return the ends that data sets reach."""
+        """Return the least and the most that known data sets reach."""
         reached, (kind, i) = self._reached, key
         if kind == "c":
             return int(reached.least[i]), int(reached.most[i])
@@ -380,7 +380,7 @@ class _Answer:
         return int(reached.fewest[block, record]), int(self.fits.base[block, record])
 
     def _is_narrow(self, key: Key, spread: int) -> bool | None:
-        """Return whether a count is known spread a number; None where that was not decided."""
+        """Return whether a count is certain within ``spread``, or None if undecided."""
         statuses = []
         for direction in (1, -1):
             status = "found"
@@ -393,7 +393,7 @@ class _Answer:
         return None if "unknown" in statuses else True
 
     def _end(self, key: Key) -> int | None:
-        """Return the smallest number of an item; None where it was not decided."""
+        """Return the smallest possible value of an item, or None if undecided."""
         while (least := self._now(key)[0]) > 0:
             status = self._move(key, -1)
             if status != "found":
@@ -401,7 +401,7 @@ class _Answer:
         return least
 
     def _move(self, key: Key, direction: int) -> str:
-        """Look for a data set with one more of an item, or one less: found, none or unknown."""
+        """Search for data sets where an item is larger (1) or smaller (-1); return the status."""
         step = *key, direction
         if step in self._stuck or step in self._unknown:
             return "none" if step in self._stuck else "unknown"
@@ -452,7 +452,7 @@ class _Answer:
         return self._digests[key]
 
     def _neighbourhoods(self, item: Item) -> list[IntArray]:
-        """Return sets of blocks spread which records may come, go or be exchanged."""
+        """Return sets of blocks in which records may be added, removed or exchanged."""
         base = self.fits.base
         inside = item.blocks[np.argsort(-(base[item.blocks] @ item.weights), kind="stable")]
         first = inside[:_PARTNERS]
@@ -477,12 +477,12 @@ class _Answer:
         return status
 
     def _keep(self, changes: IntArray) -> None:
-        """Keep a data set that fits, and note the ends that it comes to."""
+        """Store a data set that fits, and update the values reached."""
         self.fits.keep(changes)
         self.fits.note(self._reached, [changes])
 
     def program(self, blocks: IntArray, *, alone: bool = False) -> _Program:
-        """Return the program of blocks; ``alone`` drops the rows that others have a part in."""
+        """Return the program of some blocks; ``alone`` drops rows that involve other blocks."""
         key = alone, blocks.tobytes()
         if key not in self._programs:
             self._programs[key] = _Program(self._model(blocks, alone), self.fits.base[blocks])

@@ -1,4 +1,4 @@
-"""Limits of a plan; ladders: the rules that may be chosen, their cost, the cheapest safe choice.
+"""Limits of a plan, ladders of rules with their costs, and the search for the cheapest safe rules.
 
 What is proved never grows where a rule is replaced by one that can be made from it. So a setting
 that is shown unsafe makes all settings unsafe from which it can be made, and one that is shown safe
@@ -39,7 +39,7 @@ BELIEVED = ("gain", "doubled")
 @displayed
 @dataclass(frozen=True)
 class PlanLimits:
-    """The most that a release may prove, or let somebody learn; None is no limit.
+    """The most that a release may prove or let somebody learn; None means no limit.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ class PlanLimits:
 
     @classmethod
     def parse(cls, limits: PlanLimits | Mapping[str, float] | Iterable[str]) -> PlanLimits:
-        """Return limits of a mapping, or of texts ``NAME=NUMBER``."""
+        """Return limits from a mapping or from texts ``NAME=NUMBER``."""
         if isinstance(limits, PlanLimits):
             return limits
         is_mapping, values = isinstance(limits, Mapping), dict[str, Any]()
@@ -102,7 +102,7 @@ class PlanLimits:
 
     @property
     def stated(self) -> dict[str, float]:
-        """The limits that are given, by name."""
+        """The limits that are set, by name."""
         names = PROVEN + BELIEVED
         return {n: getattr(self, n) for n in names if getattr(self, n) is not None}
 
@@ -115,7 +115,7 @@ WITHHELD = 1.0
 
 @dataclass(frozen=True)
 class Ladder:
-    """Some tables, and the rules of which a plan chooses one for all of them.
+    """Some tables, and the rules from which a plan chooses one for all of them.
 
     Attributes
     ----------
@@ -139,7 +139,7 @@ class Ladder:
 
     @property
     def name(self) -> str:
-        """The tables, in words."""
+        """The names of the tables, in words."""
         levels = itertools.groupby(self.tables, key=lambda key: key[0])
         return "; ".join(f"{level}: {', '.join(n for _, n in keys)}" for level, keys in levels)
 
@@ -175,7 +175,7 @@ def _usual_rules(workload: Workload, key: Key) -> tuple[str, ...]:
 
 
 def read_ladders(entries: Sequence[Ladder | Mapping[str, Any]], workload: Workload) -> list[Ladder]:
-    """Return stated ladders: ``tables``, ``levels`` (all by default) and ``rules`` of each.
+    """Return checked ladders from ``tables``, ``levels`` (default: all) and ``rules``.
 
     Every table at every level must be in one; those of which nothing is said are published as they
     are.
@@ -206,7 +206,7 @@ def read_ladders(entries: Sequence[Ladder | Mapping[str, Any]], workload: Worklo
 
 
 class Publication:
-    """A table as a rule publishes it: the table, and the ends of each count at each place."""
+    """A table as a rule publishes it, with the bounds of each count at each place."""
 
     def __init__(
         self, truth: PublishedTables, key: Key, text: str, tables: PublishedTables | None
@@ -227,11 +227,11 @@ class Publication:
 
     @property
     def cost(self) -> float:
-        """The mean error of a count, and what those that are withheld cost."""
+        """The mean error of a count, plus a cost for each withheld one."""
         return self.error + WITHHELD * self.withheld
 
     def says_no_more(self, other: Publication) -> bool:
-        """Return whether this can be made from another publication of the table."""
+        """Return whether this publication can be made from another one of the table."""
         if self.ruled is None or other.ruled is None:
             return self.ruled is None
         if Rule(self.text).joint:  # which counts are withheld depends on all, of true ones on none
@@ -244,7 +244,7 @@ class Publication:
 def publish(
     truth: PublishedTables, keys: Sequence[Key], text: str, data: Microdata
 ) -> dict[tuple[Key, str], Publication]:
-    """Return the publication by a rule of each of some tables, which are protected together."""
+    """Return the publications of some tables that one rule protects together."""
     tables = None
     if text != UNPUBLISHED:
         work = Workload(truth.workload.schema, {key: truth.workload.tables[key] for key in keys})
@@ -256,7 +256,7 @@ def publish(
 
 
 def as_rules(setting: Mapping[Key, str]) -> dict[str, dict[str, str]]:
-    """Return the rules of tables by level and name."""
+    """Return the tables' rules by level and name."""
     rules: dict[str, dict[str, str]] = {}
     for (level, name), text in setting.items():
         rules.setdefault(level, {})[name] = text
@@ -265,7 +265,7 @@ def as_rules(setting: Mapping[Key, str]) -> dict[str, dict[str, str]]:
 
 @dataclass(frozen=True, eq=False)
 class Rungs:
-    """A ladder with the cost of each rule, and whether the second of two says no more.
+    """A ladder with the cost of each rule, and which rules can be made from which.
 
     ``coarser[i, j]`` is True where rule j can be made from rule i.
     """
@@ -279,7 +279,7 @@ class Rungs:
         cls, ladder: Ladder, publications: Mapping[tuple[Key, str], Publication],
         weights: Mapping[Key, float],
     ) -> Rungs:  # fmt: skip
-        """Return the rungs of a ladder; ``weights`` of all tables add up to 1."""
+        """Return a ladder's rungs; the ``weights`` of all tables sum to 1."""
         size = len(ladder.rules)
         cost, coarser = np.zeros(size), np.ones((size, size), np.bool_)
         for key in ladder.tables:
@@ -300,13 +300,13 @@ SAFE, UNSAFE, OTHER = "safe", "unsafe", "other"
 
 
 class Judge(Protocol):
-    """Says whether a setting keeps the limits."""
+    """Decides whether a setting keeps the limits."""
 
     def verdict(self, choice: Choice) -> str:
-        """Return ``safe``, ``unsafe`` or ``other``."""
+        """Return ``safe``, ``unsafe``, or another word that says why it is neither."""
 
     def still_unsafe(self, choice: Choice) -> bool:
-        """Return True if a setting is shown unsafe by what showed the last one unsafe."""
+        """Return whether the places that made the last setting unsafe make this one unsafe."""
 
 
 def is_finer(rungs: Sequence[Rungs], choice: Choice, other: Choice) -> bool:
@@ -320,12 +320,12 @@ def cost(rungs: Sequence[Rungs], choice: Choice) -> float:
 
 
 def coarsest(rungs: Sequence[Rungs]) -> Choice:
-    """Return the setting with a rule of each ladder that can be made from most, the cheapest."""
+    """Return the setting of the coarsest rule on each ladder, the cheapest of equals."""
     return tuple(int(np.lexsort((rung.cost, -rung.coarser.sum(axis=0)))[0]) for rung in rungs)
 
 
 def widest(rungs: Sequence[Rungs], choice: Choice, unsafe: Callable[[Choice], bool]) -> Choice:
-    """Return an unsafe setting as coarse as can be: no coarser rule of a ladder leaves it so."""
+    """Return an unsafe setting with every ladder as coarse as possible while it stays unsafe."""
     for ladder, rung in enumerate(rungs):
         rule = choice[ladder]
         above = [j for j in np.flatnonzero(rung.coarser[rule]).tolist() if j != rule]
@@ -339,7 +339,7 @@ def widest(rungs: Sequence[Rungs], choice: Choice, unsafe: Callable[[Choice], bo
 
 
 def cheapest_first(rungs: Sequence[Rungs], judge: Judge) -> Iterator[tuple[Choice, str, int]]:
-    """Yield settings that are looked at with what became of each, the cheapest safe one last.
+    """Yield settings in order of cost, each with its verdict and an upper bound on those left.
 
     And how many may still have to be looked at.  Settings that are unsafe by others are left out.
     Of equal costs the first by position comes.
@@ -389,7 +389,7 @@ def cheapest_first(rungs: Sequence[Rungs], judge: Judge) -> Iterator[tuple[Choic
 def _entry(
     rungs: Sequence[Rungs], allowed: tuple[BoolArray, ...]
 ) -> tuple[float, Choice, tuple[bytes, ...]]:
-    """Return the cheapest setting of some rules of each ladder, to be looked at by its cost."""
+    """Return the cheapest setting of the allowed rules, with its cost and the rules' masks."""
     pairs = zip(rungs, allowed, strict=True)
     choice = tuple(int(np.where(mask, rung.cost, np.inf).argmin()) for rung, mask in pairs)
     return cost(rungs, choice), choice, tuple(mask.tobytes() for mask in allowed)

@@ -1,4 +1,4 @@
-"""The most detailed release that keeps limits: ladders, search, and what became of each setting."""
+"""The most detailed release that keeps given limits, and the search that found it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _WIDENED = 6  # places, the worst, by which coarser settings are shown unsafe, t
 @displayed
 @dataclass(frozen=True, eq=False)
 class ReleasePlan(Tabular):
-    """The cheapest rules that keep limits, and how they were found.
+    """The cheapest rules that keep given limits, and how they were found.
 
     Attributes
     ----------
@@ -97,12 +97,12 @@ class ReleasePlan(Tabular):
     occupied: bool = False
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the settings that were looked at."""
+        """Return the settings that the search examined."""
         return self.frontier
 
     @property
     def chosen(self) -> pd.Series | None:
-        """The row of the chosen setting, None if there is none."""
+        """The row of the chosen setting, or None."""
         rows = self.frontier[self.frontier["role"] == "chosen"]
         return None if rows.empty else rows.iloc[0]
 
@@ -114,13 +114,13 @@ class ReleasePlan(Tabular):
         return RulesByTable(rules=self.rules)
 
     def release(self, records: Records | Microdata) -> Release:
-        """Return the release of the records by the chosen rules, at the places of the plan."""
+        """Return the release of records by the chosen rules, for the plan's places."""
         places = OCCUPIED if self.occupied else self.places
         return self.mechanism.release(records, workload=self.workload, places=places)
 
     @property
     def publishes(self) -> bool:
-        """Whether there are rules, and a table is published by them."""
+        """Whether the chosen rules publish any table."""
         return any(
             text != UNPUBLISHED for tables in self.rules.values() for text in tables.values()
         )
@@ -139,7 +139,7 @@ class ReleasePlan(Tabular):
 
 
 class _Judge:
-    """Verdicts about settings of ladders, each with what decided it."""
+    """Verdicts about settings of ladders, with the reason for each."""
 
     def __init__(self, tester: Tester, rungs: Sequence[Rungs], beliefs: Beliefs | None) -> None:
         self._tester, self.rungs, self._beliefs = tester, rungs, beliefs
@@ -156,7 +156,7 @@ class _Judge:
         return self.judged(self.setting(choice))
 
     def judged(self, setting: Setting, *, whole: bool = False) -> str:
-        """Return the verdict about a setting; ``whole`` looks at every place."""
+        """Return the verdict about a setting; with ``whole`` every place is examined."""
         limits = self._tester.limits
         leaks = self._tester.leaks(setting, self._order, whole=whole)
         total, decided = summed(leaks.values()), ""
@@ -188,7 +188,7 @@ class _Judge:
         return verdict if verdict in (ladders.SAFE, ladders.UNSAFE) else ladders.OTHER
 
     def still_unsafe(self, choice: ladders.Choice) -> bool:
-        """Return whether the places that showed the last setting unsafe show this one so."""
+        """Return whether the places that made the last setting unsafe make this one unsafe."""
         setting, total = self.setting(choice), Leak()
         for number in self._deciding[:_WIDENED]:
             total = total.plus(self._tester.least_leak(number, setting))
@@ -198,7 +198,7 @@ class _Judge:
 
 
 def _exceeding(leak: Leak, limits: PlanLimits) -> int:
-    """Return the number of things, of those that are limited, that a place proves."""
+    """Return the number of limited things that are proved about a place."""
     stated = (getattr(leak, n).least for n in PROVEN if getattr(limits, n) is not None)
     return sum(stated)
 
@@ -219,7 +219,7 @@ def plan(
     folder: str | Path | None = None,
     resume: bool = False,
 ) -> ReleasePlan:
-    """Return the rules of least cost under which the tables keep all limits.
+    """Return the least costly rules under which the tables keep all limits.
 
     Parameters
     ----------
@@ -303,7 +303,7 @@ def plan(
 def _publications(
     truth: PublishedTables, ladders: Sequence[Ladder], data: Microdata
 ) -> dict[tuple[Key, str], Publication]:
-    """Return the publication of each table by each rule of its ladder, and of agencies."""
+    """Return each table as published by each rule of its ladder and by agencies' usual rules."""
     publications: dict[tuple[Key, str], Publication] = {}
     for one in ladders:
         for text in one.rules:
@@ -385,7 +385,7 @@ def _searched(
 
 
 def _blocking(lines: Mapping[Any, Mapping[str, Any]], limits: PlanLimits) -> dict[str, float]:
-    """Return for each limit the least that any setting that was looked at whole would keep."""
+    """Return, for each limit that blocks the plan, the number that the coarsest rules need."""
     first = next(iter(lines.values()))
     blocking = {}
     for name, most in limits.stated.items():
@@ -397,7 +397,7 @@ def _blocking(lines: Mapping[Any, Mapping[str, Any]], limits: PlanLimits) -> dic
 
 
 def _one_step_finer(rungs: Sequence[Rungs], choice: ladders.Choice) -> list[ladders.Choice]:
-    """Return settings in which one ladder has a rule next to the chosen one, and says more."""
+    """Return the settings in which one ladder has the next finer rule."""
     settings = []
     for ladder, rung in enumerate(rungs):
         rule = choice[ladder]
@@ -409,7 +409,7 @@ def _one_step_finer(rungs: Sequence[Rungs], choice: ladders.Choice) -> list[ladd
 
 
 def public_places(data: Records | Microdata, workload: Workload) -> ArrayLike | None:
-    """Return the places of tables that are public: of the microdata, or all that the schema names.
+    """Return the publicly known places of the tables, or None if nobody states them.
 
     None where nobody says them: then those with a record are published.
     """
@@ -452,7 +452,7 @@ _WHAT = {
 
 
 def recipe(rules: Mapping[str, Mapping[str, str]]) -> str:
-    """Return rules as TOML, in the keys of a file of a release."""
+    """Return rules as TOML, in the form of a release's configuration file."""
     lines = [f"protection = {json.dumps(RulesByTable.name)}"]
     for level, tables in rules.items():
         lines += ["", f"[parameters.rules.{json.dumps(level)}]"]
@@ -461,7 +461,7 @@ def recipe(rules: Mapping[str, Mapping[str, str]]) -> str:
 
 
 def published_words(rules: Mapping[str, Mapping[str, str]]) -> str:
-    """Return the rules of tables in words, tables with one rule together."""
+    """Return the tables' rules in words, grouped by rule."""
     by_rule: dict[str, list[str]] = {}
     several = len(rules) > 1
     for level, tables in rules.items():
@@ -495,7 +495,7 @@ def blocked(settings: int, blocking: Mapping[str, float]) -> str:
 
 
 def leak_words(row: pd.Series, limits: PlanLimits) -> str:
-    """Return the limit that a setting exceeds, in words."""
+    """Return the limit that a setting exceeds and the number, in words."""
     for name in PROVEN[::-1]:
         most = getattr(limits, name)
         if most is not None and row[name] > most:

@@ -1,4 +1,4 @@
-"""Certificates of safety, made from published tables alone: data sets that fit, and differ.
+"""Certificates of safety, made from published tables alone: fitting data sets that differ.
 
 Nothing here sees a record.  A data set that fits is looked for from nothing, and others from it,
 until they differ in all that must not be known; ``check_safety.py`` accepts the file or refuses it.
@@ -31,7 +31,7 @@ _SMALL = 2
 def safety_certificates(
     tables: PublishedTables, workload: Workload, limits: PlanLimits, places: ArrayLike | None = None
 ) -> Iterator[tuple[str, dict[str, Any] | None]]:
-    """Yield for each place of the coarsest level its certificate; None where none was found.
+    """Yield each coarsest place's certificate, or None where none was found.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def _document(
     tables: PublishedTables, workload: Workload, limits: PlanLimits, sets: PlaceFits,
     blocks: IntArray, kinds: IntArray, places: Mapping[str, Any],
 ) -> dict[str, Any] | None:  # fmt: skip
-    """Return the certificate of a place with the limits that it shows, None if there are none."""
+    """Return a place's certificate with the limits that it shows, or None if there are none."""
     schema, geography = workload.schema, workload.schema.geography
     start = [[int(b), int(k), int(sets.base[b, k])] for b, k in np.argwhere(sets.base).tolist()]
     changes = [_summed(rows) for rows in sets.changes]
@@ -151,7 +151,7 @@ def _document(
 
 
 def _summed(rows: IntArray) -> list[list[int]]:
-    """Return changes of records, each place and kind once."""
+    """Return changes of records, summed by place and kind."""
     keys, inverse = np.unique(rows[:, :2], axis=0, return_inverse=True)
     numbers = np.bincount(inverse.ravel(), rows[:, 2], len(keys)).astype(np.int64)
     return [[*key, n] for key, n in zip(keys.tolist(), numbers.tolist(), strict=True) if n]
@@ -164,7 +164,7 @@ def write_certificates(
     limits: PlanLimits,
     places: ArrayLike | None = None,
 ) -> tuple[int, int, dict[str, int]]:
-    """Write the certificate of each place and their checker; return how many there are of how many.
+    """Write each place's certificate and a checker; return how many were written of how many.
 
     And at how many places each limit was not shown.
     """

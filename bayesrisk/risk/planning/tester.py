@@ -1,4 +1,4 @@
-"""Tests of settings: how much is proved from the tables of all places, and how much believed."""
+"""Tests of settings: how much their tables prove, and how much adversaries learn."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ _SMALL = (1, 2)
 
 
 class Leak(NamedTuple):
-    """Numbers that a setting proves: for each of ``PROVEN`` at least and at most how much."""
+    """Bounds on the numbers that a setting proves, one for each of ``PROVEN``."""
 
     recovered: Open = Open(0, 0)
     sentences: Open = Open(0, 0)
     proved: Open = Open(0, 0)
 
     def plus(self, other: Leak) -> Leak:
-        """Return the leak of two sets of places."""
+        """Return the leak of two sets of places together."""
         pairs = zip(self, other, strict=True)
         return Leak(*(Open(a.least + b.least, a.most + b.most) for a, b in pairs))
 
     def verdict(self, limits: PlanLimits) -> str:
-        """Return whether limits are kept: safe, unsafe (both proved) or undecided."""
+        """Return whether the limits are kept: safe, unsafe (both proved) or undecided."""
         stated = [(getattr(self, n), m) for n in PROVEN if (m := getattr(limits, n)) is not None]
         if any(leak.least > most for leak, most in stated):
             return "unsafe"
@@ -55,7 +55,7 @@ class Leak(NamedTuple):
 
 
 class PlaceMemory:
-    """A file with a line for each place and setting that was looked at."""
+    """A file with one line for each place and setting examined."""
 
     def __init__(self, file: Path, digest: str, *, keep: bool) -> None:
         self._file = file
@@ -80,7 +80,7 @@ class PlaceMemory:
         disk.write_bytes(file, ("\n".join(text) + "\n").encode(), private=True)
 
     def write(self, code: str, texts: tuple[str, ...], leak: Leak) -> None:
-        """Add a line, which is on the disk when this returns."""
+        """Append a line to the file."""
         with self._file.open("a", encoding="utf-8") as stream:
             stream.write(json.dumps([code, texts, leak]) + "\n")
 
@@ -158,11 +158,11 @@ class Tester:
                 self._leaks[number[code], texts] = leak
 
     def fits(self, parents: dict[str, IntArray], base: IntArray) -> PlaceFits:
-        """Return the data sets of a place, of which one is known."""
+        """Return the data sets of a place, starting from its own records."""
         return PlaceFits(self.variants, parents, base)
 
     def _variants(self) -> None:
-        """List the tables asked for, and after them those that rules recode."""
+        """List the requested tables, followed by those that rules recode."""
         work = self.truth.workload
         tables = list(work.tables.items())
         self._number: dict[tuple[Key, str], int] = {}
@@ -179,14 +179,14 @@ class Tester:
         self.n_asked = len(work.tables)
 
     def _small_counts(self, number: int) -> IntArray:
-        """Return the positions of the counts of 1 and 2 of the tables asked for at a place."""
+        """Return the positions of a place's counts of 1 and 2 in the requested tables."""
         fits = self.places[number]
         counts = fits.base_counts[: fits.start[self.n_asked]]
         small: IntArray = np.flatnonzero(np.isin(counts, _SMALL))
         return small
 
     def ends(self, number: int, setting: Setting) -> tuple[IntArray, IntArray]:
-        """Return the ends of all counts of a place that a setting publishes."""
+        """Return the bounds of all counts of a place that a setting publishes."""
         fits = self.places[number]
         low = np.zeros(int(fits.start[-1]), np.int64)
         high = np.full_like(low, UNBOUNDED)
@@ -199,7 +199,7 @@ class Tester:
         return low, high
 
     def leak(self, number: int, setting: Setting, *, in_full: bool = False) -> Leak:
-        """Return the numbers that a setting proves about a place, as far as limits ask."""
+        """Return the numbers that a setting proves about a place, as far as limits require."""
         key = number, tuple(setting.values())
         leak = self._leaks.get(key)
         if leak is None or (in_full and leak.proved.most >= UNSEEN):
@@ -208,7 +208,7 @@ class Tester:
         return leak
 
     def least_leak(self, number: int, setting: Setting) -> Leak:
-        """Return the least leak of a place, of a large one by the questions that leaked last."""
+        """Return a place's leak; for a large place only a lower bound from earlier leaks."""
         key, fits = (number, tuple(setting.values())), self.places[number]
         if key in self._leaks or not fits.large:
             return self.leak(number, setting)
@@ -226,7 +226,7 @@ class Tester:
     def leaks(
         self, setting: Setting, order: Sequence[int], *, whole: bool = False
     ) -> dict[int, Leak]:
-        """Return the leak of each place in turn, until it is certain that a limit is exceeded.
+        """Return each place's leak, until a limit is certainly exceeded.
 
         How many places are looked at does not depend on the number of workers.
         """
@@ -251,7 +251,7 @@ class Tester:
 
 
 def summed(leaks: Iterable[Leak]) -> Leak:
-    """Return the leak of several places."""
+    """Return the leak of several places together."""
     total = Leak()
     for leak in leaks:
         total = total.plus(leak)
@@ -264,7 +264,7 @@ _DOUBLED = 2.0
 
 
 class Learned(NamedTuple):
-    """Gain of an adversary in points, with half the width of its interval, and people doubled.
+    """An adversary's gain in points, its interval's half-width, and the number of people doubled.
 
     Where some people were asked, ``doubled`` is the largest number that the sample leaves (95 %).
     """
@@ -276,7 +276,7 @@ class Learned(NamedTuple):
 
 
 def usual_adversaries(workload: Workload) -> tuple[tuple[Adversary, ...], tuple[str, ...]]:
-    """Return an outsider and a linker, and what is to be learned, as ``bayesrisk audit`` has it."""
+    """Return an outsider and a linker, and the attributes to learn, as in ``bayesrisk audit``."""
     background, stated = usual_roles(workload.schema)
     people = [Adversary.named("outsider", known=())]
     people += [Adversary.named("linker", known=background)] if background else []
@@ -284,7 +284,7 @@ def usual_adversaries(workload: Workload) -> tuple[tuple[Adversary, ...], tuple[
 
 
 class Beliefs:
-    """The beliefs of adversaries under settings, each asked for once.
+    """Adversaries' beliefs under settings, each computed once.
 
     People whose belief was not decided count as if their truth were certain.
     """
@@ -304,7 +304,7 @@ class Beliefs:
         self._order = [one.name for one in self.adversaries]
 
     def learned(self, rules: Mapping[str, Mapping[str, str]], adversary: str) -> Learned:
-        """Return the gain of an adversary under rules by level and table."""
+        """Return an adversary's gain under rules by level and table."""
         key = repr(rules), adversary
         if key not in self._answers:
             self._answers[key] = self._measure(rules, adversary)
@@ -337,7 +337,7 @@ class Beliefs:
         return Learned(adversary, float(gain.mean()), float(reach), float(doubled))
 
     def exceeded(self, rules: Mapping[str, Mapping[str, str]], limits: PlanLimits) -> str | None:
-        """Return the limit that a setting exceeds, the adversary first who exceeded one last."""
+        """Return the limit that an adversary exceeds, or None; the last offender is tried first."""
         for name in list(self._order):
             one = self.learned(rules, name)
             broken = {
@@ -351,6 +351,6 @@ class Beliefs:
         return None
 
     def worst(self, rules: Mapping[str, Mapping[str, str]]) -> tuple[Learned, Learned]:
-        """Return the gain of who gains most, and that of who doubles most people."""
+        """Return the largest gain of an adversary, and the result with most people doubled."""
         every = [self.learned(rules, one.name) for one in self.adversaries]
         return max(every, key=lambda one: one.gain), max(every, key=lambda one: one.doubled)

@@ -1,1 +1,1 @@
-"""Statements of attacks about people, each with a prior, a posterior and the truth."""
+"""Statements of attacks about people, each with its prior, its posterior and the truth."""

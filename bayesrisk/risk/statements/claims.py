@@ -1,4 +1,4 @@
-"""Priors of verified claims, and the share of them that is false.
+"""Priors of verified claims, and the share of verified claims that are false.
 
 A verified claim has posterior 1 as long as the published counts are the true ones.  Its prior is
 the chance that it holds in a block of as many records drawn from the tract or the state (Liu et
@@ -21,7 +21,7 @@ from bayesrisk.tables import Records
 
 
 def claim_records(result: Claims, records: Records, name: str) -> pd.DataFrame:
-    """Return the records that claims can be about, with their places."""
+    """Return the records that claims may describe, with their places."""
     check.instance(result, Claims, "result")
     check.instance(records, Records, name)
     if records.schema.name != result.schema.name:
@@ -47,7 +47,7 @@ def _counts(patterns: CodeArray, rows: CodeArray) -> IntArray:
 
 
 def count_claims(result: Claims, claims: pd.DataFrame, truth: Records) -> IntArray:
-    """Return the number of records of the truth that each claim describes.
+    """Return the number of true records that each claim describes.
 
     These are the records of the claim's place that agree with it; the claim is true if they are as
     many as its ``multiplicity``, or more where it is ``at_least``.
@@ -90,7 +90,7 @@ def claim_priors(
     readable: str | None = "here",
     leave_out: bool = False,
 ) -> pd.DataFrame:
-    """Return claims with the probability that they hold in a block drawn from a larger place.
+    """Return claims with the probability that each holds in a block drawn from a larger place.
 
     Let the block have N records, and let a share p of the larger place's records agree with the
     claim. The probability of exactly m is ``C(N, m) p**m (1 - p)**(N - m)`` (Eq. 17), and that of
@@ -183,7 +183,7 @@ def claim_precision(
     count: str = "n_columns",
     confidence: float = 0.95,
 ) -> pd.DataFrame:
-    """Return which share of verified claims is true, by number of columns.
+    """Return the share of verified claims that are true, by number of columns.
 
     From true counts all are.  A swapped or noisy release that is consistent gives claims that must
     be true of its tables and can be false of the people: confident and wrong.

@@ -1,4 +1,4 @@
-"""Sentences of a reconstruction about records that are known by some of their attributes."""
+"""Statements of a reconstruction about people known by some of their attributes."""
 
 from collections.abc import Mapping, Sequence
 
@@ -22,7 +22,7 @@ from bayesrisk.tables.cells import CellSpace
 def leave_one_out(
     agreeing: ArrayLike, population: ArrayLike, everywhere: ArrayLike, total: int, weight: float
 ) -> FloatArray:
-    """Return ``(c - 1 + w s) / (n - 1 + w)``: what a guesser infers without the target's record.
+    """Return ``(c - 1 + w s) / (n - 1 + w)``, a guesser's belief without the target's record.
 
     ``c`` of ``n`` records of a place are as stated, and a share ``s`` of all other records.
     """
@@ -36,7 +36,7 @@ def leave_one_out(
 def attributes_asked(
     schema: Schema, knowledge: Sequence[str] | None, stated: Sequence[str] | None
 ) -> tuple[list[str], list[str]]:
-    """Return the attributes known and those stated, checked: of the schema and each once."""
+    """Return the known and the stated attributes; raise if any is unknown or named twice."""
     about_target, about_it = (
         [check.choice(attribute, name, schema.names) for attribute in check.texts(attributes, name)]
         for name, attributes in (("known", knowledge or ()), ("stated", stated or ()))
@@ -50,7 +50,7 @@ def attributes_asked(
 
 
 def coarsened(space: CellSpace, index: Mapping[str, IntArray]) -> dict[str, IntArray]:
-    """Return codes, given counted from 0, with one for all that the tables do not tell apart."""
+    """Recode each attribute so that codes the tables cannot distinguish share one code."""
     return {
         name: space.first[name][space.bins[name][codes]] + space.schema.attribute(name).first
         for name, codes in index.items()
@@ -60,7 +60,7 @@ def coarsened(space: CellSpace, index: Mapping[str, IntArray]) -> dict[str, IntA
 def agreement(
     rows: pd.DataFrame, people: pd.DataFrame, place: list[str], claim: list[str]
 ) -> pd.Series:
-    """Return the truth of statements that hold for everybody, or for nobody, they are about.
+    """Return whether each statement is true of all or of none of the people it is about.
 
     Missing where it is true of some of them, and where nobody of the kind lives there.
     """
@@ -73,13 +73,13 @@ def agreement(
 
 
 def unanimous(everybody: FloatArray, right: FloatArray) -> pd.Series:
-    """Return whether statements hold for all of those they are about, or for none; else missing."""
+    """Return True if a statement holds for all, False if for none, missing otherwise."""
     truth = pd.Series(right > 0, dtype="boolean")
     return truth.where((everybody > 0) & ((right == 0) | (right == everybody)))
 
 
 def in_words(labelled: pd.DataFrame, names: list[str]) -> list[str]:
-    """Return each row in words, by columns; the one place has no name."""
+    """Return each row in words, such as ``block 1 sex 2``; empty labels are left out."""
     columns = [labelled[name].astype("str") for name in names]
     rows = (zip(names, row, strict=True) for row in zip(*columns, strict=True))
     return [" ".join(f"{n} {t}" for n, t in pairs if t) or "anybody" for pairs in rows]
@@ -92,7 +92,7 @@ RECORDS = ("block", "sex", "age", "race", "hisp")
 
 
 def claims_of_records(records: pd.DataFrame, weight: float) -> pd.DataFrame:
-    """Return the different claims, how many records make each, and their priors."""
+    """Return the distinct claims, with the number of records that make each, and priors."""
     records = records.assign(cell=race_ethnicity(records), stratum=_strata(records))
     keys = [*PLACE, "cell", "stratum"]  # records of one cell in one block share their stratum
     rows = records.groupby(keys, sort=True).size().rename("people").reset_index()
@@ -109,7 +109,7 @@ def claims_of_records(records: pd.DataFrame, weight: float) -> pd.DataFrame:
 
 
 def _strata(records: pd.DataFrame) -> NDArray[np.int64]:
-    """Return for each record the class of its block's size, and whether it is the block's mode."""
+    """Return each record's stratum: its block's size class, and whether it is modal there."""
     population = records.groupby("block", sort=False)["sex"].transform("size")
     modal = race_ethnicity(records) == modal_cells(records)
     stratum: NDArray[np.int64] = 2 * size_class(population) + modal.astype(np.int64)
@@ -123,7 +123,7 @@ def confirmed_records(
     rng: Seed,
     confidence: float,
 ) -> Mapping[str, FloatArray]:
-    """Return the share of links that are right in blocks without proof, by stratum.
+    """Return the share of right links in blocks without proof, by stratum.
 
     A stratum without links has the rate of all modal, or nonmodal, ones.
     """

@@ -1,4 +1,4 @@
-"""Releases without one record, and residual risk: what an attack finds of people beyond others."""
+"""Releases without one record, and residual risk: an attack's success beyond a control."""
 
 from dataclasses import replace
 
@@ -19,12 +19,12 @@ from bayesrisk.tables.published import select_rows
 
 
 def is_additive(spec: MechanismSpec) -> bool:
-    """Return True if every count is the true one plus noise that does not depend on records."""
+    """Return True if every count is the true one, or that plus noise independent of records."""
     return all(isinstance(law, (TrueCounts, NoiseSpec)) for law in spec.tables.values())
 
 
 def counted_unit(data: Microdata, records: Records) -> Records:
-    """Return the persons or households of microdata that records are of, row by row."""
+    """Return the microdata's persons or households, whichever the records describe."""
     for unit in (data.persons, data.households):
         if unit is not None and len(unit) == len(records):
             return unit
@@ -32,7 +32,7 @@ def counted_unit(data: Microdata, records: Records) -> Records:
 
 
 def microdata_without(data: Microdata, records: Records, row: int) -> Microdata:
-    """Return microdata without the record of a row."""
+    """Return the microdata without the record in a row."""
     unit = counted_unit(data, records)
     remaining = unit.take(np.arange(len(records)) != row)
     if unit is data.persons:
@@ -41,7 +41,7 @@ def microdata_without(data: Microdata, records: Records, row: int) -> Microdata:
 
 
 class Counterfactual:
-    """Releases of everybody but one, of the tables of the places that an attack reads together.
+    """Releases without one person, for the tables that an attack reads together.
 
     Where every published count is the true one, or that plus noise that knows no records, the
     release of the others is the release less the record.  Others are made again from the same seed.
@@ -67,13 +67,13 @@ class Counterfactual:
             )
 
     def groups(self, rows: IntArray) -> IntArray:
-        """Return a number for each record: equal ones leave the same release behind."""
+        """Return a group number for each record; equal numbers leave the same release behind."""
         place = np.unique(self.records.geoids, return_inverse=True)[1]
         kind: IntArray = place * self.records.schema.size + self._cells
         return kind[rows] if self._additive else rows
 
     def without(self, row: int, level: str | None) -> Release:
-        """Return the release without a record: tables of its place of a level, or all of them."""
+        """Return the release without a record, restricted to the record's place at a level."""
         release, code = self._release, str(self.records.geoids[row])
         if self._additive or self._mechanism is None:
             return tables_within(release, level, code, self._cells[row : row + 1])
@@ -84,7 +84,7 @@ class Counterfactual:
 
 
 def tables_within(release: Release, level: str | None, code: str, cell: IntArray | None) -> Release:
-    """Return the tables around a finest place, at a level and below it, less a record of a cell.
+    """Return the tables around a finest place from a level down, minus a record of a cell.
 
     All tables are kept where ``level`` is None.
     """
@@ -117,7 +117,7 @@ def residual_risk(
     units: str | None = None,
     confidence: float = 0.95,
 ) -> pd.DataFrame:
-    r"""Return the success of an attack beyond its success on people who are not in the data.
+    r"""Return an attack's success beyond its success on people outside the data.
 
     .. math:: R = \frac{s - c}{1 - c}
 
@@ -213,7 +213,7 @@ def _interval(
 
 
 def _residual(success: float, control: float) -> float:
-    """Return (s - c) / (1 - c): minus infinity, or missing, where the control always succeeds."""
+    """Return (s - c) / (1 - c); for c = 1 minus infinity, or missing if s = 1."""
     if control == 1.0:
         return np.nan if np.isnan(success) or success == 1.0 else -np.inf
     return (success - control) / (1.0 - control)

@@ -1,4 +1,4 @@
-"""Statements of the results of attacks: before, without the own record, after; and by protection.
+"""Statements made from attacks' results: prior, without the own record, and posterior.
 
 Every attack says what it states, what it believes of it, and which records of the truth it may be
 about; what is right, and what the attack says without one of these records, is found here.
@@ -53,7 +53,7 @@ from bayesrisk.tables.microdata import OCCUPIED, read_microdata
 
 
 class Composition(NamedTuple):
-    """Prior of a record: the cells that it may be in, and how probable each is."""
+    """Prior of a record: its possible cells and their probabilities."""
 
     cells: IntArray
     shares: FloatArray
@@ -63,7 +63,7 @@ class Composition(NamedTuple):
 
     @classmethod
     def read(cls, prior: RecordPrior | Records) -> Composition:
-        """Return the composition of a prior, or of records: no larger than these are many."""
+        """Return the composition of a prior or of records, limited to cells that occur."""
         if isinstance(prior, Records):
             cells, counts = np.unique(prior.cells(), return_counts=True)
             return cls(cells, counts / counts.sum(), None, "composition", prior)
@@ -80,7 +80,7 @@ class Composition(NamedTuple):
 
 @dataclass(frozen=True)
 class AttackStatements:
-    """Statements of an attack, and how the attack is asked again."""
+    """An attack's statements, and a way to run the attack again."""
 
     attack: str
     adversary: str
@@ -96,7 +96,7 @@ class AttackStatements:
 
 
 def pairs_that_agree(rows: pd.DataFrame, people: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    """Return pairs of rows and people that agree, by their numbers, with the columns of both."""
+    """Return pairs of rows and people that agree on the keys, with both row numbers."""
     left = rows.assign(statement_row=np.arange(len(rows)))
     right = people.assign(record=np.arange(len(people)))
     return left.merge(right, on=keys, suffixes=("", "_true"))
@@ -111,7 +111,7 @@ def stated_by_reconstruction(
     known: Sequence[str] = (),
     attack: Attack | None = None,
 ) -> AttackStatements:
-    """Return the values of reconstructed records among those with what is known."""
+    """Return statements about the values of reconstructed records with the known attributes."""
     space, level = result.problem.space, result.problem.level
     about_target, about_it = attributes_asked(space.schema, known, stated)
     place, columns = [level, *about_target], [level, *about_target, *about_it]
@@ -159,7 +159,7 @@ def stated_by_reconstruction(
 
 
 def _composition(rows: pd.DataFrame, law: pd.DataFrame, names: list[str]) -> FloatArray:
-    """Return the share of the records of a composition that have the values of each row."""
+    """Return the share of a composition that has each row's values."""
     if not names:
         return np.ones(len(rows))
     sums = law.groupby(names)["share"].sum().reset_index()
@@ -169,7 +169,7 @@ def _composition(rows: pd.DataFrame, law: pd.DataFrame, names: list[str]) -> Flo
 def stated_by_claims(
     result: Claims, release: Release, prior: Composition, *, readable: str | None = "here"
 ) -> AttackStatements:
-    """Return verified claims about exactly one record or more, not those about at least so many."""
+    """Return statements from verified claims about an exact number of records."""
     chosen = result.to_frame(readable=readable)
     chosen = chosen[(chosen["multiplicity"] > 0) & ~several(chosen)].reset_index(drop=True)
     patterns, number = result.coded(chosen), chosen["multiplicity"].to_numpy()
@@ -215,7 +215,7 @@ def stated_by_claims(
         )
 
     def rerun(other: Release, numbers: IntArray) -> FloatArray:
-        """One more record: it is the one that is missing, or the others are as many already."""
+        """Return each claim's probability of one more record, given what is verified without it."""
         statements = chosen.iloc[numbers][[result.level, *result.columns]]
         decided = [
             verify_claims(
@@ -243,13 +243,13 @@ _LEAST = 1e-300  # of a parameter of a beta law
 
 
 def _match(pattern: CodeArray, coded: CodeArray) -> BoolArray:
-    """Return which coded records a pattern describes: -1 stands for any code."""
+    """Return a mask of the coded records that a pattern describes; -1 stands for any code."""
     fits: BoolArray = np.all((pattern == -1) | (coded == pattern), axis=1)
     return fits
 
 
 def _count_law(m: IntArray, n: IntArray, p: FloatArray, a: float | None) -> FloatArray:
-    """Return P(m of n records are of a share p): binomial, or of records that are alike."""
+    """Return P(m of n records have a property of share p): binomial, or beta-binomial."""
     log = gammaln(n + 1.0) - gammaln(m + 1.0) - gammaln(n - m + 1.0)
     if a is None:
         log = log + xlogy(m, p) + xlog1py(n - m, -p)
@@ -267,7 +267,7 @@ def stated_by_majority(
     name: str | None = None,
     level: str = "block",
 ) -> AttackStatements:
-    """Return the race and Hispanic origin that most people of a place have."""
+    """Return statements that people have the commonest race and Hispanic origin of their place."""
     release_name = result.releases[0] if name is None and len(result.releases) == 1 else name
     check.choice(release_name, "name", result.releases)
     counts = race_ethnicity_counts(release.tables, level=level)
@@ -325,7 +325,7 @@ def result_statements(
     rng: int | None,
     options: Mapping[str, Any],
 ) -> Statements:
-    """Return the statements; see :meth:`AttackResult.statements`."""
+    """Return the statements of a result; see :meth:`AttackResult.statements`."""
     check.instance(release, Release, "release")
     if not isinstance(prior, Records):
         check.instance(prior, RecordPrior, "prior")
@@ -374,7 +374,7 @@ def result_statements(
 def _without(
     stated: AttackStatements, other: Counterfactual, statement: IntArray, record: IntArray
 ) -> FloatArray:
-    """Return for each statement the mean of what the attack says without one of its people."""
+    """Return each statement's mean belief when one of its people is left out."""
     prior = stated.rows["prior"].to_numpy(np.float64)
     total, people = np.zeros(prior.size), np.zeros(prior.size)
     pairs = pd.DataFrame({"statement": statement, "record": record})

@@ -1,4 +1,4 @@
-"""Statements of attacks on one scale: each with its prior, its posterior and the truth.
+"""Statements of attacks on one scale, each with its prior, its posterior and the truth.
 
 A statement is a sentence about a target that is true or false.  A row says what is stated of whom,
 what the adversary would have believed anyway (prior), what the attack makes of it (posterior), and
@@ -61,13 +61,13 @@ _ROUNDING = 1e-9
 
 
 def risk_ratio(posterior: FloatArray, prior: FloatArray) -> FloatArray:
-    """Return posterior over prior: infinite for a prior of 0, missing for 0 over 0."""
+    """Return posterior / prior: infinite for a prior of 0, and missing for 0 / 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(posterior / prior, np.float64)
 
 
 def checked(statements: pd.DataFrame) -> pd.DataFrame:
-    """Return statements with all columns in their order and types, every value in range."""
+    """Return statements with all columns in order, typed and checked."""
     statements = check.frame(statements, "frame of statements", REQUIRED)
     if not statements.columns.is_unique:
         twice = statements.columns[statements.columns.duplicated()][0]
@@ -122,7 +122,7 @@ def _check_ranges(frame: pd.DataFrame) -> None:
 
 
 def numbers(frame: pd.DataFrame, name: str, source: str = "statements") -> FloatArray:
-    """Return a column of a frame as numbers, missing where there is no such column."""
+    """Return a column as numbers, or all missing if there is no such column."""
     if name not in frame:
         return np.full(len(frame), np.nan)
     try:
@@ -164,7 +164,7 @@ _BRIEF = [*GROUP, "statements", "proved", "prior", "posterior", "ratio_90"]
 
 
 def _measures(rows: pd.DataFrame, marks: list[float], comparable: bool) -> dict[str, float | bool]:
-    """Return the columns of a summary; ``comparable`` if all protections state the same."""
+    """Return a summary's columns; ``comparable`` if all protections make the same statements."""
     decided = rows[~rows["status"].isin(OPEN)]
     judged = decided if comparable else decided[decided["status"] == "proved"]
     ratio = np.sort(judged["ratio"].dropna().to_numpy(np.float64))
@@ -228,7 +228,7 @@ class Statements(Tabular):
         rng: Seed | None = None,
         confidence: float = 0.95,
     ) -> "Statements":
-        r"""Return the statements of reconstructed persons, with rates of confirmation.
+        r"""Return the statements about reconstructed persons, with rates of confirmation.
 
         What an adversary believes of these, or of the result of any other attack, with and without
         the target's record, is said by its method ``statements``
@@ -320,7 +320,7 @@ class Statements(Tabular):
 
     @classmethod
     def concat(cls, statements: "Iterable[Statements]") -> "Statements":
-        """Return the statements of several attacks and protections together, in their order."""
+        """Return the statements of several attacks and protections, concatenated."""
         parts = check.instances(statements, Statements, "statements")
         if not parts:
             raise ArgumentError("statements", "must be at least one", shown="none")
@@ -333,7 +333,7 @@ class Statements(Tabular):
 
     @property
     def comparable(self) -> dict[str, bool]:
-        """For each attack whether all of its protections state the same of the same targets.
+        """For each attack, whether all protections give the same statements about the same targets.
 
         An attack with a single protection and adversary does.
         """
@@ -347,7 +347,7 @@ class Statements(Tabular):
 
     @property
     def learned(self) -> pd.Series:
-        """Posterior over prior of every statement: all that was learned, as column ``ratio``.
+        """Posterior / prior of every statement: all that was learned, as column ``ratio``.
 
         Infinite for a prior of 0; missing for 0 over 0 and where there is no posterior.
         """
@@ -355,14 +355,14 @@ class Statements(Tabular):
 
     @property
     def learned_from_own_record(self) -> pd.Series:
-        """Posterior over ``without`` of every statement: what the target's own record adds.
+        """Posterior / ``without`` of every statement: what the target's own record adds.
 
         Infinite for a ``without`` of 0; missing for 0 over 0 and where one of them is missing.
         """
         return (self.frame["posterior"] / self.frame["without"]).rename("learned_from_own_record")
 
     def summary(self, *, thresholds: Sequence[float] = (2.0, 10.0)) -> pd.DataFrame:
-        r"""Return the gain of each attack from each protection.
+        r"""Return each attack's gain under each protection.
 
         Parameters
         ----------
@@ -408,7 +408,7 @@ class Statements(Tabular):
         return pd.DataFrame(lines, columns=columns)
 
     def plot(self, ax: "Where" = None) -> "Panels":
-        """Draw the share of statements whose posterior over prior is at least a value."""
+        """Plot the share of statements whose posterior / prior is at least a value."""
         from bayesrisk.plotting.audit import plot_statements  # slow to import
 
         return plot_statements(self.frame, comparable=self.comparable, ax=ax)
@@ -418,7 +418,7 @@ class Statements(Tabular):
         return self.frame.copy()
 
     def write(self, path: str | Path) -> None:
-        """Write a Parquet file; if it is interrupted, the old file stays as it was."""
+        """Write the rows to a Parquet file; an interrupted write leaves the old file intact."""
         try:
             table = pa.Table.from_pandas(self.frame, preserve_index=False)
         except pa.ArrowException as error:
@@ -429,7 +429,7 @@ class Statements(Tabular):
 
     @classmethod
     def read(cls, path: str | Path) -> "Statements":
-        """Read statements that were written, and check them."""
+        """Return checked statements from a file."""
         file = check.path(path, "path")
         frame = read_frame(file)
         try:

@@ -1,1 +1,1 @@
-"""A block and the group around it, with the truth known: averages over releases, and their law."""
+"""A block and its group with the truth known: averages over releases, and their distribution."""

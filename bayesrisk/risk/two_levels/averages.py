@@ -1,4 +1,4 @@
-"""Releases of two levels around a truth, enumerated, decisions from them, and averages over them.
+"""Averages over all releases of two levels, given the truth, and the decisions from them.
 
 The truth enters here: the block count, k or k + 1, and the group count.  The decision depends on
 the block's release through a threshold, which is a function of the other two releases (n, S).  So a
@@ -34,14 +34,14 @@ _TABLE = 2**20
 
 @dataclass(frozen=True)
 class Truth:
-    """True counts relative to the known count: the target's (0 or 1) and the group's."""
+    """True counts relative to the known count k: the block's (0 or 1) and the group's."""
 
     target: int
     group: int
 
 
 def _noise_window(precision: float, ripple: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Return the values of a noise that matter, and their probabilities; one value if silent."""
+    """Return the relevant values of a noise and their probabilities; a single 0 if no noise."""
     if precision == 0.0:
         return np.zeros(1, dtype=np.int64), np.ones(1)
     reach = np.sqrt((_REACH + float(np.ptp(ripple))) / precision) + 1.0
@@ -58,7 +58,7 @@ def _noise_window(precision: float, ripple: FloatArray) -> tuple[IntArray, Float
 
 
 def siblings_noise(settings: Settings) -> tuple[IntArray, FloatArray]:
-    """Return the noise of the siblings' total that matters, and its probabilities.
+    """Return the relevant noise values of the siblings' total, and their probabilities.
 
     It is what is really added: a sum, whatever the adversary takes.
     """
@@ -67,13 +67,13 @@ def siblings_noise(settings: Settings) -> tuple[IntArray, FloatArray]:
 
 
 def block_noise(settings: Settings) -> tuple[IntArray, FloatArray]:
-    """Return the noise of the block's count that matters, and its probabilities."""
+    """Return the relevant noise values of the block's count, and their probabilities."""
     return _noise_window(settings.block.item(), np.zeros(1))
 
 
 @dataclass(frozen=True)
 class Grid:
-    """The group's and the siblings' releases, relative to k, around one or several truths."""
+    """Releases of group and siblings, relative to k, around one or more truths."""
 
     group: IntArray
     siblings: IntArray
@@ -83,7 +83,7 @@ class Grid:
     siblings_pmf: FloatArray
 
     def part(self, truth: Truth, settings: Settings) -> tuple[slice, slice]:
-        """Return where the releases around one of the truths are."""
+        """Return the slices of the grid that hold the releases around one truth."""
         n = self.group_noise[0] + (0 if settings.group == 0.0 else truth.group)
         s = self.siblings_noise[0] + (0 if settings.block == 0.0 else truth.group - truth.target)
         i, j = int(n - self.group[0]), int(s - self.siblings[0])
@@ -91,7 +91,7 @@ class Grid:
 
 
 def grid_around(settings: Settings, truths: list[Truth]) -> Grid:
-    """Return the smallest grid that holds the releases around all the truths."""
+    """Return the smallest grid that contains the releases around all truths."""
     n, n_pmf = _noise_window(settings.group.item(), np.zeros(1))
     s, s_pmf = siblings_noise(settings)
     groups = [0 if settings.group == 0.0 else t.group for t in truths]
@@ -102,7 +102,7 @@ def grid_around(settings: Settings, truths: list[Truth]) -> Grid:
 
 
 def _grids(settings: Settings, truths: list[Truth]) -> Iterator[tuple[Grid, list[int]]]:
-    """Yield grids with the truths that they serve: one for all if that is no more work."""
+    """Yield grids with the truths they serve; one grid for all truths if that is no more work."""
     shared = grid_around(settings, truths)
     alone = shared.group_noise.size * shared.siblings_noise.size
     if shared.group.size * shared.siblings.size <= max(len(truths), 1) * alone:
@@ -116,7 +116,7 @@ def _grids(settings: Settings, truths: list[Truth]) -> Iterator[tuple[Grid, list
 
 
 def check_size(grid: Grid) -> None:
-    """Refuse more releases than are enumerated."""
+    """Raise if there are more releases than can be enumerated."""
     cells = grid.group.size * grid.siblings.size
     if cells > MAX_CELLS:
         raise ArgumentError(
@@ -141,7 +141,7 @@ def upper_tail(settings: Settings, thresholds: ArrayLike, target: int) -> FloatA
 def deciding(
     settings: Settings, thresholds: tuple[ArrayLike, ArrayLike], target: int, ties: str
 ) -> FloatArray:
-    """Return the probability of the decision for k + 1, given the two thresholds of ``model``."""
+    """Return the probability of deciding for k + 1, given two thresholds; ties count half."""
     above = upper_tail(settings, thresholds[0], target)
     if ties == "as-published":
         return above
@@ -149,7 +149,7 @@ def deciding(
 
 
 def block_thresholds(settings: Settings) -> tuple[FloatArray | float, FloatArray | float]:
-    """Return the thresholds of the adversary who reads the block alone."""
+    """Return the thresholds of an adversary who reads the block alone."""
     p = settings.prior.item()
     logit = float(np.log(p) - np.log1p(-p))
     if settings.block == 0.0:
@@ -158,7 +158,7 @@ def block_thresholds(settings: Settings) -> tuple[FloatArray | float, FloatArray
 
 
 def decisions(settings: Settings, truths: list[Truth], ties: str) -> FloatArray:
-    """Return, for each truth, P(correct), P(only with hierarchy), P(only without) as columns."""
+    """Return columns for each truth: P(correct), P(only with hierarchy), P(only without)."""
     out = np.empty((len(truths), 3))
     alone = block_thresholds(settings)
     for grid, members in _grids(settings, truths):
@@ -177,7 +177,7 @@ def decisions(settings: Settings, truths: list[Truth], ties: str) -> FloatArray:
 
 
 def marginal_posteriors(settings: Settings, truths: list[Truth]) -> FloatArray:
-    """Return the posterior of each truth averaged over the releases that it gives."""
+    """Return each truth's average posterior over the releases around it."""
     out = np.empty(len(truths))
     average = _average_published if settings.published else _average_coherent
     for grid, members in _grids(settings, truths):
@@ -193,7 +193,7 @@ def marginal_posteriors(settings: Settings, truths: list[Truth]) -> FloatArray:
 def _average_coherent(
     settings: Settings, n: FloatArray, total: FloatArray, target: int
 ) -> FloatArray:
-    """Average over the block's release: that of one noisy count, whose prior is what (n, S) say."""
+    """Return the posterior averaged over the block's release, for each pair (n, S)."""
     p, a = settings.prior, settings.block.item()
     evidence = model.group_evidence(settings, n, total)
     with np.errstate(over="ignore", under="ignore"):
@@ -222,7 +222,7 @@ MAX_GROUP = 2**51
 
 @dataclass(frozen=True)
 class Question:
-    """Checked arguments of an average: every setting and its truth, in one common shape."""
+    """Checked arguments of an average: settings and truths, in one broadcast shape."""
 
     arrays: dict[str, Any]
     model: Settings
@@ -230,7 +230,7 @@ class Question:
     ties: str
 
     def groups(self) -> Iterator[tuple[Settings, list[Truth], IntArray]]:
-        """Yield one model, its truths and their positions, for all that differ in truth only."""
+        """Yield one model, its truths and their positions, for each distinct setting."""
         shared = self.model
         settings = (shared.block, shared.group, shared.n_siblings, shared.prior, shared.known_count)
         columns = np.column_stack([np.broadcast_to(v, self.shape).ravel() for v in settings])
@@ -257,7 +257,7 @@ def read_question(
     *,
     ties: str = model.TIES[0],
 ) -> Question:
-    """Return checked arguments; warn of conditionals that describe no posterior."""
+    """Return checked arguments; warn if the conditionals have no joint law."""
     two_levels = raw.checked
     model.warn_if_published(two_levels, stacklevel=4)
     k = two_levels.known_count
@@ -286,7 +286,7 @@ def read_question(
 
 
 def check_truth(settings: Settings, arrays: dict[str, Any], name: str) -> None:
-    """Refuse counts that the adversary holds impossible, ``name`` being that of the group's.
+    """Raise if the adversary holds a true count impossible; ``name`` names the group's.
 
     Nothing is impossible under the published conditionals, which are no posterior.
     """
@@ -313,7 +313,7 @@ def check_truth(settings: Settings, arrays: dict[str, Any], name: str) -> None:
 
 
 def without_hierarchy(question: Question, *, decision: bool) -> FloatArray:
-    """Return the answers of the adversary who reads the block alone."""
+    """Return the answers for an adversary who reads the block alone."""
     out = np.empty(int(np.prod(question.shape)))
     for one, truths, members in question.groups():
         alone = block_thresholds(one)
@@ -330,14 +330,14 @@ def without_hierarchy(question: Question, *, decision: bool) -> FloatArray:
 
 @dataclass(frozen=True)
 class AverageAnswer(Tabular):
-    """An answer to a question about releases that are enumerated."""
+    """Base of answers found by enumerating releases."""
 
     question: Question
     _columns: ClassVar[tuple[str, ...]]
 
     @property
     def truncation_bound(self) -> float:
-        """Bound on the error by releases left out of the enumeration."""
+        """Bound on the error from releases left out."""
         return TRUNCATION
 
     @property
@@ -383,7 +383,7 @@ class HierarchicalRisk(AverageAnswer):
 
 
 def evaluate(question: Question, *, decision: bool) -> FloatArray:
-    """Return correct, gained and lost along a last axis, or the posterior of the truth."""
+    """Return P(correct), gain and loss on a last axis, or the average posterior of the truth."""
     value = np.empty((int(np.prod(question.shape)), 3 if decision else 1))
     for one, truths, members in question.groups():
         if decision:
@@ -394,7 +394,7 @@ def evaluate(question: Question, *, decision: bool) -> FloatArray:
 
 
 def average_risk(question: Question, *, decision: bool) -> HierarchicalRisk:
-    """Return the probability of a correct decision, or the posterior of the truth, averaged."""
+    """Return the average of correct decisions, or of the posterior of the truth."""
     present = question.arrays["block_count"] > question.arrays["known_count"]
     baseline = np.where(present, question.arrays["prior"], 1.0 - question.arrays["prior"])
     if decision:  # whether a guess by the prior alone is right
@@ -409,7 +409,7 @@ def average_risk(question: Question, *, decision: bool) -> HierarchicalRisk:
 @displayed
 @dataclass(frozen=True)
 class HierarchicalGain(AverageAnswer):
-    """Decisions that the group's and the siblings' counts set right, and that they spoil.
+    """Rates of decisions that the group's and siblings' counts correct, and that they spoil.
 
     Attributes
     ----------
@@ -477,7 +477,7 @@ class HierarchicalGain(AverageAnswer):
 
 
 def _release_probability(settings: Settings, truth: Truth, axes: list[IntArray]) -> FloatArray:
-    """Return the probability of each (y, n, S) given the truth; what is silent has factor 1."""
+    """Return the probability of each (y, n, S) given the truth; silent levels have factor 1."""
     k = settings.known_count.item()
     laws = ((settings.block, k + truth.target), (settings.group, k + truth.group))
     factors = [

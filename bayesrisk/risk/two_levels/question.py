@@ -1,4 +1,4 @@
-"""The question of two levels: what an adversary learns of a block from it and its group."""
+"""The two-level question: what an adversary learns about a block from it and its group."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ class TwoLevels(TwoLevelSettings):
     def distribution(
         self, group_count: ArrayLike | None = None, *, block_count: ArrayLike | None = None
     ) -> RiskDistribution:
-        r"""Return the law of the risk ratio over releases: how often it exceeds a limit, quantiles.
+        r"""Return the distribution of the risk ratio over releases: exceedances and quantiles.
 
         .. math:: P\Big(\frac{P(X = k + 1 \mid y, n, S)}{p} > r \,\Big|\, X^*, N^*\Big)
 
@@ -232,7 +232,7 @@ class TwoLevels(TwoLevelSettings):
         return average_risk(question, decision=True)
 
     def accuracy(self, group_count: ArrayLike, *, ties: str = "shared") -> HierarchicalRisk:
-        r"""Return the rate at which the adversary's best guess is right, the target there or not.
+        r"""Return the rate at which the adversary's best guess is right, target present or not.
 
         .. math:: p\, P(\text{found} \mid X^* = k + 1, N^*) + (1 - p)\, P(\text{cleared} \mid
             X^* = k, N^* - 1)
@@ -286,7 +286,7 @@ def _result(
 
 
 def law_given_truth(question: Question) -> RiskDistribution:
-    """Return the law over the releases of one truth."""
+    """Return the distribution of the risk ratio over the releases of one truth."""
     if question.shape != ():
         raise ShapeError(f"a distribution belongs to one setting, got shape {question.shape}")
     settings, truths, _ = next(question.groups())
@@ -296,7 +296,7 @@ def law_given_truth(question: Question) -> RiskDistribution:
 
 
 def law_over_prior(raw: TwoLevelSettings) -> RiskDistribution:
-    """Return the law over releases as the adversary expects them: P(x) P(N), N >= x."""
+    """Return the distribution over releases that the adversary expects: P(x) P(N), N >= x."""
     settings = raw.checked
     if settings.published:
         model.warn_if_published(settings, stacklevel=4)
@@ -324,7 +324,7 @@ def law_over_prior(raw: TwoLevelSettings) -> RiskDistribution:
 
 
 def _law(settings: Settings, truths: list[Truth], weights: FloatArray) -> EvidenceLaw:
-    """Return the law of the evidence, releases of group and siblings mixed over the truths.
+    """Return the law of the evidence, with releases of group and siblings mixed over truths.
 
     Given the block's count its own release is independent of the others, and its evidence adds
     to theirs; under the published conditionals nothing adds up, and all releases are listed.
