@@ -1,4 +1,4 @@
-"""Records from published tables: systems, solvers, reconstruction and its variability.
+"""Records reconstructed from published tables: systems, solvers, proofs and variability.
 
 Code of the adversary: it sees published tables, never what holds records.
 """

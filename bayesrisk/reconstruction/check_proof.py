@@ -42,11 +42,11 @@ LAWS = dict(shape.split("=") for shape in SHAPES.split())
 
 
 class RefusedError(Exception):
-    """Says what is wrong with a certificate, and where."""
+    """A certificate is wrong; the message says what and where."""
 
 
 class Frame(NamedTuple):
-    """Levels with the length of their codes, places, names, labels, and the steps that are left."""
+    """Levels with code lengths, places, names and labels of a certificate, and the steps left."""
 
     levels: dict[str, int]
     places: list[str]
@@ -57,7 +57,7 @@ class Frame(NamedTuple):
 
 
 class Box(NamedTuple):
-    """Kinds of records: at places that begin with a code, with labels, or ranges, by weight."""
+    """Weighted kinds of records: at places whose code begins so, with labels or ranges of codes."""
 
     place: str
     sets: dict[str, Any]
@@ -67,13 +67,13 @@ class Box(NamedTuple):
 
 
 def need(condition: object, text: str) -> None:
-    """Refuse a certificate if a condition does not hold."""
+    """Raise RefusedError if a condition does not hold."""
     if not condition:
         raise RefusedError(text)
 
 
 def quoted(text: str) -> str:
-    """Return a text in quotes, with all but plain characters as their numbers."""
+    """Return a text in quotes; all but plain characters are escaped."""
     plain = (c if " " <= c <= "~" and c not in "'\\" else f"\\u{{{ord(c):x}}}" for c in text)
     return f"'{''.join(plain)}'"
 
@@ -98,31 +98,31 @@ def read(data: bytes) -> Any:
 
 
 def keys(value: object, path: str, names: str) -> None:
-    """Refuse a value that is no object with just these keys."""
+    """Raise unless a value is an object with exactly these keys."""
     right = type(value) is dict and set(value) == set(names.split(","))
     need(right, f"{path}: must be an object of {names}")
 
 
 def filled(value: Any, kind: type, path: str) -> Any:
-    """Return a list, or an object, that must not be empty."""
+    """Return a list or object, checked not to be empty."""
     need(type(value) is kind and value, f"{path}: must be a filled {kind.__name__}")
     return value
 
 
 def whole(value: object, path: str, least: int | None = None) -> int:
-    """Return a whole number that is not below a least one."""
+    """Return a checked whole number, at least a given one."""
     if type(value) is not int or abs(value) >= 10**DIGITS or (least is not None and value < least):
         raise RefusedError(f"{path}: must be a whole number, and not too small or too large")
     return value
 
 
 def optional(value: object, path: str, least: int | None = None) -> int | None:
-    """Return a whole number, or None where there is none."""
+    """Return a checked whole number, or None."""
     return None if value is None else whole(value, path, least)
 
 
 def word(value: object, path: str) -> str:
-    """Return a text without halves of characters."""
+    """Return a checked text without unpaired surrogates."""
     right = type(value) is str and len(value) <= CHARACTERS
     need(right and not re.search("[\ud800-\udfff]", str(value)), f"{path}: must be a text")
     return str(value)
@@ -161,7 +161,7 @@ def read_frame(proof: dict[str, Any]) -> Frame:
 
 
 def read_box(place: str, sets: dict[str, Any], frame: Frame, path: str) -> Box:
-    """Return the kinds of records that a count adds up."""
+    """Return the checked kinds of records that a count adds up."""
     need(word(place, path) in frame.prefixes, f"{path}: {quoted(place)} is no place")
     need(type(sets) is dict, f"{path}: sets must be an object")
     for name, chosen in sets.items():
@@ -181,7 +181,7 @@ def read_box(place: str, sets: dict[str, Any], frame: Frame, path: str) -> Box:
 
 
 def read_law(law: dict[str, Any], y: int | None, path: str) -> tuple[str, int, int | None]:
-    """Return a law in words, and the smallest and largest count that it publishes as y."""
+    """Return a law in words, and the least and the most true count that may be published as y."""
     kind = word(law.get("law") if type(law) is dict else None, f"{path}: law")
     need(kind in LAWS, f"{path}: law must be one of {', '.join(LAWS)}")
     keys(law, path, LAWS[kind])
@@ -231,12 +231,12 @@ def read_law(law: dict[str, Any], y: int | None, path: str) -> tuple[str, int, i
 
 
 def label_axes(frame: Frame) -> list[tuple[str | None, Any]]:
-    """Return the places, whose name is None, and the labels of each attribute."""
+    """Return the places (under the name None) and the labels of each attribute."""
     return [(None, frame.places), *frame.attributes.items()]
 
 
 def label_weights(box: Box, name: str | None, labels: Collection[Any]) -> list[int]:
-    """Return the weight that a box has for each label."""
+    """Return the weight of each label in a box."""
     if name is None:
         return [int(place.startswith(box.place)) for place in labels]
     chosen = box.sets.get(name)
@@ -251,7 +251,7 @@ def label_weights(box: Box, name: str | None, labels: Collection[Any]) -> list[i
 
 
 def excess(terms: list[tuple[int, Box]], frame: Frame) -> dict[Any, Any] | None:
-    """Return a kind that adds more than 0 to multiples of boxes, by the labels that matter."""
+    """Return a kind of record with positive total weight in the multiples of boxes, or None."""
 
     def take(number: int) -> None:
         frame.left[0] -= number
@@ -289,7 +289,7 @@ def excess(terms: list[tuple[int, Box]], frame: Frame) -> dict[Any, Any] | None:
 def refute(
     tree: dict[str, Any], facts: dict[str, Any], frame: Frame, path: str, depth: int = 1
 ) -> None:
-    """Refuse a tree that does not refute what is known: boxes, low and high by name."""
+    """Raise unless a tree refutes the facts: boxes with lower and upper ends, by name."""
     need(type(tree) is dict and depth <= BRANCHES + 1, f"{path}: too deep, or no object")
     if "branch" in tree:
         keys(tree, path, "branch,most,below,above")
@@ -324,7 +324,7 @@ def refute(
 
 
 def listed(entries: Iterable[object]) -> str:
-    """Return numbers with commas between them."""
+    """Return entries joined by commas."""
     return ", ".join(str(entry) for entry in entries)
 
 
@@ -334,7 +334,7 @@ def range_words(low: int, high: int | None) -> str:
 
 
 def kind_words(box: Box) -> str:
-    """Return the labels that a box adds up, in words."""
+    """Return the labels of a box in words."""
     texts = []
     for name, chosen in box.sets.items():
         if type(chosen) is dict:
@@ -347,7 +347,7 @@ def kind_words(box: Box) -> str:
 
 
 def place_words(level: str, code: str, frame: Frame) -> str:
-    """Return a place in words, its code and its name apart."""
+    """Return a place in words, with its code and name."""
     if not code:
         return "" if frame.places == [""] else " in all places"
     name = f" (named {quoted(frame.names[code])})" if code in frame.names else ""
@@ -355,7 +355,7 @@ def place_words(level: str, code: str, frame: Frame) -> str:
 
 
 def sentence(proof: dict[str, Any]) -> str:
-    """Return the sentence that the parts of a certificate make."""
+    """Return the sentence that a certificate states."""
     frame = read_frame(proof)
     boxes, texts = read_says(proof, frame), []
     if not boxes:
@@ -371,7 +371,7 @@ def sentence(proof: dict[str, Any]) -> str:
 
 
 def sum_words(tree: dict[str, Any], facts: dict[str, Any], goal: str) -> str:
-    """Return the sum of a short refutation in words: so many, less so many, leaves so many."""
+    """Return a short refutation in words: a sum of counts, minus others, leaves a number."""
     if "none" in tree:
         return f"{tree['none']} contradicts itself"
     if "branch" in tree or len(tree["sum"]) > SHORT:
@@ -397,14 +397,14 @@ def sum_words(tree: dict[str, Any], facts: dict[str, Any], goal: str) -> str:
 
 
 def read_entry(entry: dict[str, Any], frame: Frame, path: str) -> Box:
-    """Return the kinds of records of a count, or a part, at a place of its level."""
+    """Return the kinds of records of a count or part, at a place of its level."""
     level, place = word(entry["level"], path), word(entry["place"], path)
     need(frame.levels.get(level) == len(place), f"{path}: {quoted(place)} is of another level")
     return read_box(place, entry["sets"], frame, path)
 
 
 def read_says(proof: dict[str, Any], frame: Frame) -> list[Box]:
-    """Return the kinds of records of each part of the sentence."""
+    """Return the kinds of records in each part of the sentence."""
     says, boxes = proof["says"], []
     need(type(says) is list, "says: must be a list")
     for i, part in enumerate(says, 1):
@@ -419,7 +419,7 @@ def read_says(proof: dict[str, Any], frame: Frame) -> list[Box]:
 
 
 def read_counts(proof: dict[str, Any], frame: Frame) -> tuple[dict[str, Any], list[str]]:
-    """Return boxes and ends of each count, by name, and a line about each."""
+    """Return the box and ends of each count by name, and a line of text about each."""
     facts: dict[str, Any] = {}
     lines: list[str] = []
     printed = 0
@@ -451,7 +451,7 @@ def read_counts(proof: dict[str, Any], frame: Frame) -> tuple[dict[str, Any], li
 
 
 def opposites(proof: dict[str, Any], boxes: list[Box], frame: Frame) -> dict[str, Any]:
-    """Return the opposites to refute, by name, each with the words of its part."""
+    """Return the opposites that must be refuted by name, each with its part in words."""
     goals: dict[str, Any] = {}
     for i, (part, box) in enumerate(zip(proof["says"], boxes), 1):
         least, most = part["least"], part["most"]
@@ -470,7 +470,7 @@ def opposites(proof: dict[str, Any], boxes: list[Box], frame: Frame) -> dict[str
 
 
 def report(proof: dict[str, Any], *, everything: bool = False) -> list[str]:
-    """Return the sentence of a certificate, and its grounds, as lines; refuse it where it fails."""
+    """Return a certificate's sentence and grounds as lines; raise RefusedError if it fails."""
     need(type(proof) is dict, "a certificate must be an object")
     need(proof.get("format") != OLD, f"{OLD} is not safe: make it again with a newer bayesrisk")
     keys(proof, "certificate", KEYS)
@@ -505,7 +505,7 @@ def report(proof: dict[str, Any], *, everything: bool = False) -> list[str]:
 
 
 def check(proof: dict[str, Any]) -> str:
-    """Return the sentence that a certificate proves; raise RefusedError where it fails."""
+    """Return the sentence that a certificate proves; raise RefusedError if it fails."""
     return report(proof)[0]
 
 
@@ -519,7 +519,7 @@ def read_bytes(file: str) -> bytes:
 
 
 def main(arguments: list[str]) -> int:
-    """Print what each file proves, and on what; return 1 if one is refused, 2 if unread."""
+    """Print what each file proves; return 1 if one is refused, and 2 if one cannot be read."""
     files = [argument for argument in arguments if argument != "--all"]
     if not files or {"-h", "--help"} & set(files):
         print(__doc__)
@@ -541,7 +541,7 @@ def main(arguments: list[str]) -> int:
 
 
 def run(program: Callable[[list[str]], int]) -> int:
-    """Run a program; return 141, as shells say it, if the reader of what it prints went away."""
+    """Run a program; return 141, as shells do, if the reader of its output went away."""
     try:
         status = program(sys.argv[1:])
         sys.stdout.flush()

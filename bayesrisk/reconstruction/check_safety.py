@@ -51,7 +51,7 @@ def read_weights(
 
 
 def read_kinds(document: dict[str, Any], frame: Frame, axes: Axes) -> Kinds:
-    """Return the label of each attribute of every kind of record, by its position."""
+    """Return the label positions of every kind of record, by attribute."""
     kinds = []
     position = {name: {label: i for i, label in enumerate(labels)} for name, labels in axes}
     for entry in filled(document["kinds"], list, "kinds"):
@@ -66,7 +66,7 @@ def read_kinds(document: dict[str, Any], frame: Frame, axes: Axes) -> Kinds:
 def read_records(
     entries: list[list[int]], places: int, kinds: int, path: str
 ) -> dict[tuple[int, int], int]:
-    """Return numbers by place and kind."""
+    """Return checked numbers of records by (place, kind)."""
     need(type(entries) is list, f"{path}: must be a list")
     records: dict[tuple[int, int], int] = {}
     for entry in entries:
@@ -79,7 +79,7 @@ def read_records(
 
 
 class CellSums:
-    """Counts of all published and asked cells, by the places around each finest place."""
+    """Counts of all published and requested cells, by the places around each finest place."""
 
     def __init__(self, document: dict[str, Any], frame: Frame, kinds: Kinds) -> None:
         self.frame, axes = frame, list(frame.attributes.items())
@@ -126,7 +126,7 @@ class CellSums:
         self.ends.append(ends)
 
     def counts(self, records: dict[tuple[int, int], int]) -> dict[int, int]:
-        """Return the counts that are not 0 of records by place and kind."""
+        """Return the non-zero counts of records given by (place, kind)."""
         sums: dict[int, int] = {}
         for (place, kind), number in records.items():
             code = self.frame.places[place]
@@ -137,13 +137,13 @@ class CellSums:
         return sums
 
     def fit(self, index: int, count: int) -> bool:
-        """Return whether a published count may be so."""
+        """Return whether a count lies within the bounds of its published cell."""
         low, high = self.ends[index]
         return low <= count and (high is None or count <= high)
 
 
 def limits_kept(document: dict[str, Any]) -> tuple[dict[str, int], Frame, int]:
-    """Return the number of each limit that is not excluded, the frame, and the data sets.
+    """Return the numbers that are not excluded, by limit, the frame, and the number of data sets.
 
     Refuse a certificate whose data sets do not fit.
     """
@@ -189,7 +189,7 @@ def limits_kept(document: dict[str, Any]) -> tuple[dict[str, int], Frame, int]:
 
 
 def report(document: dict[str, Any]) -> list[str]:
-    """Return the lines that a certificate shows; refuse it where it fails."""
+    """Return a certificate's limits that hold, as lines; raise RefusedError if it fails."""
     numbers, frame, sets = limits_kept(document)
     limits, width = document["limits"], document["within"]
     need(type(limits) is dict and limits and set(limits) <= set(LIMITS), "limits: unknown or none")
@@ -211,7 +211,7 @@ def report(document: dict[str, Any]) -> list[str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Print what each file shows; return 1 if one is refused, 2 if unread."""
+    """Print what each file shows; return 1 if one is refused, and 2 if one cannot be read."""
     if not arguments or {"-h", "--help"} & set(arguments):
         print(__doc__)
         return 0 if arguments else 2

@@ -1,4 +1,4 @@
-"""Inference from a block's composition alone: the baselines of every re-identification.
+"""Guesses from a block's composition alone: the baselines of re-identification.
 
 The modal guesser says for everyone the most frequent race and ethnicity of the block, the
 proportional guesser draws from the block's frequencies (Abowd et al. 2023, "Statistical baseline
@@ -23,7 +23,7 @@ _BLOCK_GROUP = 12  # digits of the geoid that name the block group
 
 
 def _modes(group: IntArray, cells: IntArray, n_groups: int) -> IntArray:
-    """Return the most frequent cell of every group, -1 on a tie or a mode of one person."""
+    """Return the most frequent cell of every group, or -1 on a tie or for a single person."""
     pairs, counts = np.unique(group * CELLS + cells, return_counts=True)
     group_number, cell = np.divmod(pairs, CELLS)
     highest = np.zeros(n_groups, np.int64)
@@ -37,7 +37,7 @@ def _modes(group: IntArray, cells: IntArray, n_groups: int) -> IntArray:
 
 
 def modal_cells(records: pd.DataFrame | Persons) -> IntArray:
-    """Return for each record the modal race and ethnicity of its block.
+    """Return, for each record, the modal race and ethnicity of its block.
 
     On a tie, or when the mode has one person, the block group's mode; on a tie there too, that of
     all records (of equal ones the first in the order of the codes).
@@ -55,7 +55,7 @@ def cell_counts(frame: pd.DataFrame) -> IntArray:
 
 
 def cells_of_modes(frame: pd.DataFrame, everywhere: IntArray | None = None) -> IntArray:
-    """Return the modal cells of persons that are checked already.
+    """Return each person's modal cell, for checked persons.
 
     ``everywhere`` are the :func:`cell_counts` of all records where the frame has some of them: all
     of every block group that it has any of.
@@ -103,7 +103,7 @@ def proportional_guess(records: pd.DataFrame | Persons, *, rng: Seed) -> pd.Data
 
 @dataclass(frozen=True, eq=False)
 class Guesses:
-    """Answers of both guessers who start from one source of records, drawn once for all tables.
+    """Both guessers' answers for one source of records, drawn once for all tables.
 
     ``modal`` and ``proportional`` are the same blocks, sexes and ages with the race and ethnicity
     that each guesser says (:func:`modal_guess`, :func:`proportional_guess`).
@@ -123,7 +123,7 @@ class Guesses:
         rng: Seed,
         everywhere: IntArray | None = None,
     ) -> Guesses:
-        """Return the guesses of both from the same records, for every table of one report.
+        """Return both guessers' answers for the same records.
 
         ``records`` are what the adversary holds (``block, sex, age, race, hisp``), ``source`` is
         how tables call them.  Where they are those of some block groups of many, ``everywhere`` are

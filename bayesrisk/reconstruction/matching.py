@@ -1,4 +1,4 @@
-"""Matching records without replacement, in passes of decreasing detail: kernels, then passes."""
+"""Matching of records without replacement, in passes of decreasing detail."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MASK = _BUCKETS - 1
 def _sort_keys(
     keys: IntArray, order: IntArray, spare_keys: IntArray, spare_order: IntArray, bits: int
 ) -> None:
-    """Sort ``keys`` (non-negative, below ``2**bits``) in place, stably, and ``order`` with them."""
+    """Sort ``keys`` (non-negative, below ``2**bits``) and ``order`` in place, stably."""
     n = keys.size
     start = np.empty(_BUCKETS, np.int64)
     for shift in range(0, bits, _DIGIT):
@@ -58,7 +58,7 @@ def _match_sorted(
     left_out: IntArray,
     right_out: IntArray,
 ) -> int:
-    """Pair records of equal key at random, without replacement; return how many pairs."""
+    """Pair records of equal key at random, without replacement; return the number of pairs."""
     i = j = pairs = 0
     while i < left.size and j < right.size:
         if left[i] < right[j]:
@@ -108,7 +108,7 @@ _Rows = IntArray | None
 @displayed
 @dataclass(frozen=True)
 class Matching:
-    """Pairs of records of two files, each record in at most one pair.
+    """Pairs of records from two files, with each record in at most one pair.
 
     ``left`` and ``right`` are positions of the records of each pair, in the order of the passes,
     and ``match_pass`` the pass that found it, 0 for that of the first of the ``keys``.
@@ -127,7 +127,7 @@ class Matching:
 def match_records(
     left: Columns, right: Columns, *, keys: Sequence[Sequence[str]], rng: Seed
 ) -> Matching:
-    """Return the pairs of records of two files that agree on each key in turn, without replacement.
+    """Return random pairs of records that agree on each key in turn, without replacement.
 
     Records equal on the first key are paired; what is left over is paired on the second, and so
     on (Abowd et al. 2023, Algorithms 1 to 4).  Among equal records the choice is uniform.  Two
@@ -191,7 +191,7 @@ def _match(
 
 
 def _check_columns(table: Columns, passes: tuple[tuple[str, ...], ...], side: str) -> None:
-    """Refuse a file without the columns of every pass, or with columns of several lengths."""
+    """Raise if a file lacks columns of some pass, or if columns differ in length."""
     wanted = sorted({name for key in passes for name in key})
     missing = [name for name in wanted if name not in table]
     if missing:
@@ -204,7 +204,7 @@ def _check_columns(table: Columns, passes: tuple[tuple[str, ...], ...], side: st
 def _encode(
     tables: tuple[Columns, Columns], key: tuple[str, ...], rest: list[_Rows]
 ) -> tuple[list[IntArray], int]:
-    """Return a number for each remaining record, equal where the columns are, and its bits."""
+    """Return a code for each remaining record, equal if all key columns are, and its bit length."""
     codes: list[IntArray] = []
     span = 1
     for name in key:
@@ -228,7 +228,7 @@ def _encode(
 
 
 def _renumber(sides: list[NDArray[Any]]) -> list[IntArray]:
-    """Return consecutive numbers for the distinct values of both sides together."""
+    """Return consecutive numbers for the distinct values of both sides."""
     if not sides:
         return []
     numbers = np.unique(np.concatenate(sides), return_inverse=True)[1].astype(np.int64)
@@ -236,7 +236,7 @@ def _renumber(sides: list[NDArray[Any]]) -> list[IntArray]:
 
 
 def _numbers(columns: list[Any], name: str, rest: list[_Rows]) -> list[NDArray[Any]]:
-    """Return a column of both files as numbers; text is numbered over both files together."""
+    """Return a column of both files as numbers, with text numbered jointly."""
     arrays = [pd.Series(column, copy=False).array for column in columns]
     if all(pd.api.types.is_integer_dtype(a.dtype) for a in arrays):
         if any(a.isna().any() for a in arrays if not isinstance(a, pd.arrays.NumpyExtensionArray)):

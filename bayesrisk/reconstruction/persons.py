@@ -1,4 +1,4 @@
-"""Person records as attackers and auditors exchange them: one checked frame."""
+"""Person records in one checked form, as attackers and auditors exchange them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bayesrisk.tables.schema import AGE_BIN_STARTS
 
 
 def age_bin(age: ArrayLike) -> IntArray:
-    """Return the bin, 0 to 37, of each age, of those in ``tables.schema.AGE_BIN_STARTS``.
+    """Return each age's bin, 0 to 37, of those in ``tables.schema.AGE_BIN_STARTS``.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class Persons:
 def person_frame(
     records: pd.DataFrame | Persons, *, columns: Sequence[str], source: str
 ) -> pd.DataFrame:
-    """Return the named columns of persons, and ``agebin`` after ``age``; a frame is checked.
+    """Return the named columns of persons, checked, with ``agebin`` after ``age``.
 
     ``source`` is what messages call a frame; persons have a name of their own.
     """

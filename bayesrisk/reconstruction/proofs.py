@@ -1,4 +1,4 @@
-"""Certificates of what published counts prove, which anybody can check without this package.
+"""Certificates of what published counts prove, checkable without this package.
 
 A certificate is what ``check_proof.py``, a file without dependencies, accepts: published counts, a
 sentence, and a refutation of its opposite.  It is made from the counts alone, however the answer
@@ -64,7 +64,7 @@ def _claim_questions(result: Claims) -> Iterator[ProofQuestion]:
 def _bound_questions(
     result: CountBounds, tables: Mapping[tuple[str, str], Table], places: Sequence[str]
 ) -> Iterator[ProofQuestion]:
-    """Yield the counts whose ends are narrower than stated, and the places without a solution."""
+    """Yield questions about counts with proved bounds, and about infeasible places."""
     for place in result.conflict:
         yield ProofQuestion("impossible", (), (place,))
     frame = result.counts[result.counts["status"] != Status.INFEASIBLE]
@@ -80,7 +80,7 @@ def _bound_questions(
 
 
 def _record_questions(result: Reconstruction) -> Iterator[ProofQuestion]:
-    """Yield the records of places where no others fit, and the places where none do."""
+    """Yield questions about places with unique records, and about infeasible places."""
     space, level = result.problem.space, result.problem.level
     for b, (place, status) in enumerate(zip(result.geoids.tolist(), result.status, strict=True)):
         if status == Status.INFEASIBLE:
@@ -100,7 +100,7 @@ def _record_questions(result: Reconstruction) -> Iterator[ProofQuestion]:
 @displayed
 @dataclass(frozen=True)
 class Proofs(Tabular):
-    """Certificates of what published counts prove.
+    """Statements that published counts prove, with their certificates.
 
     Attributes
     ----------
@@ -127,7 +127,7 @@ class Proofs(Tabular):
         return self.statements.copy()
 
     def write(self, folder: str | Path, *, replace: bool = False) -> None:
-        """Write the certificates, their two checkers and ``proofs.csv`` into a folder.
+        """Write certificates, two checkers and ``proofs.csv`` into a folder.
 
         It must be new, unless ``replace`` lets it take the place of another.
         """
@@ -280,7 +280,7 @@ def _certificates(
     counts: CertifiedCounts, blocks: Sequence[str], questions: Sequence[ProofQuestion], nodes: int,
     deadline: Deadline,
 ) -> Iterator[Json]:  # fmt: skip
-    """Yield the certificate of each question about some places, empty where none was found.
+    """Yield each question's certificate, empty if none was found.
 
     None is found of what is larger than the checker reads.
     """

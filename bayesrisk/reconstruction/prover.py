@@ -1,4 +1,4 @@
-"""Published counts over kinds of records, and refutations of what is said of them."""
+"""Refutations of statements about published counts, as certificates hold them."""
 
 import itertools
 import json
@@ -33,7 +33,7 @@ Weights: TypeAlias = Mapping[str, IntArray]
 
 
 class CertifiedCounts:
-    """Published counts (queries) of some levels over cells, which more tables may tell apart.
+    """Published counts of some levels, over cells that all tables can distinguish.
 
     ``first`` and ``factors`` have for every attribute the first code of each group of codes, and
     the weight of each group in each query, those of more tables last.
@@ -57,7 +57,7 @@ class CertifiedCounts:
         self.rules: list[list[BoolArray]] = []
 
     def place(self, block: str, query: int) -> str:
-        """Return the place of a query's level that a finest place lies in."""
+        """Return the place, at a published count's level, that contains a finest place."""
         return block[: self.schema.geography.width(self.owner[query][0][0])]
 
     def ends(self, block: str) -> tuple[IntArray, IntArray]:
@@ -77,12 +77,12 @@ class CertifiedCounts:
         return low, high
 
     def entry(self, query: int, place: str) -> Json:
-        """Return a published count as certificates have it."""
+        """Return a published count in the form of certificates."""
         key, cell = self.owner[query]
         return count_entry(self.tables, key, cell, place, known_rule=self.known_rule)
 
     def sets(self, factors: Weights) -> Json:
-        """Return weights by label, or of ranges of codes; nothing where all codes have 1."""
+        """Return weights by label or range of codes; attributes with all weights 1 are left out."""
         return label_sets(self.schema, factors)
 
     def rule(self, groups: Sequence[int]) -> Json | None:
@@ -106,13 +106,13 @@ class CertifiedCounts:
         return {"sets": self.group_sets(sides)}
 
     def group_sets(self, sides: Sequence[BoolArray]) -> Json:
-        """Return groups of codes of every attribute as sets of a certificate."""
+        """Return masks of code groups of every attribute, in the form of certificates."""
         pairs = zip(self.schema.names, sides, strict=True)
         return self.sets({n: side[self.space.cells.bins[n]].astype(np.int64) for n, side in pairs})
 
 
 def label_sets(schema: Schema, factors: Weights) -> Json:
-    """Return weights by label, or of ranges of codes; nothing where all codes have 1."""
+    """Return weights by label or range of codes; attributes with all weights 1 are left out."""
     sets: Json = {}
     for attribute in schema.attributes:
         weight = factors.get(attribute.name, np.ones(1))
@@ -134,7 +134,7 @@ def label_sets(schema: Schema, factors: Weights) -> Json:
 def count_entry(
     tables: PublishedTables, key: Key, cell: int, place: str, *, known_rule: bool = True
 ) -> Json:
-    """Return a published count as certificates have it."""
+    """Return a published count in the form of certificates."""
     level, table = key
     rows = np.array([tables.row(level, place)])
     ends = tables.support(level, table, rows, known_rule=known_rule)
@@ -158,7 +158,7 @@ def count_entry(
 
 
 def law_entry(law: Likelihood | None, limit: int = 0) -> Json | None:
-    """Return the law of published counts as certificates have it, None where they have none.
+    """Return a law of published counts in the form of certificates, or None if there is none.
 
     ``limit`` is the number of a count that is published as a limit.
     """
@@ -185,7 +185,7 @@ def law_entry(law: Likelihood | None, limit: int = 0) -> Json | None:
 
 
 class ProofPart(NamedTuple):
-    """Records of a place, by weights of codes, whose number is said to be within two ends."""
+    """A statement that the records of some kinds at a place number between two ends."""
 
     level: str
     place: str
@@ -195,7 +195,7 @@ class ProofPart(NamedTuple):
 
 
 class ProofQuestion(NamedTuple):
-    """A sentence: its kind, its parts, and the finest places that it is about."""
+    """A sentence to be proved: its kind, its parts, and the finest places involved."""
 
     kind: str
     parts: tuple[ProofPart, ...]
@@ -203,7 +203,7 @@ class ProofQuestion(NamedTuple):
 
 
 class Prover:
-    """Rows of published counts of some places over kinds of records, and of parts of sentences.
+    """The system of published counts of some places, with further rows for parts of sentences.
 
     Columns are kinds that no row tells apart, which zeros leave; after the rows of published
     counts, ``keys`` (query and place), come those of ``parts``.
@@ -260,7 +260,7 @@ class Prover:
         self.refuter = Refuter(self.model, self._sum, self._boxes)
 
     def _weights(self) -> IntArray:
-        """Return the weight of each cell of the space in each part, parts by cells."""
+        """Return the weight of each cell in each part (parts, cells)."""
         codes, schema = self.counts.space.codes, self.counts.schema
         product = np.ones((len(self.parts), len(codes)), np.int64)
         for weights, part in zip(product, self.parts, strict=True):
@@ -286,7 +286,7 @@ class Prover:
         return self.refuter.tree(low, high, nodes, deadline)
 
     def _sum(self, multiples: Sequence[tuple[int, int]], path: Sequence[tuple[int, str]]) -> Json:
-        """Return the sum of multiples of rows, or kinds, and of counts that exclude the others."""
+        """Return a sum of multiples of rows or kinds, with counts that exclude other kinds."""
         sums, terms = dict[str, int](), list[tuple[int, check_proof.Box]]()
         m = self.model.row_low.size
         for index, multiple in multiples:
@@ -313,7 +313,7 @@ class Prover:
         return check_proof.read_box(entry.get("place", ""), entry["sets"], self.read, "")
 
     def _note(self, entry: Json) -> str:
-        """Return the name of a count, or of what cannot be, which is noted with its box."""
+        """Return the name of a count or of an assumption, which is registered with its box."""
         kind, text = "count" if "table" in entry else "assumed", json.dumps(entry)
         name = self._names.setdefault(text, f"{kind} {len(self._names) + 1}")
         if name not in self.named:
@@ -330,7 +330,7 @@ class Prover:
         return {**part._asdict(), "sets": self.counts.sets(part.factors)}
 
     def _boxes(self, place: int) -> list[Json]:
-        """Return the boxes of a branch: a row with weights of 1, or a kind as products."""
+        """Return the boxes of a branch: a row with weights 1, or a kind as a product of sets."""
         m = self.model.row_low.size
         if place < m:
             entry = self._entry(place)
@@ -355,7 +355,7 @@ class Prover:
         return boxes
 
     def _exclusion(self, kind: Mapping[Any, Any]) -> str:
-        """Return the name of the widest count of 0, or of a rule, without records of a kind."""
+        """Return the name of the widest zero count, or of a rule, that excludes a kind."""
         counts, axes = self.counts, check_proof.label_axes(self.read)
         block, *labels = (kind.get(name, next(iter(labels))) for name, labels in axes)
         groups = [
@@ -374,7 +374,7 @@ class Prover:
         return self._note(rule) if rule else ""
 
     def certificate(self, question: ProofQuestion, trees: Json) -> Json:
-        """Return the certificate of a question, which the checker has accepted."""
+        """Return a question's certificate, after the checker accepted it."""
         used, branches = dict[str, None](), list[Json]()
         waiting = list(trees.values())
         while waiting:
@@ -422,5 +422,5 @@ def _renamed(tree: Json, names: Mapping[str, str]) -> Json:
 
 
 def json_bytes(document: Json) -> bytes:
-    """Return a certificate as its file has it."""
+    """Return a certificate as the bytes of its file."""
     return (json.dumps(document, indent=1) + "\n").encode()

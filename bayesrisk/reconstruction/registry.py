@@ -1,4 +1,4 @@
-"""Attacks by name: the package's own, registered ones, and plug-ins of other packages.
+"""Attacks by name: built-in, registered, and from plug-ins.
 
 A plug-in is a class in the entry-point group ``bayesrisk.attacks`` whose constructor takes keyword
 parameters and checks them, and which follows the protocol :class:`bayesrisk.interfaces.Attack`.
@@ -20,7 +20,7 @@ REGISTRY: Registry[Attack] = Registry(
 
 
 def register_attack(name: str, factory: Callable[..., Attack]) -> None:
-    """Make an attack available under a name, for this process.
+    """Register an attack under a name, for this process.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def register_attack(name: str, factory: Callable[..., Attack]) -> None:
 
 
 def available_attacks() -> list[str]:
-    """Return the names of the attacks that can be chosen, sorted.
+    """Return the sorted names of all available attacks.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A release: the tables that cross from the custodian to everybody else, and what protects them.
+"""A release: the tables that the custodian hands out, and how they were protected.
 
 It holds no seed, no record and no unprotected count.
 """
@@ -36,7 +36,7 @@ _MORE = {"partitions", "releases"}
 def release_document(
     spec: MechanismSpec, diagnostics: Mapping[str, float], *, simulation: bool
 ) -> dict[str, Any]:
-    """Return the description of a release."""
+    """Return a release's description, as its file holds it."""
     return {
         "format": _FORMAT,
         "version": __version__,
@@ -49,12 +49,12 @@ def release_document(
 def place_document(
     document: Mapping[str, Any], partitions: str, releases: Mapping[str, str]
 ) -> bytes:
-    """Return the description of a release by place: of all, with digests of index and parts."""
+    """Return the description of a release by place, with the digests of its index and parts."""
     return disk.sealed({**document, "partitions": partitions, "releases": dict(releases)})
 
 
 def read_document(file: Path, more: set[str] = _TABLES) -> dict[str, Any]:
-    """Return the description of a release, its seal, format and keys checked."""
+    """Return a release's description from a file, with seal, format and keys checked."""
     document: dict[str, Any] = disk.read_document(file)
     if document.get("format", _FORMAT) != _FORMAT:
         raise DataError(
@@ -67,7 +67,7 @@ def read_document(file: Path, more: set[str] = _TABLES) -> dict[str, Any]:
 
 
 def check_bound(file: Path, document: Mapping[str, Any]) -> None:
-    """Refuse a description that is not that of the tables beside it, whichever was changed."""
+    """Raise unless a description and the tables beside it belong together, unchanged."""
     manifest = file.parent / MANIFEST
     disk.check_digest(manifest, str(document["tables"]), RELEASE_FILE)
     named = disk.read_document(manifest).get("release")
@@ -82,7 +82,7 @@ def check_bound(file: Path, document: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True, eq=False)
 class ReleaseIndex:
-    """A release by place, of which parts are read."""
+    """Index of a release by place, from which parts are read."""
 
     partitions: Partitions  # the index of its tables
     document: Mapping[str, Any]  # the description of all parts
@@ -91,7 +91,7 @@ class ReleaseIndex:
     digest: str  # SHA-256 of ``_release.json``, which all other digests follow from
 
     def checked(self, code: str) -> Path:
-        """Return the folder of a part whose tables and description are those that are listed."""
+        """Return a part's folder, after checking its tables and description by their digests."""
         folder = self.partitions.checked(code)
         disk.check_digest(folder / RELEASE_FILE, self.releases[code], RELEASE_FILE)
         return folder
@@ -103,7 +103,7 @@ class ReleaseIndex:
 
     @classmethod
     def read(cls, folder: Path) -> ReleaseIndex:
-        """Return the index of a folder, everything but the parts checked."""
+        """Return a folder's index; the parts themselves are checked later."""
         file = folder / RELEASE_FILE
         document = read_document(file, _MORE)
         disk.check_digest(folder / PARTITIONS, str(document["partitions"]), RELEASE_FILE)
@@ -208,7 +208,7 @@ class Release:
 
     @classmethod
     def read(cls, folder: str | Path) -> Self:
-        """Return the release that :meth:`write` wrote, of all parts if by place."""
+        """Return the release that :meth:`write` wrote; parts by place are joined."""
         source = check.path(folder, "folder")
         file = source / RELEASE_FILE
         if not disk.is_object(source) and not file.exists():
@@ -290,7 +290,7 @@ class Release:
 
 
 def _chance_words(release: Release) -> str:
-    """Return who drew the random numbers of a release."""
+    """Return a sentence on where a release's random numbers came from."""
     if not any(law.random for law in release.spec.tables.values()):
         return "Nothing is random: the same records would give the same release."
     sampler = release.spec.parameters.get("sampler") or "NumPy"
@@ -300,14 +300,14 @@ def _chance_words(release: Release) -> str:
 
 
 def _setting_words(value: object) -> str:
-    """Return a parameter in words: the shares of levels and tables in brackets."""
+    """Return a parameter in words; shares of levels and tables stand in brackets."""
     if not isinstance(value, Mapping):
         return str(value)
     return f"({', '.join(f'{name} {_setting_words(part)}' for name, part in value.items())})"
 
 
 def _readme(release: Release, files: Mapping[str, str]) -> str:
-    """Return the text that lies beside a release; ``files`` has its tables by their files."""
+    """Return the text of the README beside a release; ``files`` maps tables to files."""
     tables, spec = release.tables, release.spec
     laws: dict[tuple[bool, str], list[str]] = {}
     for key, law in spec.tables.items():

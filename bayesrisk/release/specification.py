@@ -1,4 +1,4 @@
-"""Specifications of mechanisms: enough for anyone to write the likelihood of a release."""
+"""Specifications of mechanisms, from which anyone can write a release's likelihood."""
 
 from __future__ import annotations
 
@@ -91,21 +91,21 @@ class MechanismSpec:
 
     @property
     def noise(self) -> dict[Key, NoiseSpec]:
-        """Law of the noise of each named table that has independent noise in every cell."""
+        """Noise law of each named table that has independent noise in every cell."""
         return {key: part for key, part in self.tables.items() if isinstance(part, NoiseSpec)}
 
     @property
     def invariants(self) -> tuple[Key, ...]:
-        """Named tables that are published as they are, with nothing withheld."""
+        """Named tables that are published unchanged, with nothing withheld."""
         return tuple(key for key, part in self.tables.items() if isinstance(part, TrueCounts))
 
     @property
     def true_counts(self) -> bool:
-        """Whether every count that is published, of whatever table, is the true one."""
+        """Whether every published count of every table is the true one."""
         return self.others.exact and all(part.exact for part in self.tables.values())
 
     def likelihood(self, level: str, table: str) -> Likelihood:
-        """Return the likelihood of a published count of a table: its own, or ``others``."""
+        """Return the likelihood of a table's published counts, ``others`` if not named."""
         key = check.text(level, "level"), check.text(table, "table")
         return self.tables.get(key, self.others)
 
@@ -118,14 +118,14 @@ class MechanismSpec:
         return likelihood.to_law() if isinstance(likelihood, NoiseSpec) else None
 
     def for_tables(self, keys: Iterable[Key]) -> Self:
-        """Return the spec with the likelihood of these published tables, every one named."""
+        """Return the spec with exactly these published tables named."""
         wanted = list(keys)
         if set(wanted) == set(self.tables):
             return self
         return replace(self, tables={key: self.likelihood(*key) for key in wanted})
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the spec in the types of JSON, as :meth:`from_dict` reads it."""
+        """Return the spec in JSON types, as :meth:`from_dict` reads it."""
         return {
             "mechanism": self.mechanism,
             "parameters": plain(self.parameters, "parameters"),
@@ -139,7 +139,7 @@ class MechanismSpec:
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any], *, source: str = "spec document") -> Self:
-        """Return the spec that :meth:`to_dict` wrote; messages call it ``source``."""
+        """Return the spec from what :meth:`to_dict` wrote; errors call it ``source``."""
         check.text(source, "source")
         same_keys(document, _SPEC_KEYS, source)
         try:
@@ -160,7 +160,7 @@ class MechanismSpec:
 
 
 def _check_likelihood(value: object, name: str) -> None:
-    """Refuse what files cannot hold: what is written must be readable by anybody."""
+    """Raise unless a value is a likelihood that files can hold."""
     if type(value) not in KINDS.values():
         raise ArgumentTypeError(
             name, "must be a likelihood, such as TrueCounts() or a NoiseSpec", got=value
@@ -176,7 +176,7 @@ PLACES = {
 
 
 def law_words(law: Likelihood, withheld: int | None = None) -> str:
-    """Return the law of a published count given the true one; so many of the table are withheld."""
+    """Return the law of a published count in words; ``withheld`` is the number withheld."""
     if isinstance(law, NoiseSpec):
         scale = "sigma^2" if law.law == "discrete-gaussian" else "scale"
         name = "discrete Gaussian" if scale == "sigma^2" else "discrete Laplace"

@@ -1,4 +1,4 @@
-"""Claims about the records of a place that hold in every data set with the published counts."""
+"""Claims about records that hold in every data set with the published counts."""
 
 from bayesrisk.reconstruction.claims.result import Claims, claim_sentences
 from bayesrisk.reconstruction.claims.verification import (

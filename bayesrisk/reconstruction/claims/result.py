@@ -1,4 +1,4 @@
-"""Claims of places and what is proved of each, as frames and in plain English."""
+"""Claims about places and what is proved of each, as frames and in words."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ STATUS = {VERIFIED: Status.VERIFIED, REFUTED: Status.REFUTED, UNDECIDED: Status.
 @displayed
 @dataclass(frozen=True)
 class Claims(AttackResult, Tabular):
-    """Claims about the records of places, and which of them must be true.
+    """Claims about the records of places, and the status of each: verified, refuted or undecided.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ class Claims(AttackResult, Tabular):
 
     @cached_property
     def rows(self) -> pd.DataFrame:
-        """The records of that data set, a row each."""
+        """The records of the example data set, one row each."""
         times = self.kinds["multiplicity"].to_numpy()
         check_records(times, "a frame")
         rows = self.kinds.drop(columns="multiplicity")
@@ -113,7 +113,7 @@ class Claims(AttackResult, Tabular):
     def to_frame(
         self, *, status: str | None = Status.VERIFIED, readable: str | None = None
     ) -> pd.DataFrame:
-        """Return claims, a row each, with the columns of ``claims``.
+        """Return claims, one row each, with the columns of ``claims``.
 
         Parameters
         ----------
@@ -185,7 +185,7 @@ class Claims(AttackResult, Tabular):
         return pd.DataFrame(lines, columns=names)
 
     def coded(self, frame: pd.DataFrame) -> NDArray[np.int16]:
-        """Return codes of the columns, those of one group made equal, -1 where missing."""
+        """Return the columns' codes, with indistinguishable codes made equal and -1 for missing."""
         patterns = np.full((len(frame), len(self.columns)), -1, np.int16)
         for column, name in enumerate(self.columns):
             codes = frame[name].fillna(-1).to_numpy(np.int16)
@@ -196,19 +196,19 @@ class Claims(AttackResult, Tabular):
 
 
 def several(claims: pd.DataFrame) -> BoolArray:
-    """Return which claims are about at least a number of records, and not about exactly so many."""
+    """Return a mask of claims about at least a number of records, not about exactly one number."""
     if "at_least" not in claims:
         return np.zeros(len(claims), np.bool_)
     return claims["at_least"].to_numpy(np.bool_)
 
 
 def one_record(claims: pd.DataFrame) -> BoolArray:
-    """Return which claims are about exactly one record."""
+    """Return a mask of claims about exactly one record."""
     return np.asarray((claims["multiplicity"] == 1).to_numpy() & ~several(claims))
 
 
 def collected(problem: ClaimProblem, studies: Sequence[BlockClaims]) -> Claims:
-    """Return the claims of all places as one answer."""
+    """Return the claims of all places as one result."""
     level, places = problem.level, problem.places.astype(object)
     patterns, decision = _joined(studies, "patterns"), _joined(studies, "decision")
     frame = _decoded(problem, np.repeat(places, [len(f.patterns) for f in studies]), patterns)
@@ -243,7 +243,7 @@ def collected(problem: ClaimProblem, studies: Sequence[BlockClaims]) -> Claims:
 
 
 def _joined(studies: Sequence[BlockClaims], name: str) -> NDArray[Any]:
-    """Return one array of all places; without any claim, an empty one."""
+    """Return one concatenated array for all places, empty without claims."""
     parts = [getattr(f, name) for f in studies or [BlockClaims(Status.EMPTY)]]
     return np.concatenate([part for part in parts if len(part)] or parts[:1])
 
@@ -251,7 +251,7 @@ def _joined(studies: Sequence[BlockClaims], name: str) -> NDArray[Any]:
 def _decoded(
     problem: ClaimProblem, places: NDArray[np.object_], patterns: CodeArray
 ) -> pd.DataFrame:
-    """Return places and groups of codes as codes, missing for any."""
+    """Return places and codes (the first of each group) as a frame; missing stands for any."""
     space = problem.space
     columns: dict[str, object] = {problem.level: places}
     for name in problem.columns:
@@ -263,7 +263,7 @@ def _decoded(
 
 
 def _grouped(problem: ClaimProblem) -> dict[str, tuple[tuple[int, ...], ...]]:
-    """Return for columns whose codes are put together the groups of more than one code."""
+    """Return, for each column with merged codes, its groups of more than one code."""
     groups = {}
     for name in problem.columns:
         group, first = problem.space.cells.bins[name], problem.space.schema.attribute(name).first
@@ -274,7 +274,7 @@ def _grouped(problem: ClaimProblem) -> dict[str, tuple[tuple[int, ...], ...]]:
 
 
 def encoded(problem: ClaimProblem, frame: pd.DataFrame) -> list[AskedClaims]:
-    """Return the claims of a frame for each place: groups of codes, and multiplicities."""
+    """Return each place's claims from a frame, as groups of codes with multiplicities."""
     space, level = problem.space, problem.level
     for name in (level, "multiplicity"):
         if name not in frame:
@@ -313,7 +313,7 @@ _NUMBER = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight",
 
 
 def claim_sentences(claims: Claims, frame: pd.DataFrame | None = None) -> list[str]:
-    """Return claims in words: a few sentences for each about households, else one.
+    """Return claims in words: one sentence each, or a few for claims about households.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Claims that must be true: generate candidates from the tables, then verify each (Liu et al.).
+"""Search for claims that must be true: candidates from the tables, each verified (Liu et al.).
 
 A claim R(a, m) says that exactly m records of a place agree with the partial assignment a.  It is
 verified when it holds in every data set that fits the published tables.
@@ -34,7 +34,7 @@ _OCCUPIED = {"vacancy": [0]}
 
 @dataclass(frozen=True)
 class ClaimOptions:
-    """Options of the search for claims and their verification, checked once.
+    """Checked options of the search for claims and their verification.
 
     Attributes
     ----------
@@ -115,7 +115,7 @@ class ClaimOptions:
             object.__setattr__(self, name, value)
 
     def schema_columns(self, schema: Schema) -> tuple[str, ...]:
-        """Return the columns of claims in the order of the schema, all by default."""
+        """Return the columns that claims use, in schema order; by default all."""
         names = schema.names if self.columns is None else self.columns
         for name in names:
             check.choice(name, "columns", schema.names)
@@ -128,7 +128,7 @@ class ClaimOptions:
         return tuple(name for name in schema.names if name in names)
 
     def schema_codes(self, schema: Schema) -> dict[str, tuple[int, ...]]:
-        """Return the codes of the records that claims can be about."""
+        """Return the codes that define the records which claims can be about."""
         among = self.among
         if among is None:
             among = _OCCUPIED if schema.name == HOUSEHOLD else {}
@@ -144,7 +144,7 @@ class ClaimOptions:
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any]) -> ClaimOptions:
-        """Return options by name; one that does not exist is refused."""
+        """Return the options given by name; raise for unknown names."""
         names = [field.name for field in fields(cls)]
         for option in check.mapping(options, "options"):
             if option not in names:
@@ -156,7 +156,7 @@ class ClaimOptions:
 
 
 def claim_problem(tables: SeveralTables | Problem, options: ClaimOptions) -> ClaimProblem:
-    """Return the claims that options ask of tables, both checked, with the space they are in."""
+    """Return the checked problem of claims for tables and options."""
     posed, source = (tables, tables.tables) if isinstance(tables, Problem) else (None, tables)
     tables, (level,), assumed = read_tables(
         source, options.level, taken_as_true=options.taken_as_true, alone=True
@@ -201,7 +201,7 @@ def claim_problem(tables: SeveralTables | Problem, options: ClaimOptions) -> Cla
 
 
 def find_claims(tables: SeveralTables | Problem, **options: object) -> Claims:
-    """Return every claim about records that must be true, given published tables.
+    """Return every claim about records that must be true, given the published tables.
 
     Candidates are all partial assignments of the records of one data set that fits the tables:
     what holds in every data set holds in that one.  Each is then decided exactly.  Where counts
@@ -244,7 +244,7 @@ def find_claims(tables: SeveralTables | Problem, **options: object) -> Claims:
 
 
 def generate_claims(tables: SeveralTables | Problem, **options: object) -> Claims:
-    """Return candidates: claims that hold in every data set that was found.
+    """Return candidate claims, which hold in every data set found so far.
 
     Tables and options are as for :func:`find_claims`; :func:`verify_claims` decides on each.
     """
@@ -256,7 +256,7 @@ def generate_claims(tables: SeveralTables | Problem, **options: object) -> Claim
 def verify_claims(
     tables: SeveralTables | Problem, candidates: Claims | pd.DataFrame, **options: object
 ) -> Claims:
-    """Return whether given claims must be true of all records that fit the tables.
+    """Return the given claims, each verified, refuted or left undecided by the tables.
 
     Parameters
     ----------
@@ -297,7 +297,7 @@ def verify_claims(
 
 
 class ClaimsAttack:
-    """Claims that hold in whatever has the published counts of a release.
+    """Attack that finds the claims which a release's tables prove.
 
     The options are those of :class:`ClaimOptions`, by name.
 
@@ -313,6 +313,6 @@ class ClaimsAttack:
         self.options = ClaimOptions.from_options(options)
 
     def run(self, release: Release) -> Claims:
-        """Return the claims that the tables of a release prove; nothing else is read."""
+        """Return the claims that the release's tables prove."""
         check.instance(release, Release, "release")
         return find_claims(release.tables, **vars(self.options))

@@ -1,1 +1,1 @@
-"""Records that agree with the tables, and how far others can be."""
+"""Records that agree with the tables, and how far other such records can differ."""

@@ -1,4 +1,4 @@
-"""Smallest and largest counts that published tables allow, each end proved and reached."""
+"""Smallest and largest counts that published tables allow, proved and attained."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from bayesrisk.tables.workload import Workload
 def _unpublished(
     problem: Problem, questions: Sequence[StatedCounts], workload: Workload
 ) -> list[StatedCounts]:
-    """Return the queries of another workload, of which nothing is published."""
+    """Return the queries of another workload as counts of which nothing is published."""
     unpublished = []
     for level in workload.levels:
         place = next(one for one in questions if one.level == level)
@@ -63,7 +63,7 @@ _LARGER = 2
 def _question_problem(
     problem: Problem, star: sp.csr_array, questions: Sequence[StatedCounts]
 ) -> tuple[Problem, BlockBounds, sp.csr_array, list[sp.csr_array]]:
-    """Return the problem that is asked about, with bounds and a solution, and the rows asked for.
+    """Return a smaller equivalent problem with bounds and a solution, and the rows asked for.
 
     Its cells are those of margins where these are fewer, and its first rows those of ``questions``.
     """
@@ -92,7 +92,7 @@ def _question_problem(
 
 
 def _endless(problem: Problem) -> dict[int, BoolArray]:
-    """Return for blocks with cells that may hold any number which cells these are."""
+    """Return masks of the cells that may hold any number of records, by block."""
     matrix, masks = problem.system.queries.matrix, {}
     for b in np.flatnonzero(np.isin(problem.bounds.status, (UNCOUNTED, UNLIMITED))).tolist():
         closed = problem.ranges.whole([b])[1][0] < UNBOUNDED
@@ -104,7 +104,7 @@ def _endless(problem: Problem) -> dict[int, BoolArray]:
 
 @dataclass(frozen=True)
 class _Answers:
-    """Ends of all counts of one level, places by queries, and a status of each."""
+    """Bounds and statuses of all counts of one level (places, queries)."""
 
     low: IntArray
     high: IntArray
@@ -135,7 +135,7 @@ def _answers(
     solver: SolverBackend,
     limits: Limits,
 ) -> list[_Answers]:
-    """Return the ends of all counts that are asked for; those without a solution are as stated."""
+    """Return bounds of all requested counts; without a solution they are those stated."""
     good = solution.solved
     reduced, bounds, star, rows = _question_problem(problem, solution.histogram(problem), questions)
     program, _, low, high = open_program(reduced, bounds, good)
@@ -181,7 +181,7 @@ def _answers(
 
 
 def narrowed(counts: pd.DataFrame) -> BoolArray:
-    """Return of which counts of :class:`CountBounds` more is proved than they state."""
+    """Return a mask of the counts for which more is proved than they state."""
     names = ["low_stated", "high_stated", "low", "high"]
     ends = counts[names].astype("Int64").fillna(UNBOUNDED).to_numpy(np.int64)
     return np.asarray((ends[:, 2] > ends[:, 0]) | (ends[:, 3] < ends[:, 1]))
@@ -214,7 +214,7 @@ class CountBounds(Tabular):
 
     @property
     def facts(self) -> dict[str, int]:
-        """Numbers of counts: all, those that stand for several, and what is proved of these.
+        """Numbers of counts: all, those stated as ranges, and what is proved about these.
 
         ``recovered`` are those with one possible count, ``empty`` those of them that are 0, and
         ``at_least_one`` those that could be 0 by themselves and are not.
@@ -246,7 +246,7 @@ class CountBounds(Tabular):
 
 
 def bounds_sentences(facts: Mapping[str, int], conflict: Mapping[str, str]) -> list[str]:
-    """Return in sentences what bounds of counts say."""
+    """Return sentences that summarise what the bounds of counts prove."""
     wide, exact = facts["coarsened"], facts["recovered"]
     if not wide:
         lines = ["All counts are stated exactly."]
@@ -279,7 +279,7 @@ def bounds_sentences(facts: Mapping[str, int], conflict: Mapping[str, str]) -> l
 
 
 def positive_sentences(count: int) -> list[str]:
-    """Return a sentence on counts that could be 0 by themselves and are not, if there are some."""
+    """Return a sentence on counts that are proved positive, or none if there are none."""
     many = f"{count:,} counts that could be 0 by themselves are not 0."
     return ["One count that could be 0 by itself is not 0." if count == 1 else many] * (count > 0)
 
@@ -370,7 +370,7 @@ def count_bounds(
 
 
 def _frame(pairs: Sequence[tuple[StatedCounts, _Answers]]) -> pd.DataFrame:
-    """Return a row for each count of several levels: one frame, since each takes its time."""
+    """Return one frame with a row for each count of all levels."""
     parts = [_columns(question, answer) for question, answer in pairs]
     columns: dict[str, Any] = {
         name: np.concatenate([part[name] for part in parts]) for name in parts[0]
@@ -385,7 +385,7 @@ def _frame(pairs: Sequence[tuple[StatedCounts, _Answers]]) -> pd.DataFrame:
 
 
 def _columns(question: StatedCounts, answer: _Answers) -> dict[str, Any]:
-    """Return the columns of the counts of one level, endless and hidden ones as numbers."""
+    """Return the columns of one level's counts, with codes for unbounded and hidden ones."""
     size, n_queries = answer.low.shape
     table, cell = (
         np.array(part, dtype=object) for part in zip(*question.queries.names, strict=True)

@@ -1,4 +1,4 @@
-"""Records of blocks whose counts leave room, found by putting and taking them one by one.
+"""Records of blocks whose counts leave room, found by local search (adding and removing records).
 
 A rounded count of 0 excludes no cell, so that a program would have thousands of them for a block
 of a few people.  But such counts mostly allow many lists of records, and it is enough to find
@@ -28,7 +28,7 @@ _TABU, _SHORT = 8, 60
 
 
 class Climb(NamedTuple):
-    """A block: rows of each cell and cells of each row, ends of rows, and where the climb is.
+    """State of a local search in a block: incidence, bounds, records, totals and gains.
 
     There are ``records`` in each cell, from ``least`` to ``most``, and ``total`` in each row;
     ``gain`` is the change of the weighted distance by one more record of each cell, and ``tabu``
@@ -54,7 +54,7 @@ class Climb(NamedTuple):
 def incidence(
     cell_ptr: IntArray, cell_row: IntArray, cell: IntArray, n_rows: int
 ) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-    """Return the rows of some cells, after pointers to them, and the cells of every row."""
+    """Return the rows of some cells, and the cells of every row, in compressed form."""
     n = cell.size
     ptr, row_ptr = np.zeros(n + 1, np.int64), np.zeros(n_rows + 1, np.int64)
     for j in range(n):
@@ -76,7 +76,7 @@ def incidence(
 
 @lean_step
 def violation(w: Climb, row: int, more: int) -> int:
-    """Return d = max(L - t, 0) + max(t - H, 0) of a row, t its total and some more."""
+    """Return a row's violation max(L - t, 0) + max(t - H, 0), for its total t plus ``more``."""
     total = w.total[row] + more
     distance: int = max(w.low[row] - total, 0) + max(total - w.high[row], 0)
     return distance
@@ -84,7 +84,7 @@ def violation(w: Climb, row: int, more: int) -> int:
 
 @lean_step
 def add_gain(w: Climb, row: int, sign: int) -> None:
-    """Add the share of a row to the gains of its cells, or take it off."""
+    """Add a row's share to the gains of its cells (sign 1), or subtract it (-1)."""
     # w_r (d_r(t + 1) - d_r(t)), which is -w_r, 0 or w_r.
     share = sign * w.weight[row] * (violation(w, row, 1) - violation(w, row, 0))
     if share != 0:
@@ -94,7 +94,7 @@ def add_gain(w: Climb, row: int, sign: int) -> None:
 
 @lean_step
 def change_cell(w: Climb, cell: int, amount: int) -> int:
-    """Put a record into a cell, or take one (-1); return the change of the total distance."""
+    """Add a record to a cell or remove one (-1); return the change of the total violation."""
     change = 0
     for k in range(w.cell_ptr[cell], w.cell_ptr[cell + 1]):
         row = w.cell_row[k]
@@ -113,7 +113,7 @@ def change_cell(w: Climb, cell: int, amount: int) -> int:
 
 @lean_step
 def loss(w: Climb, cell: int) -> int:
-    """Return the change of the weighted distance by one record less in a cell."""
+    """Return the change of the weighted violation if one record is removed from a cell."""
     # sum_r w_r (d_r(t - 1) - d_r(t)) over the rows of the cell.
     change = 0
     for k in range(w.cell_ptr[cell], w.cell_ptr[cell + 1]):
@@ -124,7 +124,7 @@ def loss(w: Climb, cell: int) -> int:
 
 @lean_step
 def start_over(w: Climb) -> int:
-    """Set all weights to 1 and the gains to theirs; return the total distance."""
+    """Reset all weights to 1, with the gains that follow; return the total violation."""
     w.weight[:] = 1
     w.gain[:] = 0
     w.tabu[:] = 0
@@ -137,7 +137,7 @@ def start_over(w: Climb) -> int:
 
 @lean_step
 def least_gain_cell(w: Climb, step: int, first: int) -> int:
-    """Return a cell of least gain of those that may hold more, from a first one on, or -1."""
+    """Return a cell of least gain that may take a record, searched from ``first``, or -1."""
     n_cells, least, best = w.gain.size, UNBOUNDED, -1
     for cell in range(n_cells):
         least = min(least, w.gain[cell])
@@ -160,7 +160,7 @@ def least_gain_cell(w: Climb, step: int, first: int) -> int:
 
 @lean_step
 def climb(w: Climb, steps: int) -> bool:
-    """Look for records that fit all rows; return whether ``w.records`` holds some.
+    """Search for records that satisfy all rows; return whether ``w.records`` satisfies them.
 
     The distance is sum_r d_r, d_r how far A_r x lies outside of L_r to H_r.  Each time the record
     comes or goes that lowers sum_r w_r d_r most, or raises it least; after a first rise none of a
@@ -199,7 +199,7 @@ def climb(w: Climb, steps: int) -> bool:
 
 @lean_step
 def rescale(w: Climb, ends: tuple[IntArray, IntArray, IntArray, IntArray], scale: int) -> None:
-    """Set the ends of rows and cells to those of ``scale`` records each, and the totals to theirs.
+    """Set the bounds of rows and cells for records counted in units of ``scale``, and reset totals.
 
     L // s, and H / s rounded up, so that what fits x fits x / s.
     """
@@ -217,7 +217,7 @@ def rescale(w: Climb, ends: tuple[IntArray, IntArray, IntArray, IntArray], scale
 
 @lean_step
 def has_others(w: Climb) -> bool:
-    """Return whether one record more, one less or one of another cell fits, too."""
+    """Return whether adding, removing or exchanging one record gives another solution."""
     # All d_r are 0: x + e_j fits where its gain is 0, x - e_j where its loss is.
     for cell in range(w.records.size):
         if w.gain[cell] == 0 and w.records[cell] < w.most[cell]:
@@ -240,7 +240,7 @@ def has_others(w: Climb) -> bool:
 
 @lean_step
 def distant_records(w: Climb, star: IntArray) -> bool:
-    """Return whether a short climb from one record less of some cell ends at other records."""
+    """Return whether a short search, begun with one record less, finds another solution."""
     for cell in range(star.size):
         if star[cell] > w.least[cell]:
             most = w.most[cell]
@@ -260,7 +260,7 @@ def climb_block(
     links: tuple[IntArray, IntArray, IntArray, IntArray],
     low: IntArray, high: IntArray, least: IntArray, most: IntArray,
 ) -> tuple[bool, IntArray]:  # fmt: skip
-    """Return whether other records fit beside those that are found, and how many of each cell."""
+    """Return whether there are other solutions, and the number of records found in each cell."""
     ptr, row, row_ptr, row_cell = links
     total, weight = np.empty(low.size, np.int64), np.empty(low.size, np.int64)
     gain, tabu = np.empty(least.size, np.int64), np.empty(least.size, np.int64)
@@ -285,7 +285,7 @@ def climb_block(
 
 
 def climbed_records(problem: Problem) -> tuple[list[IntArray], IntArray]:
-    """Return block, cell and count of records that were found, and the blocks without."""
+    """Return block, cell and count of the records found, and the blocks without a solution."""
     system, ranges = problem.system, problem.rows[0].ranges
     rows, n_rows = system.columns[:2], system.family.size
     every: IntArray = np.arange(problem.space.size)

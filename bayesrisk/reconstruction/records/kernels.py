@@ -1,4 +1,4 @@
-"""Kernels that bound the cells of blocks by the rows of each."""
+"""Kernels that bound the cells of blocks by each block's rows."""
 
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ FIXED, OPEN, INFEASIBLE, UNCOUNTED, UNLIMITED = 0, 1, 2, 3, 4
 
 
 class BlockRows(NamedTuple):
-    """The rows of every cell with its coefficient in each, and rows that cover the cells.
+    """The rows of every cell with coefficients, and a set of rows that covers every cell once.
 
     Every cell lies in exactly one cover row.  ``ceiling`` bounds the cells that no published row of
     a block does, by larger places; ``need`` is as many as rows of these may ask of such a cell.
@@ -33,7 +33,7 @@ class BlockRows(NamedTuple):
 
 
 class BlockCounts(NamedTuple):
-    """The rows of each block that are not zero, block after block, and the ends of their counts."""
+    """Each block's non-zero rows, concatenated, with the bounds of their counts."""
 
     ptr: IntArray
     row: IntArray
@@ -42,7 +42,7 @@ class BlockCounts(NamedTuple):
 
 
 class BlockOutcome(NamedTuple):
-    """Of every block: its status, the row at fault (or -1), and where its cells begin."""
+    """Each block's status, the violated row (or -1), and where its cells begin."""
 
     status: IntArray
     culprit: IntArray
@@ -53,7 +53,7 @@ class BlockOutcome(NamedTuple):
 def solve_block(
     s: BlockRows, ends: RowSums, rows: IntArray, cell: IntArray, low: IntArray, high: IntArray
 ) -> tuple[int, int, int]:
-    """Bound the cells of one block; return its status, the row at fault and how many cells.
+    """Bound the cells of one block; return its status, the violated row and the number of cells.
 
     ``rows`` are the rows of the block that are not zero: only the cells of the cover rows among
     them are looked at, and ``cell`` lists those that no row excludes.  Those without a bound in
@@ -125,7 +125,7 @@ def solve_block(
 
 @kernel
 def solve_blocks(s: BlockRows, blocks: BlockCounts, outcome: BlockOutcome) -> IntArray:
-    """Bound the cells of every block; return cells, lower and upper bounds, (3, cells in order).
+    """Bound the cells of every block; return cells with lower and upper bounds, (3, cells).
 
     Cells without a bound are not returned; their block is ``UNCOUNTED``.  ``outcome`` is filled.
     """

@@ -1,4 +1,4 @@
-"""Histograms taken apart: margins that fit each other, each for some of the tables.
+"""Histograms replaced by margins that fit together, each for some of the tables.
 
 Where the tables fall into two sets, each set sees a margin of the histogram, and both see the
 coarsest margin that is a sum of either. Suppose that any two cells of the margins in one common
@@ -28,7 +28,7 @@ _Margin: TypeAlias = Mapping[str, IntArray]
 
 @dataclass(frozen=True)
 class _Link:
-    """Two margins, by number, and for each cell of the histogram the common cell that it is in."""
+    """Two margins, and the cell of their common margin for each cell of the histogram."""
 
     margins: tuple[int, int]
     common: IntArray
@@ -36,7 +36,7 @@ class _Link:
 
 @dataclass(frozen=True)
 class _Parts:
-    """Margins of a histogram, their cells one after the other, and what they have in common.
+    """Margins of a histogram with concatenated cells, and the links between them.
 
     ``cell`` (cells of the histogram, margins) is the cell of each margin that a cell is in;
     ``first`` is the first cell of the histogram in each of them; ``home`` is for each set of
@@ -54,11 +54,11 @@ class _Parts:
 
     @property
     def width(self) -> int:
-        """Number of cells of all margins and of what they have in common."""
+        """Number of cells of all margins and of their common margins."""
         return self.size + sum(int(link.common.max()) + 1 for link in self.links)
 
     def rows(self, number: int, matrix: sp.csr_array) -> sp.csr_array:
-        """Return a set of queries, given over the histogram, over the cells of their margins."""
+        """Return a set of queries rewritten over the margins' cells."""
         terms = sp.coo_array(matrix[:, self.first])
         margin = np.searchsorted(self.cell.max(axis=0), terms.coords[1])
         chosen = margin == self.home[number][terms.coords[0]]
@@ -66,7 +66,7 @@ class _Parts:
         return sp.csr_array((terms.data[chosen], place), shape=(matrix.shape[0], self.width))
 
     def sums(self, block: IntArray, cell: IntArray, count: IntArray, size: int) -> IntArray:
-        """Return the sums of counts over the cells of all margins, (blocks, cells of margins)."""
+        """Return the histograms' sums over all margins' cells (blocks, cells of margins)."""
         totals = np.zeros((size, self.size), np.int64)
         for column in self.cell.T:
             totals += sp.coo_array((count, (block, column[cell])), shape=totals.shape).toarray()
@@ -74,7 +74,7 @@ class _Parts:
 
 
 def _margin(space: CellSpace, factors: Iterable[Mapping[str, IntArray]]) -> dict[str, IntArray]:
-    """Return the groups of bins between which none of some queries distinguishes."""
+    """Return groups of bins that none of the queries distinguishes, by attribute."""
     factor_list = list(factors)
     margin = {}
     for name, size in zip(space.schema.names, space.shape, strict=True):
@@ -89,12 +89,12 @@ def _margin_size(margin: _Margin) -> int:
 
 
 def _as_factors(margin: _Margin) -> dict[str, IntArray]:
-    """Return a margin as the factors of one query that distinguishes what the margin does."""
+    """Return a margin as the factors of one query that distinguishes its groups."""
     return {name: group[None, :] for name, group in margin.items()}
 
 
 def _refines(fine: _Margin, coarse: _Margin) -> bool:
-    """Return whether each group of one margin lies in one group of the other."""
+    """Return whether each group of the fine margin lies in one group of the coarse one."""
     return all(
         np.unique(np.stack([fine[name], coarse[name]]), axis=1).shape[1] == fine[name].max() + 1
         for name in fine
@@ -102,7 +102,7 @@ def _refines(fine: _Margin, coarse: _Margin) -> bool:
 
 
 def _common(a: IntArray, b: IntArray) -> IntArray | None:
-    """Return the finest groups that are unions of groups of both, or None where two do not meet."""
+    """Return the finest common coarsening of two groupings, or None if the two cannot be paired."""
     pairs = np.unique(np.stack([a, b]), axis=1)
     sizes = int(a.max()) + 1, int(b.max()) + 1
     graph = sp.coo_array((np.ones(pairs.shape[1], np.int8), tuple(pairs)), shape=sizes)
@@ -118,7 +118,7 @@ def _common(a: IntArray, b: IntArray) -> IntArray | None:
 
 @dataclass(frozen=True)
 class _Item:
-    """Queries of one table (set and positions), or a margin that is shared with margin ``link``."""
+    """Queries of one table (set and positions), or a margin shared with margin ``link``."""
 
     factors: Mapping[str, IntArray]
     number: int = -1
@@ -131,7 +131,7 @@ _KEPT: deque[tuple[Sequence[Queries], _Parts]] = deque(maxlen=8)
 
 
 def margin_parts(space: CellSpace, sets: Sequence[Queries]) -> _Parts:
-    """Return margins that are those of a histogram where their sums agree, few cells in all."""
+    """Return margins with few cells that determine a histogram when their sums agree; cached."""
     for cached, parts in _KEPT:
         if len(cached) == len(sets) and all(a is b for a, b in zip(cached, sets, strict=True)):
             return parts
@@ -141,7 +141,7 @@ def margin_parts(space: CellSpace, sets: Sequence[Queries]) -> _Parts:
 
 
 def _split_margins(space: CellSpace, sets: Sequence[Queries]) -> _Parts:
-    """Return the margins of tables that are split off one after the other.
+    """Return the margins of tables, split off one after the other.
 
     Tables whose attributes are among those of one table are split off together, the best first, as
     long as that makes fewer cells.
@@ -175,7 +175,7 @@ def _split_margins(space: CellSpace, sets: Sequence[Queries]) -> _Parts:
 
 
 def _split(space: CellSpace, rest: list[_Item]) -> tuple[list[_Item], _Margin, _Margin]:
-    """Return items to split off, their margin, and what it has in common with that of the rest."""
+    """Return the items to split off, their margin, and the margin they share with the rest."""
     whole = _margin(space, (item.factors for item in rest))
     best, least = (rest, whole, whole), _margin_size(whole)
     tables = [item for item in rest if item.positions is not None]
@@ -215,7 +215,7 @@ def margin_problem(
     star: sp.csr_array,
     targets: Sequence[tuple[Queries, CountRanges, IntArray]],
 ) -> tuple[Problem, BlockBounds, sp.csr_array]:
-    """Return a problem whose cells are those of margins and slacks of what they have in common.
+    """Return an equivalent problem over margins' cells, with slacks for common sums.
 
     ``targets`` are queries with their ranges, and the group of every block; ``star`` are histograms
     that fit, and are returned on the cells of the problem.  Two margins v and w with

@@ -1,4 +1,4 @@
-"""The problem that published tables pose: rows of cells, their counts, and bounds of the cells."""
+"""The problem that published tables pose: rows of cells, their counts, and the cells' bounds."""
 
 import itertools
 from collections.abc import Iterable, Sequence
@@ -24,7 +24,7 @@ from bayesrisk.tables.workload import Workload
 
 
 def check_records(count: IntArray, subject: str, most: int = 2**28) -> int:
-    """Return the number of records; refuse more than what has a row for each may hold."""
+    """Return the total number of records; raise if it exceeds ``most``."""
     total = int(count.sum(dtype=np.float64))  # no sum of many large ones wraps around
     if total > most:
         raise ArgumentError(
@@ -38,7 +38,7 @@ def check_records(count: IntArray, subject: str, most: int = 2**28) -> int:
 
 @dataclass(frozen=True)
 class CountRanges:
-    """Smallest and largest counts, groups by rows (or published cells), with few stored.
+    """Smallest and largest counts (groups, rows), stored sparsely.
 
     A count lies from ``low`` to ``high + zero``, ends included: ``zero`` is the largest count of
     each row where nothing is stored, which for true counts is 0.  Both matrices have the same
@@ -51,7 +51,7 @@ class CountRanges:
 
     @classmethod
     def from_counts(cls, counts: sp.csr_array) -> "CountRanges":
-        """Return the ranges of true counts, which are points, and all counts where ``HIDDEN``."""
+        """Return the ranges of true counts, which are points, or unbounded where ``HIDDEN``."""
         zero, hidden = np.zeros(counts.shape[1], np.int64), counts.data == HIDDEN
         if not hidden.any():
             return cls(counts, counts, zero)
@@ -62,7 +62,7 @@ class CountRanges:
 
     @classmethod
     def from_support(cls, low: IntArray, high: IntArray, zero: IntArray) -> "CountRanges":
-        """Return the ranges between two whole arrays of counts."""
+        """Return the ranges between two dense arrays of counts."""
         stored = (low != 0) | (high != zero)
         ptr, column = np.append(0, np.cumsum(stored.sum(axis=1))), np.nonzero(stored)[1]
         low, high = low[stored], (high - zero)[stored]
@@ -87,7 +87,7 @@ class CountRanges:
     def differences(
         self, counts: sp.csr_array
     ) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
-        """Return where ``counts`` first leave their range, a place for each group that they do in.
+        """Return the first count of each group that is out of range: group, row, ends and count.
 
         Those are group and row, both ends of the range, and the count.
         """
@@ -107,7 +107,7 @@ class CountRanges:
         return CountRanges(self.low[groups], self.high[groups], self.zero)
 
     def listed(self, groups: slice) -> kernels.BlockCounts:
-        """Return the rows of some groups whose counts are not 0."""
+        """Return the non-zero rows of some groups."""
         ranges = self.part(groups)
         if self.zero.any():
             ranges = CountRanges.from_support(*self.whole(groups), np.zeros_like(self.zero))
@@ -118,7 +118,7 @@ class CountRanges:
 
 @dataclass(frozen=True)
 class RowSource:
-    """Rows that every group of cells (a block, a tract) has, and their counts, groups by rows.
+    """Rows that every group of cells (a block, a tract) has, and their ranges (groups, rows).
 
     Rows of one ``family`` share no cell; ``group`` is the group of every block.  The cells add up
     to a count within ``ranges`` where ``equal``, else to at most its largest; where
@@ -138,13 +138,13 @@ class RowSource:
     def from_matrix(
         cls, rows: sp.csr_array, ranges: CountRanges, group: IntArray, *, required: bool = False
     ) -> "RowSource":
-        """Return rows over the cells of a block, each a family of its own."""
+        """Return rows over the cells of a block, each in a family of its own."""
         return cls(by_columns(rows), np.arange(rows.shape[0]), ranges, group, required=required)
 
 
 @dataclass(frozen=True)
 class StatedCounts:
-    """Queries of one level, the counts that are published of them, and the place of every block.
+    """One level's queries and published counts, and the place that contains each block.
 
     ``group`` is that place by position among ``geoids``; ``published`` has the counts of the
     places, ``HIDDEN`` where suppressed, or is None, and ``ranges`` the counts that are allowed.
@@ -163,7 +163,7 @@ class StatedCounts:
 
 @dataclass(frozen=True)
 class LargerLevel(StatedCounts):
-    """The tables of a larger level, and the rows of a place over the cells of its blocks."""
+    """The tables of a larger level, and a place's rows over the cells of its blocks."""
 
     published: sp.csr_array
     coupling: Coupling
@@ -171,7 +171,7 @@ class LargerLevel(StatedCounts):
 
 @dataclass(frozen=True)
 class BlockBounds:
-    """Every cell that can hold somebody with its bounds, and a status of each block.
+    """Bounds of every cell that can hold a record, and each block's status.
 
     The status is one of the kernels, from ``FIXED`` to ``UNLIMITED``; ``culprit`` is the row that
     contradicts, or -1.
@@ -185,7 +185,7 @@ class BlockBounds:
     high: IntArray
 
     def part(self, blocks: IntArray) -> "BlockBounds":
-        """Return the bounds of some blocks; cells are in the order of blocks."""
+        """Return the bounds of some blocks, in the order of the blocks."""
         ptr = np.searchsorted(self.block, np.arange(self.status.size + 1)).astype(np.int64)
         (chosen, block), cells = expand(ptr, blocks), (self.cell, self.low, self.high)
         causes = self.status[blocks], self.culprit[blocks]
@@ -198,7 +198,7 @@ _Options: TypeAlias = tuple[tuple[str, ...], bool, bool, tuple[Table, ...]]
 
 @dataclass(frozen=True)
 class Problem:
-    """The histograms of blocks as published tables bound them: made once, never changed.
+    """The blocks' histograms as constrained by published tables; never changed.
 
     ``level`` is the finest one, called block here, ``system`` the rows of a block in terms of its
     published cells; ``published`` are the counts of the blocks, ``HIDDEN`` where suppressed, and
@@ -253,7 +253,7 @@ class Problem:
         return _joined([_bounds(self, a, b, *self.ceiling(a)) for a, b in edges])
 
     def ceiling(self, block: int) -> tuple[IntArray, IntArray]:
-        """Return the largest numbers of all cells by a block's larger places, and those asked for.
+        """Return the cells' maxima by a block's larger places, and the most their rows can need.
 
         The first are ``UNBOUNDED`` where no row of them has an upper end; the second are of all
         rows.
@@ -275,7 +275,7 @@ class Problem:
         return matrix
 
     def part(self, blocks: IntArray) -> "Problem":
-        """Return the problem of some blocks, each by itself; bounds that are known stay."""
+        """Return the problem of some blocks, without larger places; known bounds are kept."""
         rows = replace(
             self.rows[0], ranges=self.rows[0].ranges.part(blocks), group=np.arange(blocks.size)
         )
@@ -288,7 +288,7 @@ class Problem:
         return problem
 
     def bound_together(self, blocks: Iterable[int]) -> dict[int, int]:
-        """Return the blocks that stand or fall with some of them, and with which.
+        """Return all blocks that fail if the given ones do, and for each the block that causes it.
 
         Rows of a larger place make no sense without one of its blocks.
         """
@@ -336,7 +336,7 @@ def published_problem(
     known_rule: bool = True,
     queries: Workload | None = None,
 ) -> Problem:
-    """Return the problem of the finest level's tables, and of larger ones up to a scope.
+    """Return the problem of the finest level's tables, and of larger levels up to ``scope``.
 
     A count that was rounded, or published as a range, stands for all counts that it allows, and a
     withheld one for those of the rule where ``known_rule``.  Cells are told apart as finely as
@@ -386,7 +386,7 @@ def published_problem(
 
 
 def _system_ranges(system: CellSystem, ranges: CountRanges) -> CountRanges:
-    """Return the ranges of the rows of a system, its row without a count included."""
+    """Return the ranges of a system's rows, its uncounted row included."""
     if ranges.true:
         return CountRanges.from_counts(system.row_counts(ranges.low))
     if not system.has_free_row:
@@ -410,7 +410,7 @@ def _coupling_rows(larger: LargerLevel) -> RowSource:
 def stated_counts(
     tables: PublishedTables, level: str, *, coarsened: bool, known_rule: bool
 ) -> tuple[sp.csr_array, CountRanges]:
-    """Return the counts of all tables of a level side by side, and the ranges of the true ones.
+    """Return the counts of all tables of a level, joined, and the ranges of the true ones.
 
     They are ``HIDDEN`` where suppressed; where not ``coarsened``, they are what they say.
     """
@@ -430,7 +430,7 @@ def stated_counts(
 
 
 def _coarsened(tables: PublishedTables, level: str, known_rule: bool) -> bool:
-    """Return whether some table of a level has counts that stand for ranges by its law."""
+    """Return whether some table of a level has counts that stand for ranges."""
 
     def wide(key: tuple[str, str]) -> bool:
         law = tables.laws[key]
@@ -445,7 +445,7 @@ WHOLE = 256
 
 
 def _supports(tables: PublishedTables, level: str, known_rule: bool) -> CountRanges:
-    """Return the counts that the published ones of a level allow, tables side by side."""
+    """Return the ranges of true counts behind a level's published counts, tables joined."""
     names, size = list(tables.workload.at(level)), tables.geoids[level].size
     zero = [
         np.full(
@@ -466,7 +466,7 @@ def _supports(tables: PublishedTables, level: str, known_rule: bool) -> CountRan
 
 
 def entries(matrix: sp.csr_array, rows: IntArray, columns: IntArray) -> IntArray:
-    """Return the entries of a sparse matrix with sorted indices at pairs of row and column."""
+    """Return the values of a sparse matrix at pairs of row and column."""
     width = matrix.shape[1]
     stored = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr)) * width + matrix.indices
     wanted = rows * width + columns

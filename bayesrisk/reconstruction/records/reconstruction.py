@@ -1,4 +1,4 @@
-"""Records from published tables, with what is proved about every block."""
+"""Records reconstructed from published tables, with what is proved about every block."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from bayesrisk.tables.published import SeveralTables
 @displayed
 @dataclass(frozen=True)
 class Reconstruction(AttackResult, Tabular):
-    """Histograms that fit published tables, block by block, and what is proved about each.
+    """Histograms that fit published tables, and what is proved about each block.
 
     Attributes
     ----------
@@ -105,7 +105,7 @@ class Reconstruction(AttackResult, Tabular):
 
     @property
     def resolution(self) -> dict[str, int]:
-        """Columns of the histograms, and the number of values that a proof distinguishes in each.
+        """The number of values that a proof distinguishes in each column.
 
         Age comes as ``agebin``.  The tables of blocks tell 38 bins apart, and exact tables of
         tracts are solved on these; where cells of a tract are withheld they are solved with the
@@ -156,7 +156,7 @@ def reconstruct(
     taken_as_true: bool = False,
     known_rule: bool = True,
 ) -> Reconstruction:
-    """Return records that reproduce published tables, with proof of uniqueness where there is one.
+    """Return records that reproduce published tables, with a proof if they are the only ones.
 
     Solves ``A x = c`` in non-negative integers for the histogram ``x`` of every block: interval
     propagation to a fixed point, connected components, complete search, and integer programs for
@@ -245,7 +245,7 @@ _PERSON = ("sex", "age", "race", "hisp")
 
 
 class ReconstructionAttack:
-    """Records that fit the tables of a release; the parameters are those of :func:`reconstruct`.
+    """Attack that reconstructs records from a release, with the parameters of :func:`reconstruct`.
 
     Examples
     --------
@@ -275,13 +275,13 @@ class ReconstructionAttack:
         self.known_rule = check.flag(known_rule, "known_rule")
 
     def run(self, release: Release) -> Reconstruction:
-        """Return the reconstruction of a release; nothing else is read."""
+        """Return the reconstruction of a release from its tables alone."""
         check.instance(release, Release, "release")
         return reconstruct(release.tables, **vars(self))
 
 
 def record_form(reconstruction: Reconstruction) -> pd.DataFrame:
-    """Return reconstructed persons in the form that files of records have.
+    """Return reconstructed persons in the form of record files.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A solution of all blocks, component by component; counts that do not agree.
+"""Solutions of all blocks, component by component, and explanations of contradictions.
 
 One in which all is seen is unique or has none.
 """
@@ -30,7 +30,7 @@ from bayesrisk.tables.likelihoods import UNBOUNDED
 
 @dataclass(frozen=True)
 class Program:
-    """Free cells with their bounds, and the rows that bind them, in components.
+    """The program of undetermined cells: their bounds and rows, split into components.
 
     ``entry``, ``block`` and ``cell`` say which of the given cells each variable is; ``source``,
     ``group`` and ``row`` where each row comes from, and ``family`` which others share none of its
@@ -48,12 +48,12 @@ class Program:
 
     @property
     def model(self) -> IntegerModel:
-        """The bounds of the cells and the rows."""
+        """The model of cells and rows."""
         return self.parts.model
 
     @cached_property
     def arrays(self) -> ProgramArrays:
-        """The program as a search takes it."""
+        """The program as arrays for the compiled search."""
         return program_arrays(self.parts, self.family)
 
     def work(self) -> SearchWork:
@@ -69,7 +69,7 @@ class Program:
 def _rows(
     source: RowSource, block: IntArray, cell: IntArray, low: IntArray, free: BoolArray
 ) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray, IntArray]:
-    """Return keys and both residual ends of rows with free cells, and entries (row, var, coef)."""
+    """Return keys and residual bounds of rows with free cells, and entries (row, var, coef)."""
     n_rows = source.family.size
     position, owner = expand(source.columns.ptr, cell)
     base = block if source.single_block else source.group[block]
@@ -107,7 +107,7 @@ def _rows(
 def build_program(
     sources: Sequence[RowSource], block: IntArray, cell: IntArray, low: IntArray, high: IntArray
 ) -> Program:
-    """Return the program of the cells (of ``block``, ``cell``) whose bounds are apart.
+    """Return the program of the cells (of ``block``, ``cell``) whose bounds differ.
 
     Counts of settled cells, ``low == high``, are taken off the counts of their rows.  Variables and
     rows are sorted by component.
@@ -143,7 +143,7 @@ def build_program(
 def open_program(
     problem: Problem, bounds: BlockBounds, good: BoolArray, *, bounds_only: bool = False
 ) -> tuple[Program, dict[int, int], IntArray, IntArray]:
-    """Return the program that all rows leave open, contradictions, and the tightened bounds.
+    """Return the program of undetermined cells, contradictions, and the tightened bounds.
 
     Only blocks that are ``good`` are looked at; with ``bounds_only`` coupling rows hold for every
     block as upper bounds.  Contradictions are the blocks of components without a solution, each
@@ -182,7 +182,7 @@ TOGETHER = 2000
 def solve_components(
     program: Program, solver: SolverBackend, limits: Limits
 ) -> tuple[IntArray, dict[int, int]]:
-    """Return a solution, -1 where there is none, and what is known of its components.
+    """Return a solution (-1 where there is none), and findings on components not proved unique.
 
     Of each component whose solution is not proved to be unique that is one of the kernels' findings
     (``SEVERAL``, ``SOME``, ``NONE``, ``UNKNOWN``).
@@ -207,7 +207,7 @@ def solve_components(
 
 
 def _dive(program: Program, star: IntArray, findings: IntArray, limits: Limits) -> None:
-    """Look for two solutions of every large component whose rows are wide: mostly there are."""
+    """Search for two solutions of every large component with wide rows; most have them."""
     from bayesrisk.constraints.highs import Sifted  # slow to load
 
     p = program.arrays
@@ -228,14 +228,14 @@ def _dive(program: Program, star: IntArray, findings: IntArray, limits: Limits) 
 
 
 def node_limits(program: Program, *, farthest: bool = False) -> IntArray:
-    """Return the limit of nodes for the search of every component."""
+    """Return the node limit for the search of every component."""
     size = np.diff(program.arrays.first_var)
     # The farthest solution of a large component is for a solver: only the bound is wanted.
     return np.where(size > LARGE, 1 if farthest else FEW_NODES + 2 * size, NODES)
 
 
 def _search(program: Program, star: IntArray, findings: IntArray) -> None:
-    """Search the components that are pending; those with a solution have it in ``star``."""
+    """Search the pending components; ``star`` holds the solutions already known."""
     k = program.parts.size
     has_star = (star[program.arrays.first_var[:-1]] >= 0).astype(np.int64)
     far = np.zeros(star.size, np.int64)
@@ -267,7 +267,7 @@ def _solve_group(
     solver: SolverBackend,
     limits: Limits,
 ) -> None:
-    """Look for solutions of several components in one model; one by one if that fails."""
+    """Solve several components in one model, or one by one if that fails."""
     model = program.parts.part(group)
     answer = solver.solve(model, np.zeros(model.low.size, np.int64), limits=limits.next)
     if answer.values is not None:
@@ -282,7 +282,7 @@ def _solve_group(
 
 @dataclass(frozen=True)
 class DistanceModel:
-    """A model whose largest value is the largest distance from a solution.
+    """A model whose maximum is the largest distance of a solution from a given one.
 
     Its variables are gains (the first ``gains`` of them), losses, and a binary for every cell
     that could do either; the objective is gains plus losses.
@@ -293,12 +293,12 @@ class DistanceModel:
     gains: int
 
     def another(self) -> IntegerModel:
-        """Return the model of the solutions that differ: none, when the solution is unique."""
+        """Return the model of different solutions; it is infeasible if the solution is unique."""
         return self.model.beyond(self.objective, 1)
 
 
 def distance_model(program: Program, star: IntArray, component: int) -> DistanceModel:
-    """Return the model of the largest distance from the solution ``star`` within a component.
+    """Return the model of the largest distance from the solution ``star`` in a component.
 
     A cell is ``x = star + gain - loss``.  Where the bounds let it only gain or only lose, that
     is all; where they let it do either, a binary says which: ``gain <= (high - star) b`` and
@@ -346,7 +346,7 @@ Row: TypeAlias = tuple[int, int, int]
 
 
 class Clash(NamedTuple):
-    """Rows without a common solution, and the blocks that they are about.
+    """Rows that contradict each other, and the blocks involved.
 
     ``propagated`` says whether the tables of the block by itself show it, by one of its rows.
     """
@@ -358,7 +358,7 @@ class Clash(NamedTuple):
 
 @dataclass(frozen=True)
 class Findings:
-    """A solution, open components, and the blocks without a solution.
+    """A solution of all blocks, components that are not unique, and contradictory blocks.
 
     ``value`` is the number of records in each cell that has bounds, where there is a solution;
     ``components`` are the kernels' findings, each with its blocks, of those whose solution is not
@@ -371,7 +371,7 @@ class Findings:
 
 
 def settle(problem: Problem, *, solver: SolverBackend, limits: Limits) -> Findings:
-    """Return a solution, components and conflicts of all blocks; ``limits`` are of a component."""
+    """Return a solution, open components and conflicts; ``limits`` are for each component."""
     bounds, good = problem.bounds, np.ones(problem.geoids.size, bool)
     infeasible = np.flatnonzero(bounds.status == kernels.INFEASIBLE).tolist()
     clashes = _excluded(
@@ -403,7 +403,7 @@ def settle(problem: Problem, *, solver: SolverBackend, limits: Limits) -> Findin
 
 
 def _excluded(problem: Problem, causes: Mapping[int, Clash]) -> dict[int, Clash]:
-    """Return the blocks that have no solution for some causes, or stand or fall with those."""
+    """Return the blocks that fail for the given causes, or that depend on such a block."""
     return {block: causes[cause] for block, cause in problem.bound_together(causes).items()}
 
 
@@ -414,7 +414,7 @@ def _component_clash(program: Program, component: int) -> Clash:
 
 
 def _row_clash(problem: Problem, program: Program, row: int) -> Clash:
-    """Return the row of a program that contradicts, with all around it where counts are ranges."""
+    """Return a violated row, or all rows of its component where counts are ranges."""
     component = int(np.searchsorted(program.arrays.first_row, row, side="right")) - 1
     clash = _component_clash(program, component)
     local_row = row - int(program.arrays.first_row[component])
@@ -426,7 +426,7 @@ _NAMED, _SMALL, _SECONDS = 3, 2_000_000, 1.0
 
 
 def _clash_text(problem: Problem, clash: Clash, solver: SolverBackend) -> str:
-    """Return rows that have no solution together, the fewest that are found."""
+    """Return contradictory rows in words, as few as are found."""
     rows = clash.rows
     if clash.propagated and problem.coarsened:
         rows = _sifted(problem, _clashing_rows(problem, clash), solver)
@@ -448,7 +448,7 @@ def _clash_text(problem: Problem, clash: Clash, solver: SolverBackend) -> str:
 
 
 def _clashing_rows(problem: Problem, clash: Clash) -> list[Row]:
-    """Return rows of a block that contradict each other by propagation, among which fewer may."""
+    """Return rows of a block that contradict each other by propagation."""
     alone = problem.part(clash.blocks)
     low, high = (side[0] for side in alone.rows[0].ranges.whole([0]))
 
@@ -484,7 +484,7 @@ def _matrix(problem: Problem, source: int) -> sp.csr_array:
 
 
 def _sifted(problem: Problem, rows: Sequence[Row], solver: SolverBackend) -> list[Row]:
-    """Return the fewest of rows without a common solution that are found to have none."""
+    """Return as few of the contradictory rows as are found to contradict each other."""
     size, parts, ends = problem.space.size, [], []
     blocks = np.unique(
         np.concatenate([np.flatnonzero(problem.rows[s].group == g) for s, g, _ in set(rows)])
@@ -531,7 +531,7 @@ def _row_text(problem: Problem, source: int, group: int, row: int) -> str:
 
 
 def row_cells(system: CellSystem, row: int) -> str:
-    """Return the published cells that a row of a block is made of, as ``+P012A003 -P012I003``."""
+    """Return the published cells of which a block's row consists, as ``+P012A003 -P012I003``."""
     if row >= system.n_rows:
         return "(no published cell)"
     part = system.derivation[[row]].tocoo()

@@ -1,4 +1,4 @@
-"""A solution of every block, by a climb or by programs; and records where there is no solution."""
+"""Solutions of every block, by local search or programs, and nearest records if there are none."""
 
 from dataclasses import dataclass, field
 
@@ -27,7 +27,7 @@ LIMIT_REACHED = "a limit was reached before a solution was found"
 
 @dataclass
 class Solution:
-    """A solution for every block that has one, and its status.
+    """A histogram for every solvable block, and each block's status.
 
     ``status`` is ``unique``, ``feasible``, ``infeasible`` or ``unknown``; ``conflict`` names, for
     blocks without a solution, the published cells that contradict; ``block``, ``cell`` and
@@ -54,7 +54,7 @@ class Solution:
         return problem.histograms(self.block, self.cell, self.count)
 
     def keep(self, chosen: BoolArray) -> None:
-        """Leave out the cells that are not kept."""
+        """Remove the cells that are not chosen."""
         self.block, self.cell, self.count = (
             self.block[chosen],
             self.cell[chosen],
@@ -70,7 +70,7 @@ def solve_blocks(
     nearest: bool = False,
     loose: bool = False,
 ) -> tuple[Solution, IntArray]:
-    """Return a solution of every block, and the deviation from the published counts.
+    """Return a solution of every block, and its deviation from the published counts.
 
     Most coarsened blocks are solved by a climb; blocks that no records fit get those of least
     deviation where ``nearest``.  ``limits`` and ``loose`` are as for :func:`solve`.
@@ -86,7 +86,7 @@ def solve_blocks(
 
 
 def _climbed(problem: Problem, solver: SolverBackend, limits: Limits, loose: bool) -> Solution:
-    """Return the records that a climb finds of some blocks, and a solution of the others."""
+    """Return records found by local search for some blocks, and by programs for the others."""
     (block, cell, count), rest = climbed_records(problem)
     solution = Solution(
         [Status.FEASIBLE] * problem.geoids.size, block=block, cell=cell, count=count
@@ -118,7 +118,7 @@ def _add_nearest(
     solver: SolverBackend,
     seconds: float | None,
 ) -> None:
-    """Give blocks that no records fit those of least deviation, whose finer columns are -1."""
+    """Give infeasible blocks the records of least deviation, with finer columns -1."""
     parts = [(solution.block, solution.cell, solution.count)]
     for b, status in enumerate(solution.status):
         if status != Status.INFEASIBLE:
@@ -149,7 +149,7 @@ def _add_nearest(
 def solve(
     problem: Problem, *, solver: SolverBackend, limits: Limits, loose: bool = False
 ) -> Solution:
-    """Return a solution of every block, with proof of uniqueness where there is one.
+    """Return a solution of every block, with a proof if it is unique.
 
     ``limits`` are those of each component that the search does not settle.  Blocks with cells of
     any number keep their other records where ``loose``.
@@ -193,7 +193,7 @@ def _unbounded(problem: Problem) -> dict[int, str]:
 
 
 def first_differences(ranges: CountRanges, counts: sp.csr_array, names: Queries) -> dict[int, str]:
-    """Return for every geography that differs its first cell with both counts.
+    """Return, for every place that differs, its first differing cell with both counts.
 
     None is returned where every count is one of those that the published cell allows.
     """
@@ -210,7 +210,7 @@ def first_differences(ranges: CountRanges, counts: sp.csr_array, names: Queries)
 
 
 def _complete(problem: Problem, solution: Solution) -> None:
-    """Check a solution against every published cell, and find finer attributes of its records.
+    """Check a solution against every published cell, and add finer attributes of its records.
 
     Blocks whose tables do not agree with each other lose their records; their status becomes
     ``infeasible``, with the cell that differs.  Those whose number of records no table bounds
@@ -228,7 +228,7 @@ def _complete(problem: Problem, solution: Solution) -> None:
 
 
 def _checked(problem: Problem, solution: Solution) -> dict[str, IntArray]:
-    """Return the finer columns of what is left after blocks and places that do not agree."""
+    """Return the finer columns, after dropping blocks and places that contradict their tables."""
     histogram = solution.histogram(problem)
     names, solved = problem.system.queries, solution.solved
     differences = first_differences(problem.ranges, sp.csr_array(histogram @ names.matrix.T), names)
@@ -250,7 +250,7 @@ def _checked(problem: Problem, solution: Solution) -> dict[str, IntArray]:
 
 
 def _drop(problem: Problem, solution: Solution, causes: dict[int, str]) -> None:
-    """Take the records of some blocks, and of those bound to them, away."""
+    """Mark blocks and those that depend on them as infeasible, and drop their records."""
     linked = problem.bound_together(causes)
     for block, cause in linked.items():
         solution.status[block], solution.conflict[block] = Status.INFEASIBLE, causes[cause]
@@ -260,7 +260,7 @@ def _drop(problem: Problem, solution: Solution, causes: dict[int, str]) -> None:
 def _finer_columns(
     problem: Problem, solution: Solution, larger: LargerLevel
 ) -> tuple[dict[str, IntArray], dict[int, str]]:
-    """Return the finer columns that a level gives, and the blocks of places that do not agree."""
+    """Return the finer columns that a level gives, and the blocks of contradictory places."""
     coupling, group = larger.coupling, larger.group
     block, cell, count = solution.block, solution.cell, solution.count
     fine = coupling.queries.space
@@ -300,7 +300,7 @@ def _finer_columns(
 def _detailed_cells(
     coupling: Coupling, detail: sp.coo_array, group: IntArray, block: IntArray, cell: IntArray
 ) -> IntArray:
-    """Return for every record the row of the larger place's detailed tables that it gets.
+    """Return the row of the larger place's detailed tables that each record is assigned to.
 
     Within a place and a row (sex, age bin, race class, Hispanic origin) records are taken in the
     order of block, then cell (race, Hispanic origin). They get the published single years of age
@@ -330,7 +330,7 @@ def _detailed_cells(
 
 @dataclass(frozen=True)
 class Nearest:
-    """Records of the least total deviation: a histogram, its deviation, and a lower bound of it.
+    """Records of least total deviation, with the deviation and a lower bound of it.
 
     The status is ``proved``, ``feasible`` (a limit was reached) or ``unknown``.
     """

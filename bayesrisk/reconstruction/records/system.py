@@ -1,4 +1,4 @@
-"""The integer system of published tables: cells, rows, and what each row is made of.
+"""The integer system of published tables: cells, rows, and the published cells behind each row.
 
 The unknown is the histogram ``x`` of a geography over the cells of its schema, and the tables
 say ``A x = c``.  Three things make the system small without changing its solutions: attribute
@@ -59,7 +59,7 @@ def cell_space(schema: Schema, tables: Sequence[Table]) -> CellSpace:
 
 
 def _coarse_tables(schema: Schema, tables: Sequence[Table]) -> tuple[list[Table], int]:
-    """Return most of some tables, which tell few cells apart, and how many.
+    """Return the tables left after dropping the finest until few cells remain, and their number.
 
     Of all attributes the one with most bins for each table that has it goes first.
     """
@@ -74,7 +74,7 @@ def _coarse_tables(schema: Schema, tables: Sequence[Table]) -> tuple[list[Table]
 
 @dataclass(frozen=True)
 class CellSystem:
-    """Rows of an integer system over cells, made of published cells.
+    """Rows of an integer system over cells, derived from published cells.
 
     ``row counts = derivation @ published counts``.  The rows of every cell come with its
     coefficients; ``cover`` are the cells of each row of a set of rows that holds every cell exactly
@@ -97,16 +97,16 @@ class CellSystem:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows that have a count."""
+        """Number of rows with a count."""
         return int(self.derivation.shape[0])
 
     @property
     def has_free_row(self) -> bool:
-        """Whether one more row, without a count, holds all cells."""
+        """Whether one more row, without a count, contains all cells."""
         return bool(self.cover_ptr[-1] > self.cover_ptr[-2])
 
     def row_counts(self, counts: sp.csr_array) -> sp.csr_array:
-        """Return the counts of the rows for each geography, zeros left out."""
+        """Return each place's counts of the rows, zeros left out."""
         rows = sp.csr_array(counts @ self.derivation.T)
         if self.has_free_row:  # in every block
             column = np.full((rows.shape[0], 1), HIDDEN, np.int64)
@@ -129,7 +129,7 @@ def _assemble(
 
 
 def _cover(rows: sp.csr_array, family: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the cells of the family with most rows that holds every cell once."""
+    """Return the cells of the largest family whose rows contain every cell once."""
     n_rows, n_cells = rows.shape
     candidates = []
     for label in np.unique(family):
@@ -157,7 +157,7 @@ def raw_system(published: Queries) -> CellSystem:
 
 
 def _disjoint_families(rows: sp.csr_array, labels: IntArray) -> IntArray:
-    """Return ``labels``, with a family of its own for every row of a table whose rows overlap."""
+    """Return ``labels``, with separate families for the rows of a table whose rows overlap."""
     family = labels.copy()
     following = int(labels.max()) + 1 if labels.size else 0
     for label in np.unique(labels):
@@ -170,7 +170,7 @@ def _disjoint_families(rows: sp.csr_array, labels: IntArray) -> IntArray:
 
 
 def reduced_system(published: Queries) -> CellSystem:
-    """Return the system whose rows are differences of published cells where that helps.
+    """Return the system whose rows are differences of published cells where that is smaller.
 
     For tables that add up it has the solutions of :func:`raw_system`.
     """
@@ -205,7 +205,7 @@ def reduced_system(published: Queries) -> CellSystem:
 
 @dataclass(frozen=True)
 class Coupling:
-    """Rows of a larger place over the cells of its blocks, of one family each, and their cells.
+    """Rows of a larger place over the cells of its blocks.
 
     ``queries`` are its published cells, over cells that they tell apart; ``derivation`` makes the
     rows of them.  When the cells of the blocks are coarser than the tables of the place,
@@ -225,7 +225,7 @@ class Coupling:
 def coarse_coupling(
     space: CellSpace, finest: Sequence[Table], tables: Sequence[Table]
 ) -> Coupling | None:
-    """Return rows over the cells of the blocks that are as good as all tables of the place.
+    """Return rows over the blocks' cells that are equivalent to all tables of the place, or None.
 
     ``finest`` are the tables of the blocks.  None where finer attributes, such as single years of
     age, could not be filled in afterwards.
@@ -262,7 +262,7 @@ def coarse_coupling(
 
 
 def whole_coupling(space: CellSpace, tables: Sequence[Table]) -> Coupling:
-    """Return one row for each published cell of the larger place, over cells they tell apart."""
+    """Return one row for each published cell of the larger place."""
     published = space.queries(tables)
     family, empty = np.arange(len(published.names)), np.zeros(0, np.int64)
     identity = sp.csr_array(sp.eye_array(family.size, dtype=np.int64))
@@ -279,7 +279,7 @@ _KEPT: deque[tuple[_Key, tuple[CellSystem, tuple[Coupling, ...]]]] = deque(maxle
 def cell_systems(
     workload: Workload, levels: tuple[str, ...], raw: tuple[bool, bool], extra: tuple[Table, ...]
 ) -> tuple[CellSystem, tuple[Coupling, ...]]:
-    """Return the system of the first level, and the couplings of the others.
+    """Return the system of the first level, and the couplings of the other levels.
 
     Where some cell of the blocks, or of the larger places, is withheld or coarsened (``raw``), the
     rows of these are the published cells themselves.
@@ -316,14 +316,14 @@ ADULT = 18
 
 @dataclass(frozen=True)
 class RowFamily:
-    """Rows that share no cell: of published cells, and of cells, all coefficients one."""
+    """Rows with weights 1 that share no cell, with their derivation from published cells."""
 
     derivation: sp.csr_array
     rows: sp.csr_array
 
 
 class _CellFinder:
-    """Finds published cells by what they count."""
+    """Finds published cells by the factors that they count."""
 
     def __init__(self, published: Queries) -> None:
         self.published = published
@@ -338,18 +338,18 @@ class _CellFinder:
         self.classes = [*alone, (bits > 1).astype(np.int64)]
 
     def plus(self, **factors: IntArray) -> Combination | None:
-        """Return the published cell with these factors; an attribute not named does not matter."""
+        """Return the published cell with these factors (others: all values), or None."""
         key = tuple(factors.get(name, self.all[name]).tobytes() for name in PERSON)
         return {self.index[key]: 1} if key in self.index else None
 
     def difference(
         self, whole: Mapping[str, IntArray], part: Mapping[str, IntArray]
     ) -> Combination | None:
-        """Return one published cell minus another, if both are there."""
+        """Return one published cell minus another, or None if one is missing."""
         return _sum(self.plus(**whole), _minus(self.plus(**part)))
 
     def ages(self, **factors: IntArray) -> list[IntArray]:
-        """Return the smallest age groups that are published together with ``factors``."""
+        """Return the finest age groups published together with the ``factors``."""
         fixed = {name: factors.get(name, self.all[name]).tobytes() for name in PERSON}
         groups = {
             key[1]: np.frombuffer(key[1], np.int64)
@@ -367,7 +367,7 @@ class _CellFinder:
 
 
 def _sum(*parts: Combination | None) -> Combination | None:
-    """Return the sum of combinations, or None when one of them is missing."""
+    """Return the sum of combinations, or None if one is missing."""
     total: dict[int, int] = {}
     for part in parts:
         if part is None:
@@ -388,7 +388,7 @@ def _sex_by_age(finder: _CellFinder) -> Iterator[Combination | None]:
 
 
 def _classes(finder: _CellFinder) -> Iterator[Combination | None]:
-    """Yield sex x age group x race class, White alone taken apart by Hispanic origin."""
+    """Yield sex x age group x race class, with White alone split by Hispanic origin."""
     white, *nonwhite = finder.classes
     no = finder.one["hisp"][0]
     for sex in finder.one["sex"]:
@@ -414,7 +414,7 @@ def _hispanic_not_white(finder: _CellFinder) -> Iterator[Combination | None]:
 
 
 def _adult_races(finder: _CellFinder) -> Iterator[Combination | None]:
-    """Yield {minor, adult} x race x Hispanic origin, by differences of four tables."""
+    """Yield {minor, adult} x race x Hispanic origin, as differences of four tables' cells."""
     space = finder.published.space
     adult = np.zeros(space.shape[1], np.int64)
     adult[np.unique(space.bins["age"][ADULT - space.schema.attribute("age").first :])] = 1
@@ -431,7 +431,7 @@ def _adult_races(finder: _CellFinder) -> Iterator[Combination | None]:
 
 
 def _family(published: Queries, combinations: Iterator[Combination | None]) -> RowFamily | None:
-    """Return the rows that could be made, or None when there are none or they overlap."""
+    """Return the rows that could be made, or None if there are none or they overlap."""
     nonempty = [c for c in combinations if c]
     if not nonempty:
         return None
@@ -456,7 +456,7 @@ def _has_persons(space: CellSpace) -> bool:
 
 
 def person_families(published: Queries) -> list[RowFamily]:
-    """Return the families of rows that published person tables give; none for other schemas."""
+    """Return the families of rows that published person tables allow; none for other schemas."""
     if not _has_persons(published.space):
         return []
     finder = _CellFinder(published)
@@ -466,7 +466,7 @@ def person_families(published: Queries) -> list[RowFamily]:
 
 
 def coupling_family(published: Queries) -> RowFamily | None:
-    """Return the rows sex x age x 7 race classes x Hispanic origin of the tract tables.
+    """Return the tract tables' rows sex x age x 7 race classes x Hispanic origin.
 
     None unless these rows span every published cell and hold every cell.
     """

@@ -1,4 +1,4 @@
-"""Solution variability: the largest distance of other solutions from one."""
+"""Solution variability: the largest distance of other solutions from a given one."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def solution_variability(
     taken_as_true: bool = False,
     known_rule: bool = True,
 ) -> SolutionVariability:
-    """Return the largest difference of other records that fit the same tables.
+    """Return bounds on how far other records that fit the same tables can differ.
 
     For a solution ``x*`` with ``N*`` records the largest ``sum |x - x*| / (N + N*)`` over all
     solutions ``x``, with N records, in [0, 1].  Published tables mostly fix the number of records:
@@ -206,7 +206,7 @@ def solution_variability(
 
 
 def _known_totals(published: Queries, ranges: CountRanges) -> BoolArray:
-    """Return for every place whether one of its published counts is that of all of its records."""
+    """Return a mask of places with an exact published count of all records."""
     matrix = published.matrix
     ones = (np.diff(matrix.indptr) == matrix.shape[1]) & (matrix.max(axis=1).toarray() == 1)
     columns = np.flatnonzero(ones)
@@ -220,7 +220,7 @@ def _known_totals(published: Queries, ranges: CountRanges) -> BoolArray:
 def _result(
     problem: Problem, answer: Farthest, star: Solution, scope: str, solver: str
 ) -> SolutionVariability:
-    """Add the components of every place up."""
+    """Return the result for each place, summed over its components."""
     program = answer.program
     level, geoids, place = problem.level, problem.geoids, np.arange(problem.geoids.size)
     if joint := scope.endswith("-joint"):
@@ -255,7 +255,7 @@ def _result(
 def _ratios(
     answer: Farthest, fixed: BoolArray, owner: IntArray, whole: IntArray
 ) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-    """Return the bounds of ``sum |x - x*| / (N + N*)`` for every place as two fractions.
+    """Return the bounds of ``sum |x - x*| / (N + N*)`` for every place, as two fractions.
 
     With ``gain`` records more in some cells and ``loss`` fewer in others it is
     ``(gain + loss) / (2 N* + gain - loss)``, which grows with both.  Where the number of records
@@ -290,7 +290,7 @@ def _starting_solution(
     solver: SolverBackend,
     limits: Limits,
 ) -> Solution:
-    """Return a solution of a problem: one that was given of another, on its cells, or a new one.
+    """Return a problem's solution: a given one transferred to its cells, or a new one.
 
     One that breaks tables of its blocks is refused.  Its own cells may be finer: tables of larger
     places can tell more apart.
@@ -325,7 +325,7 @@ _WITHOUT_END = 2**60
 
 @dataclass
 class Farthest:
-    """Bounds of the largest distance from a solution, component by component.
+    """Bounds on the largest distance from a solution, component by component.
 
     ``solved`` are the blocks that are looked at, ``program`` is theirs, and ``point`` the solution.
     ``fixed`` says whether all solutions have as many records: then they gain what they lose.
@@ -352,7 +352,7 @@ def _solve_distance(
     *,
     even: bool,
 ) -> tuple[int, int, int, float]:
-    """Return bounds of the largest distance within a component, records more, and the time."""
+    """Return distance bounds in a component, the farthest solution's extra records, and seconds."""
     distance = distance_model(program, star, component)
     start = time.perf_counter()
     limits = replace(limits.next, gap=1.99 if even else 0.99)
@@ -378,7 +378,7 @@ def farthest_solutions(
     solver: SolverBackend,
     limits: Limits,
 ) -> Farthest:
-    """Return bounds of the largest distance of other solutions from ``star``.
+    """Return bounds on the largest distance of other solutions from ``star``.
 
     Only blocks that are ``solved`` are looked at, with tables of larger places as ``bounds`` or for
     all blocks together (``joint``).  The solver is asked for components that the search does not

@@ -36,7 +36,7 @@ class TargetQuestion:
         return sums.astype(np.float64)
 
     def shares(self, classes: CellSpace, cells: FloatArray) -> FloatArray:
-        """Return (classes, values): how many records of a class are of a value, on average."""
+        """Return the mean indicator of each statement in a class's records (classes, values)."""
         index = classes.labels(np.flatnonzero(self.possible))
         flat = index * self.values + self.value[self.possible]
         parts = np.bincount(flat, cells[self.possible], minlength=classes.size * self.values)

@@ -180,7 +180,7 @@ class PlaceLaws:
     def _by_counts(
         self, target: AuditTarget, rest: _Rest, shares: FloatArray, start: TargetBelief
     ) -> tuple[TargetBelief, TargetBelief, TargetBelief]:
-        """Return beliefs without the record, after, and of one more, as far as counts say."""
+        """Return beliefs without the record, after, and for one more, from bounds on counts."""
         least, most = mean_ends(rest.system, self._position, shares)
         posterior = TargetBelief.middle_of_ends(least, most)
         if posterior.error.any() or target.all_others or rest.prior.concentration is None:

@@ -235,7 +235,7 @@ class LaplaceRisk:
         return np.where(below >= 0.5, -np.inf, np.where(above >= 0.5, 1.0, np.inf))
 
     def _reached(self, always: float) -> FloatArray:
-        """Return the probability of a right guess, given that of the guess without a release."""
+        """Return the probability that the guess is right; ``always`` is that of always "there"."""
         least = self.decision_threshold()
         other = np.where(least > 1.0, 1.0 - always, self._share())
         return np.where(np.isneginf(least), always, other)

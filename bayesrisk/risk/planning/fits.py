@@ -138,7 +138,7 @@ class _Program:
         return [HighsWarm(model, nothing, primal=True) for model in self._models]
 
     def find(self, form: IntArray, least: int | None) -> tuple[str, IntArray | None]:
-        """Search for records (blocks, kinds) whose form is >= ``least``, or maximal for None."""
+        """Search for records (blocks, kinds) whose form is >= ``least``, or any records if None."""
         if not self.possible:
             return "none", None
         inner, status, values = form[self._wide], "found", np.zeros(0, np.int64)
@@ -432,7 +432,7 @@ class _Answer:
         return "unknown"
 
     def _alone(self, key: Key, item: Item, direction: int, least: int) -> str:
-        """Return whether an item goes so far under the rows of its own places: found, none, ..."""
+        """Return whether an item reaches ``least`` in its places alone: found, none, unknown."""
         digest, answers = self._digest(item.blocks), self.fits.answers
         question = (digest, *key, direction, least)
         if question not in answers:

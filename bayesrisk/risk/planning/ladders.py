@@ -303,7 +303,7 @@ class Judge(Protocol):
     """Decides whether a setting keeps the limits."""
 
     def verdict(self, choice: Choice) -> str:
-        """Return ``safe``, ``unsafe``, or another word that says why it is neither."""
+        """Return ``safe``, ``unsafe``, or ``other`` if neither is proved."""
 
     def still_unsafe(self, choice: Choice) -> bool:
         """Return whether the places that made the last setting unsafe make this one unsafe."""

@@ -1,1 +1,1 @@
-"""Proofs that a claim holds in every data set that agrees with the tables."""
+"""Proofs that claims hold in every data set that agrees with the tables."""

@@ -1,4 +1,4 @@
-"""One block as a system: its classes of cells, its rows, and the claims that its tables state.
+"""The integer system of one block, and the claims that its tables state directly.
 
 Where cells of a table overlap (totals and subtotals), cells are taken from the largest down, each
 that is inside the claim and apart from those taken: with nested cells this finds every sum.
@@ -22,7 +22,7 @@ from bayesrisk.tables.likelihoods import UNBOUNDED
 
 
 class AllowedCounts(NamedTuple):
-    """The published cells of a block, and the true counts that each of them allows.
+    """A block's published cells, and the range of true counts that each allows.
 
     ``published`` is 0 where a count is ``hidden``.  The true count is from ``low`` to ``high``,
     equal where it is published as it is; ``UNBOUNDED`` stands for no largest count.
@@ -35,7 +35,7 @@ class AllowedCounts(NamedTuple):
 
 
 class PlaceClasses(NamedTuple):
-    """The live cells of a place in classes, and the published cells that bind any of them.
+    """A place's live cells in classes, and the published cells that constrain them.
 
     ``order`` lists the ``cells``, as positions among them, class by class from ``start`` on;
     ``columns`` has the weight of each class in every published cell that says something
@@ -58,7 +58,7 @@ class PlaceClasses(NamedTuple):
 def place_classes(
     space: ClaimSpace, low: IntArray, high: IntArray, marks: IntArray | None = None
 ) -> PlaceClasses:
-    """Return the classes of a place whose published cells have true counts between two ends.
+    """Return a place's classes of cells, given the range of each published cell's true count.
 
     The one that nothing binds is the last.  With ``marks`` (rows, cells of the space) cells of
     different marks are of different classes, in the order of their marks.
@@ -79,7 +79,7 @@ def place_classes(
 
 @dataclass(frozen=True)
 class BlockSystem:
-    """Whole numbers of records in classes of live cells, and the counts they add up to.
+    """Unknown numbers of records in classes of live cells, and the counts that constrain them.
 
     The model has the classes of the place that a published count binds, and a row for each
     ``query`` (the first of those with equal rows).  Classes that are ``loose``, and rows that are
@@ -95,29 +95,29 @@ class BlockSystem:
 
     @property
     def start(self) -> IntArray:
-        """Where each class of the model begins among ``members``, and where the last ends."""
+        """Where each class begins among ``members``, and the end of the last."""
         return self.place.start[: self.model.low.size + 1]
 
     @property
     def members(self) -> IntArray:
-        """Cells of the classes of the model as positions in the space, class by class."""
+        """Cells of the model's classes, as positions in the space, class by class."""
         return self.place.cells[self.place.order[: self.start[-1]]]
 
     @property
     def unbound(self) -> IntArray:
-        """Cells that no published count binds, as positions in the space."""
+        """Cells that no published count constrains, as positions in the space."""
         return self.place.cells[self.place.order[self.start[-1] :]]
 
 
 class Conflict(NamedTuple):
-    """Published cells, by position, that contradict each other, and how."""
+    """Published cells, by position, that contradict each other, with the reason."""
 
     reason: str
     query: IntArray
 
 
 def block_system(space: ClaimSpace, counts: AllowedCounts) -> BlockSystem | Conflict:
-    """Return the system of a block, or the published cells that no possible cell can fill.
+    """Return the system of a block, or a conflict if a published count is impossible.
 
     A conflict is where a count is negative, or cannot be published, or must be positive though
     zeros rule out all its cells.
@@ -161,7 +161,7 @@ _EACH, _ALL = 1.0, 10.0
 
 
 def smallest_conflict(system: BlockSystem, solver: SolverBackend, deadline: Deadline) -> Conflict:
-    """Return published cells without a solution together, none of which can be left out.
+    """Return published cells that contradict each other, none of which is superfluous.
 
     Rows that could not be tried within seconds stay in.
     """
@@ -175,7 +175,7 @@ def smallest_conflict(system: BlockSystem, solver: SolverBackend, deadline: Dead
 
 
 def _contradiction(system: BlockSystem, deadline: Deadline) -> IntArray:
-    """Return rows that have no solution together: those of one combination, or all of them.
+    """Return rows without a common solution, found by a dual ray, or all rows.
 
     Rows that all have one count are few, and each is tried.
     """
@@ -216,7 +216,7 @@ def _impossible(model: IntegerModel, solver: SolverBackend, deadline: Deadline) 
 
 
 class StatedClaims(NamedTuple):
-    """Claims that a table may state: patterns, cells that match each, and numbers of records.
+    """Claims that a table may state: patterns, matching cells, and numbers of records.
 
     ``at_least`` are about that many records or more.
     """
@@ -230,7 +230,7 @@ class StatedClaims(NamedTuple):
 def readable_here(
     space: ClaimSpace, system: BlockSystem, patterns: CodeArray, size: IntArray
 ) -> BoolArray:
-    """Return the claims that are sums of cells of one table, dead cells left out.
+    """Return a mask of claims that are sums of one table's cells, dead cells ignored.
 
     ``size`` counts the live cells that match each; a claim without any is a sum of no cells.
     """
@@ -241,7 +241,7 @@ def readable_here(
 
 
 def readable_everywhere(space: ClaimSpace, patterns: CodeArray, size: IntArray) -> BoolArray:
-    """Return the claims that are sums of cells of one table whatever was published.
+    """Return a mask of claims that are sums of one table's cells for any published counts.
 
     ``size`` counts the possible cells that match each claim.
     """
@@ -251,7 +251,7 @@ def readable_everywhere(space: ClaimSpace, patterns: CodeArray, size: IntArray) 
 def readable_bounds(
     space: ClaimSpace, stated: Stated, cells: IntArray, counts: AllowedCounts, claims: StatedClaims
 ) -> BoolArray:
-    """Return the claims that a table states itself, where its cells allow several counts.
+    """Return a mask of claims that a table states itself, where cells allow several counts.
 
     A table states a least number of records: the sum of the smallest counts of its cells inside the
     claim. It states the number itself where each of these cells has one count alone.
@@ -277,7 +277,7 @@ def readable_bounds(
 
 
 def _disjoint(space: ClaimSpace, query: IntArray, cells: IntArray, among: IntArray) -> list[int]:
-    """Return those that overlap none that was taken before, in their order."""
+    """Return the cells, in order, that do not overlap one chosen before."""
     chosen: list[int] = []
     for q in among.tolist():
         if not any(space.overlap(int(query[q]), int(query[o]), cells) for o in chosen):
@@ -294,7 +294,7 @@ def sums_of_patterns(
     size: IntArray,
     out: BoolArray,
 ) -> None:
-    """Say which patterns have the size of the cells of one table that lie inside them.
+    """Mark the patterns whose size equals that of one table's cells inside them.
 
     ``value`` is what all records of a cell have in each attribute, -1 where they differ.
     """
@@ -328,7 +328,7 @@ def sums_of_patterns(
 def _sums(
     space: ClaimSpace, stated: Stated, cells: IntArray, patterns: CodeArray, size: IntArray
 ) -> BoolArray:
-    """Return the claims with the size of cells of one table that lie inside and apart."""
+    """Return a mask of claims whose cells are exactly some disjoint cells of one table."""
     value, width, table = stated.value, stated.width, space.queries.table[stated.query]
     covered = np.zeros(len(patterns), np.bool_)
     disjoint = np.where(space.overlapping[table], -1, width)

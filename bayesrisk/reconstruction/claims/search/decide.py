@@ -1,4 +1,4 @@
-"""Deciding which claims are the same in every solution of a block.
+"""Decisions on which claims hold in every solution of a block.
 
 Nothing here rests on floating point: a claim is constant for one of three reasons. It is a
 whole-numbered combination of published counts; or bounds proved in whole numbers meet; or a solver
@@ -63,7 +63,7 @@ _FRUITLESS, _SHARE = 2, 0.2
 
 
 class CountEnds(NamedTuple):
-    """Numbers of records that claims describe: reached by solutions, and proved for all of them.
+    """Numbers of records that claims describe: values reached by solutions, and proved bounds.
 
     Solutions have ``least`` and ``most`` records of each claim (``UNBOUNDED`` where there is no
     largest number); none has fewer than ``low`` or more than ``high``.
@@ -77,7 +77,7 @@ class CountEnds(NamedTuple):
 
 @dataclass
 class Decider:
-    """Solutions of one block and the claims that were decided by them.
+    """Solutions of one block, and decisions on claims about it.
 
     ``solutions`` are records in each class that is left; each was checked against every count.
     What :meth:`find` leaves of the block: ``model``, without the classes that hold nobody in any
@@ -91,7 +91,7 @@ class Decider:
     solutions: list[IntArray] = field(default_factory=list)
 
     def find(self) -> str:
-        """Look for solutions near vertices of random objectives; return a status."""
+        """Search for solutions near vertices of random objectives; return a status."""
         from bayesrisk.constraints.highs import Sifted  # loads a compiled solver
 
         possible = self._possible()
@@ -112,7 +112,7 @@ class Decider:
         return Status.FEASIBLE if self.solutions else Status.UNKNOWN
 
     def _possible(self) -> BoolArray | None:
-        """Return the classes not proved to be empty in every solution; None without a solution.
+        """Return a mask of classes not proved empty in every solution, or None if infeasible.
 
         An interior point shows what can be positive.  That the others cannot is proved by the
         dual values of the largest sum of them.
@@ -145,7 +145,7 @@ class Decider:
         return every
 
     def _reduce(self, possible: BoolArray) -> None:
-        """Leave out classes that are empty, and rows that follow from the others."""
+        """Remove classes that are empty, and rows that follow from others."""
         full, chosen = self.system.model, np.flatnonzero(possible)
         self.columns = sp.csc_array(sp.csc_array(full.rows)[:, chosen])
         self.columns.sort_indices()
@@ -162,7 +162,7 @@ class Decider:
         self.model = full.part(rows, chosen)
 
     def take(self, whole: IntArray) -> bool:
-        """Remember a solution, if every published cell allows its counts."""
+        """Store a solution if every published cell allows its counts; return whether it did."""
         sums, full = self.columns @ whole, self.system.model
         fits = np.all((sums >= full.row_low) & (sums <= full.row_high))
         if fits and whole.min(initial=0) >= 0:
@@ -171,7 +171,7 @@ class Decider:
         return False
 
     def _search(self, objective: IntArray, least: int | None) -> str:
-        """Look for a solution, with at least some objective; remember it.
+        """Search for a solution with objective >= ``least`` (None: any), and store it.
 
         Returns ``found``, ``none`` (proved) or ``unknown``.
         """
@@ -184,14 +184,14 @@ class Decider:
         return status
 
     def records(self, solution: IntArray) -> "WeightedRows":
-        """Return the records of a solution that claims can be about, those alike in one row."""
+        """Return a solution's records that claims can be about, equal ones in one row."""
         filled, space = np.flatnonzero(solution), self.problem.space
         cells = self.cells[self.start[filled]]
         named = space.eligible[cells]
         return WeightedRows(space.codes[cells[named]], solution[filled[named]])
 
     def differ(self, patterns: CodeArray, *, look: bool) -> BoolArray:
-        """Return which patterns do not match one number of records in all solutions.
+        """Return a mask of patterns whose number of matching records differs between solutions.
 
         With ``look`` more solutions are looked for, which have few of the first one's records.
         """
@@ -224,7 +224,7 @@ class Decider:
         aim: Callable[[np.random.Generator, float], IntArray | None],
         note: Callable[[], bool],
     ) -> None:
-        """Look for solutions until some, one after another, told nothing new, or the aim is None.
+        """Search for solutions until several in a row bring nothing new, or ``aim`` returns None.
 
         An aim is for a share of what is open: for all of it at first, then for one at random.
         """
@@ -236,7 +236,7 @@ class Decider:
             fruitless, share = (0 if note() else fruitless + 1), _SHARE
 
     def _matched(self, patterns: CodeArray, classes: IntArray) -> tuple[BoolArray, BoolArray]:
-        """Return of which classes some, and every, cell matches each pattern."""
+        """Return masks (patterns, classes) of classes with some, and with only, matching cells."""
         index, owner = expand(self.start, classes)
         cells, first = self.cells[index], np.searchsorted(owner, np.arange(classes.size))
         space = self.problem.space
@@ -248,7 +248,7 @@ class Decider:
         return any_match, all_match
 
     def decide(self, patterns: CodeArray, value: IntArray, status: NDArray[np.int8]) -> None:
-        """Decide which claims are the same in every solution, where ``status`` is undecided.
+        """Decide undecided claims: set ``status`` to verified, refuted or undecided.
 
         ``patterns`` (-1 for any value) match no unbound cell, and ``value`` is the number of
         matching records of the first solution: no other value can be that of every solution.
@@ -277,7 +277,7 @@ class Decider:
         self, patterns: CodeArray, chosen: BoolArray, rng: np.random.Generator, share: float,
         sign: int,
     ) -> IntArray | None:  # fmt: skip
-        """Return the sum of records that a share of some patterns match, by its sign; or None."""
+        """Return an objective that counts records matching a random share of patterns, or None."""
         left = np.flatnonzero(chosen)
         total = np.zeros(self.model.low.size, np.int64)
         for _, any_match, all_match in self._parts(patterns, left[rng.random(left.size) <= share]):
@@ -287,7 +287,7 @@ class Decider:
     def _parts(
         self, patterns: CodeArray, chosen: IntArray
     ) -> Iterator[tuple[IntArray, BoolArray, BoolArray]]:
-        """Yield some patterns at a time, and which classes they match in part and as a whole."""
+        """Yield patterns in batches, with masks of classes they match in part and as a whole."""
         classes = np.arange(self.start.size - 1)
         step = max(1, _AT_ONCE // max(self.cells.size, 1))
         for begin in range(0, chosen.size, step):
@@ -297,7 +297,7 @@ class Decider:
             yield part, *self._matched(patterns[part], classes)
 
     def _constant(self, any_match: BoolArray, all_match: BoolArray) -> IntArray:
-        """Return the value that rows with one count give to sums of classes, -1 without one."""
+        """Return each sum's value that exact rows determine, or -1 if they do not."""
         whole = (any_match == all_match).all(axis=1)
         constant = np.full(len(all_match), -1, np.int64)
         total, part = self._basis.totals(all_match[whole])
@@ -307,7 +307,7 @@ class Decider:
     def _refute(
         self, patterns: CodeArray, value: IntArray, status: NDArray[np.int8], used: int
     ) -> int:
-        """Refute the claims that differ in one of the solutions not used yet."""
+        """Refute the claims that differ in a new solution; return the number of solutions used."""
         for solution in self.solutions[used:]:
             left = np.flatnonzero(status == UNDECIDED)
             filled = np.flatnonzero(solution)
@@ -320,7 +320,7 @@ class Decider:
     def _settle(
         self, claim: int, patterns: CodeArray, value: IntArray, status: NDArray[np.int8]
     ) -> None:
-        """Decide one claim: look for a solution with more matches, then for one with fewer."""
+        """Decide one claim by searching for solutions with more matches and with fewer."""
         any_match, all_match = self._matched(patterns[[claim]], np.arange(self.start.size - 1))
         sides = ((any_match[0].astype(np.int64), 1), (-all_match[0].astype(np.int64), -1))
         proved = True
@@ -335,7 +335,7 @@ class Decider:
             status[claim] = VERIFIED
 
     def ends(self, patterns: CodeArray, endless: BoolArray, *, prove: bool) -> CountEnds:
-        """Return the smallest and largest numbers of records that patterns match in any solution.
+        """Return the least and the most matching records of each pattern over all solutions.
 
         They are reached by solutions.  If ``prove`` says so, the smallest one is proved, and the
         largest one where no other was reached; ``endless`` patterns have no largest one.
@@ -377,7 +377,7 @@ class Decider:
         return bounds
 
     def _few(self, patterns: CodeArray, solution: CountEnds, used: int) -> int:
-        """Look for solutions with few records of many open patterns, in place."""
+        """Search for solutions with few records of open patterns; return the number used."""
 
         def note() -> bool:
             nonlocal used
@@ -392,7 +392,7 @@ class Decider:
         return used
 
     def _reach(self, patterns: CodeArray, bounds: CountEnds, used: int) -> int:
-        """Note the numbers of records in the solutions that were not used yet, in place."""
+        """Update the numbers reached by new solutions; return the number of solutions used."""
         for solution in self.solutions[used:]:
             filled = np.flatnonzero(solution)
             any_match, all_match = self._matched(patterns, filled)
@@ -404,7 +404,7 @@ class Decider:
         self, claim: int, patterns: CodeArray, solution: CountEnds, used: int, *, sign: int,
         search: bool = True,
     ) -> int:  # fmt: skip
-        """Prove the largest number of one pattern (sign 1) or the smallest one (-1), in place.
+        """Prove one pattern's largest number (sign 1) or smallest (-1); return the number used.
 
         Without ``search`` it stays at the bound of the relaxation.
         """
@@ -429,7 +429,7 @@ class Decider:
 
 
 def _largest(inside: FloatArray | None, model: IntegerModel) -> BoolArray:
-    """Return the classes of which a point inside has most, a few times as many as rows."""
+    """Return a mask of the classes in which an interior point has most records."""
     n_classes = model.low.size
     if inside is None:
         return np.ones(n_classes, np.bool_)
@@ -444,7 +444,7 @@ def _largest(inside: FloatArray | None, model: IntegerModel) -> BoolArray:
 
 @dataclass(frozen=True)
 class ClaimProblem:
-    """Tables and the claims that are asked of them, checked: made once, and handed down.
+    """Checked tables and options of a search for claims, shared by all blocks.
 
     ``space`` are the possible cells, ``sets`` the sets of ``columns`` that claims are about,
     ``among`` the codes of the records they can be about; ``published`` are the cells of each of
@@ -482,7 +482,7 @@ class ClaimProblem:
         return np.cumprod(np.append(1, sizes[:-1] + 1)).astype(np.int64)
 
     def blocks(self) -> Iterator[AllowedCounts]:
-        """Yield the published cells of each place, and the counts that they allow."""
+        """Yield each place's published cells, with the true counts that they allow."""
         for row in range(len(self.places)):
             published = self.published[[row]].toarray()[0]
             hidden = published == HIDDEN
@@ -490,7 +490,7 @@ class ClaimProblem:
             yield AllowedCounts(np.where(hidden, 0, published), hidden, np.maximum(low, 0), high)
 
     def study(self, counts: AllowedCounts, targets: "AskedClaims | None" = None) -> "BlockClaims":
-        """Return the claims of a block: candidates, or those asked for, with decisions."""
+        """Return a block's claims with decisions: all candidates, or the given ``targets``."""
         deadline = Deadline(self.time_limit)
         system = block_system(self.space, counts)
         if isinstance(system, Conflict):
@@ -529,13 +529,13 @@ class ClaimProblem:
 
 
 class WeightedRows(NamedTuple):
-    """Records of one solution: the codes of those alike, and how many they are."""
+    """Records of one solution: distinct codes, and how many records have them."""
 
     codes: CodeArray
     times: IntArray
 
     def unique(self) -> "WeightedRows":
-        """Return the same records in order of their codes, each codes once."""
+        """Return the records sorted by code, with equal rows merged."""
         codes, row = np.unique(self.codes, axis=0, return_inverse=True)
         times = np.zeros(len(codes), np.int64)
         np.add.at(times, row.ravel(), self.times)
@@ -543,7 +543,7 @@ class WeightedRows(NamedTuple):
 
 
 class AskedClaims(NamedTuple):
-    """Claims to decide: patterns, numbers of records, and whether there are at least so many."""
+    """Claims to be decided: patterns, multiplicities, and whether these are lower bounds."""
 
     patterns: CodeArray
     multiplicity: IntArray
@@ -579,7 +579,7 @@ class BlockClaims:
 
 @dataclass(frozen=True)
 class _Claimed:
-    """Claims, how much they say, and how many records of one solution each describes."""
+    """Candidate claims: pattern, size, columns needed, and number of records."""
 
     patterns: CodeArray
     size: IntArray
@@ -631,7 +631,7 @@ def _decided(
     claimed: _Claimed,
     records: WeightedRows,
 ) -> BlockClaims:
-    """Decide claims and say what tables state themselves."""
+    """Return the claims with decisions, and whether a table states each directly."""
     space, patterns, value = problem.space, claimed.patterns, claimed.value
     decision = np.where(value == claimed.multiplicity, UNDECIDED, REFUTED).astype(np.int64)
     # Data sets refute claims: those found, and some that are as far from the first as can be.
@@ -662,7 +662,7 @@ def _decided(
 
 
 def _without_limit(space: ClaimSpace, system: BlockSystem, patterns: CodeArray) -> BoolArray:
-    """Return the patterns that match cells no count binds, which can hold any number of records."""
+    """Return a mask of patterns that match cells which no count constrains."""
     unbound = np.unique(space.codes[system.unbound[space.eligible[system.unbound]]], axis=0)
     loose = np.zeros(len(patterns), np.int64)
     if len(unbound):
@@ -679,7 +679,7 @@ def _bounded(
     records: WeightedRows,
     targets: AskedClaims | None,
 ) -> BlockClaims:
-    """Decide claims about exactly, or about at least, some records.
+    """Return decisions on claims about exactly, or about at least, some records.
 
     Each candidate becomes the strongest claim about its columns that is proved.
     """
@@ -721,7 +721,7 @@ def _bounded(
 def _without_records(
     problem: ClaimProblem, system: BlockSystem, targets: AskedClaims | None
 ) -> BlockClaims:
-    """Return decisions on a block without a positive count."""
+    """Return decisions on claims about a block without a positive count."""
     if targets is None:
         return BlockClaims(Status.EMPTY, live=system.place.cells.size)
     (patterns, multiplicity, at_least), space = targets, problem.space

@@ -1,4 +1,4 @@
-"""Every partial assignment of some rows: which live cells it matches, and how much it says."""
+"""All partial assignments (subsets of columns) of rows: the cells they match, and their sizes."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from bayesrisk.reconstruction.claims.search.space import ClaimSpace
 
 
 class Subsets(NamedTuple):
-    """Sets of columns, each made from a smaller one by adding its lowest column.
+    """All sets of columns, each with the smaller set that lacks its lowest column.
 
     ``columns`` are positions in the schema, ``bits`` the sets as bit masks over these,
     increasing, without the empty one; ``position`` is where each bit mask is among ``bits``, or
@@ -26,12 +26,12 @@ class Subsets(NamedTuple):
     lowest: IntArray
 
     def member(self) -> BoolArray:
-        """Return the columns in each set, (sets, columns)."""
+        """Return a mask of the columns in each set (sets, columns)."""
         return (self.bits[:, None] >> np.arange(self.columns.size) & 1).astype(np.bool_)
 
 
 def subsets(columns: Sequence[int], most: int) -> Subsets:
-    """Return all sets of at least one and at most ``most`` columns."""
+    """Return all non-empty sets of at most ``most`` columns."""
     bits = np.arange(1, 1 << len(columns), dtype=np.int64)
     bits = bits[np.bitwise_count(bits) <= most]
     position = np.full(1 << len(columns), -1, np.int64)
@@ -52,7 +52,7 @@ def _ones(word: np.uint64) -> np.int64:
 
 
 class CellBits(NamedTuple):
-    """Cells as bits: those with code c of attribute a, ``bits[offset[a] + c]``; the eligible."""
+    """Bit masks of cells: those with code c of attribute a, ``bits[offset[a] + c]``."""
 
     bits: WordArray
     offset: IntArray
@@ -60,7 +60,7 @@ class CellBits(NamedTuple):
 
 
 class Numbering(NamedTuple):
-    """One number for the patterns that match the same cells.
+    """Numbers of patterns, equal for patterns that match the same cells.
 
     ``number`` is that of each pattern.  Of each number, ``first`` is the first pattern, ``size``
     its cells and ``hashes`` what they are found by in ``table``, which must have more slots than
@@ -76,7 +76,7 @@ class Numbering(NamedTuple):
 
 @lean_step
 def _support(cells: CellBits, pattern: CodeArray, out: WordArray) -> np.uint64:
-    """Fill in the eligible cells that match a pattern; return a number made of them."""
+    """Fill ``out`` with the eligible cells that match a pattern; return a hash of them."""
     for w in range(out.size):
         out[w] = cells.base[w]
     for a in range(pattern.size):
@@ -94,7 +94,7 @@ def _support(cells: CellBits, pattern: CodeArray, out: WordArray) -> np.uint64:
 
 @kernel
 def pattern_supports(cells: CellBits, patterns: CodeArray, supports: Numbering) -> int:
-    """Give patterns that match the same eligible cells one number; return how many there are."""
+    """Number the patterns by the eligible cells they match; return how many numbers there are."""
     number, first, size, hashes, table = supports
     support, other = np.empty(cells.base.size, np.uint64), np.empty(cells.base.size, np.uint64)
     slots = table.size
@@ -124,7 +124,7 @@ def pattern_supports(cells: CellBits, patterns: CodeArray, supports: Numbering) 
 def supports(
     codes: CodeArray, eligible: BoolArray, patterns: CodeArray
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """Return one number for the patterns that match the same eligible cells.
+    """Return each pattern's number, equal for patterns that match the same eligible cells.
 
     The first pattern of each number, and how many cells it matches, come with them.  Memory is a
     bit for each cell and code of an attribute, whatever the number of patterns.
@@ -147,7 +147,7 @@ def supports(
 
 
 def _packed(chosen: BoolArray) -> WordArray:
-    """Return flags as bits of whole words."""
+    """Return flags packed as bits into 64-bit words."""
     padded = np.zeros(max(1, (chosen.size + 63) // 64) * 64, np.bool_)
     padded[: chosen.size] = chosen
     return np.packbits(padded, bitorder="little").view(np.uint64)
@@ -162,7 +162,7 @@ def lattice_counts(
     out: IntArray,
     needed: IntArray,
 ) -> None:
-    """Count the possible cells that agree with every subset of columns of every row.
+    """Count the possible cells that agree with each row on every subset of columns.
 
     ``core`` lists combinations of the attributes that depend on each other; the others (-1)
     multiply the count by their number of values unless they are in the subset.  ``needed`` is the
@@ -222,7 +222,7 @@ def lattice_counts(
 
 
 def universal(space: ClaimSpace, rows: CodeArray, sets: Subsets) -> tuple[IntArray, IntArray]:
-    """Return sizes of partial assignments whatever was published, (rows, sets).
+    """Return sizes (rows, sets) of partial assignments, for any published counts.
 
     That is how many possible eligible cells match, and the smallest number of the columns that
     imply the others.
@@ -234,7 +234,7 @@ def universal(space: ClaimSpace, rows: CodeArray, sets: Subsets) -> tuple[IntArr
 
 
 def matches(codes: CodeArray, patterns: CodeArray) -> BoolArray:
-    """Return the cells that match each pattern, (patterns, cells); -1 matches anything."""
+    """Return a mask (patterns, cells) of the cells that match each pattern; -1 matches any code."""
     matched = np.ones((len(patterns), len(codes)), np.bool_)
     for a in range(codes.shape[1]):
         stated = np.flatnonzero(patterns[:, a] >= 0)
@@ -244,7 +244,7 @@ def matches(codes: CodeArray, patterns: CodeArray) -> BoolArray:
 
 @kernel
 def pattern_counts(patterns: CodeArray, rows: CodeArray, weight: IntArray, out: IntArray) -> None:
-    """Add up the weights of the rows that match each pattern; -1 in a pattern matches anything."""
+    """Add up the weights of the rows that match each pattern; -1 matches any code."""
     columns = np.empty(patterns.shape[1], np.int64)
     for s in range(patterns.shape[0]):
         n_columns = 0

@@ -1,4 +1,4 @@
-"""The space of claims: groups of codes, possible cells, and the tables as masks over them.
+"""The cells that claims are about: groups of codes, possible cells, and published tables over them.
 
 Codes of an attribute that no table tells apart count as one value.  The possible cells are listed
 once; the tables are put together by the attributes that they cross, so that whether a published
@@ -35,7 +35,7 @@ _MAX_CROSS = 2_000_000
 
 @dataclass(frozen=True)
 class CrossedTables:
-    """Tables that cross some of the same attributes: their published cells, by position among all.
+    """Published cells of the tables that cross the same attributes.
 
     ``weight`` is that of each of them in the cross of the attributes, ``place`` where in the
     cross each possible cell lies.
@@ -48,7 +48,7 @@ class CrossedTables:
 
 @dataclass(frozen=True)
 class Stated:
-    """The codes and the number of the cells of the space that published cells (``query``) count.
+    """The cells that each published cell counts: the codes they share, and their number.
 
     ``value`` is the code of each attribute that all cells share, -1 where they differ; ``width``
     how many cells there are, -1 where a published cell is no plain count of cells that claims can
@@ -62,7 +62,7 @@ class Stated:
 
 @dataclass(frozen=True)
 class ClaimSpace:
-    """Possible cells and published cells, in groups of codes.
+    """Possible cells and published cells, over groups of codes.
 
     ``queries`` are the published cells, ``codes`` the groups of codes of the possible cells,
     (cells, attributes), and ``eligible`` those that claims can be about; ``families`` are the
@@ -90,7 +90,7 @@ class ClaimSpace:
         return np.array(self.cells.shape)
 
     def alive(self, high: IntArray) -> IntArray:
-        """Return the possible cells that no published cell with a largest count of 0 rules out."""
+        """Return the possible cells that no published maximum of 0 excludes."""
         zero = high == 0
         masks = [~np.any(f.weight[zero[f.query]] > 0, axis=0) for f in self.families]
         order = np.argsort([mask.mean() for mask in masks])
@@ -123,7 +123,7 @@ class ClaimSpace:
         return label, bound
 
     def columns(self, cells: IntArray, chosen: IntArray) -> sp.csc_array:
-        """Return the weights of cells in some published cells, (published, cells)."""
+        """Return the weights (published, cells) of cells in the chosen published cells."""
         rows, columns, weights = [], [], []
         for family in self.families:
             positions = np.flatnonzero(np.isin(chosen, family.query, assume_unique=True))
@@ -143,7 +143,7 @@ class ClaimSpace:
 
     @cached_property
     def free(self) -> BoolArray:
-        """Attributes independent of the others among the eligible cells, as a mask."""
+        """Mask of attributes whose codes are independent of the others among eligible cells."""
         codes = self.codes[self.eligible].astype(np.int64)
         mask, keys, weight = np.zeros(codes.shape[1], np.bool_), _flat(codes, self.sizes), 1
         for a in reversed(range(codes.shape[1] if len(codes) else 0)):
@@ -154,7 +154,7 @@ class ClaimSpace:
 
     @cached_property
     def core(self) -> CodeArray:
-        """Different combinations of the attributes that are not free; the free ones are -1."""
+        """Distinct combinations of the attributes that are not free; free ones are -1."""
         codes = self.codes[self.eligible]
         if not len(codes):
             return codes
@@ -172,11 +172,11 @@ class ClaimSpace:
 
     @cached_property
     def constant(self) -> Stated:
-        """The sum of all possible cells, as the published cells give it."""
+        """Shared codes and number of the possible cells that each published cell counts."""
         return self.stated(np.arange(len(self.codes)), np.arange(self.queries.table.size))
 
     def stated(self, cells: IntArray, chosen: IntArray) -> Stated:
-        """Return codes and numbers of some possible cells that published cells count."""
+        """Return the shared codes and the number of ``cells`` that each published cell counts."""
         value = np.full((len(chosen), self.codes.shape[1]), -1, np.int16)
         width = np.full(len(chosen), -1, np.int64)
         codes, eligible = self.codes[cells], self.eligible[cells]
@@ -192,7 +192,7 @@ class ClaimSpace:
 
     @cached_property
     def overlapping(self) -> BoolArray:
-        """Tables in which some possible cell is in several cells, as a mask."""
+        """Mask of tables that count some possible cell more than once."""
         mask = np.zeros(len(self.queries.tables), np.bool_)
         for family in self.families:
             tables = self.queries.table[family.query]
@@ -201,7 +201,7 @@ class ClaimSpace:
         return mask
 
     def overlap(self, query: int, other: int, cells: IntArray) -> bool:
-        """Return True if one of some possible cells is in two published cells of one table."""
+        """Return True if two published cells of one table share one of the given cells."""
         for family in self.families:
             rows = np.searchsorted(family.query, (query, other))
             if rows.max() < family.query.size and (family.query[rows] == (query, other)).all():
@@ -236,7 +236,7 @@ def _common_values(
     value: CodeArray,
     width: IntArray,
 ) -> None:
-    """Fill in the code that all cells of each published cell share, and how many they are.
+    """Fill in each published cell's shared codes, and the number of its cells.
 
     ``place`` says where among the columns of ``weight`` each cell lies.  The width is -1 for
     published cells that count a cell more than once, or one that is not eligible, or none.
@@ -284,13 +284,13 @@ def _flat(codes: IntArray, sizes: IntArray) -> IntArray:
 
 
 def _distinct(keys: IntArray) -> IntArray:
-    """Return numbers of 0 or more in order, each once; ``np.unique`` is slow where most differ."""
+    """Return the sorted distinct numbers (>= 0), faster than ``np.unique`` if most differ."""
     keys = np.sort(keys)
     return keys[np.diff(keys, prepend=-1) > 0]
 
 
 class Rules(NamedTuple):
-    """Rules of possible records: structural rules of households or not, tenures, codes.
+    """Rules for possible records: structural rules and tenure of households, and codes.
 
     ``among`` are the codes, for some attributes, of the records that claims are about.
     """
@@ -323,7 +323,7 @@ def claim_space(
 
 
 def _possible_cells(schema: Schema, rules: Rules) -> IntArray:
-    """Return the schema cells that a record can lie in, sorted."""
+    """Return the schema cells, sorted, that a record can be in."""
     if schema.name != HOUSEHOLD:
         if schema.size > MAX_CELLS:
             raise ArgumentError(
@@ -395,7 +395,7 @@ def _families(
 
 
 def _cross(table: Table, codes: Mapping[str, IntArray]) -> CodeArray:
-    """Return the weights of a table's cells over the cross of some codes."""
+    """Return a table's weights over the cross of the given codes."""
     weight = crossed_weights(table, codes)
     if weight.min(initial=0) < 0 or weight.max(initial=0) >= 2**15:
         raise ArgumentError(f"weights of table {table.name!r} must be in 0..32767")
