@@ -1,4 +1,4 @@
-"""The wing of census bureaus: their files, made-up nations, occupancy, studies of their releases.
+"""The wing for census bureaus: their files, made-up nations, occupancy, studies of releases.
 
 The rest of the package knows nothing of an agency and imports nothing from here; the wing stands
 on it as a stranger's package does.  The public names are those of ``__init__.pyi``.

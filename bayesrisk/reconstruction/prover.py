@@ -86,7 +86,7 @@ class CertifiedCounts:
         return label_sets(self.schema, factors)
 
     def rule(self, groups: Sequence[int]) -> Json | None:
-        """Return a rule by which there are no records of groups of codes, None where there may be.
+        """Return a rule that excludes records with these groups of codes, or None if allowed.
 
         It is a product of sets of groups in which no possible cell lies, and none larger.
         """
@@ -271,7 +271,7 @@ class Prover:
     def refute(
         self, goal: tuple[int | None, int | None, int | None], nodes: int, deadline: Deadline
     ) -> Json:
-        """Return a refutation of a number of a part, or of the counts alone; empty if none."""
+        """Return a refutation of a part's number, or of the counts alone; empty if not found."""
         part, least, most = goal
         low, high = self.model.row_low.copy(), self.model.row_high.copy()
         impossible = np.flatnonzero(low > high)

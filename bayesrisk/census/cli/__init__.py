@@ -1,4 +1,4 @@
-"""Commands of the wing, by the panel of the help, each with an example and its first options."""
+"""Commands of the census wing by panel of the help, each with an example and main options."""
 
 from typing import Any
 

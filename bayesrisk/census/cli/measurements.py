@@ -1,4 +1,4 @@
-"""``bayesrisk census measurements``: what noisy counts say of every cell, or every count."""
+"""``bayesrisk census measurements``: risk or posterior of every cell from noisy counts."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -26,7 +26,7 @@ _CURVE = "curve"  # of the summary: for the figure, too long to print
 
 @dataclass(frozen=True)
 class MeasurementOptions:
-    """Which counts are read, and what is asked of them."""
+    """Options that select the noisy counts and the question about them."""
 
     unit: Annotated[
         str | None, "GEOID of one unit: its cells by labels, printed, and no folder is written."
@@ -58,7 +58,7 @@ def measurements(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Output folder.")] = None,
     top: Annotated[str | None, "Counts: coarsest level, whose units are one tree [State]."] = None,
 ) -> None:
-    """Say what the noisy counts of a census tell of every cell."""
+    """Compute what noisy counts of a census reveal about every cell."""
     from bayesrisk._base import validation as check
 
     counts = check.choice(question.posterior, "posterior", _POSTERIORS) == "counts"
@@ -112,7 +112,7 @@ def measurements(
 def _print_unit(
     folder: Path, question: MeasurementOptions, risk: RiskOptions, runner: RunOptions
 ) -> None:
-    """Print the cells of one unit that no constraint fixes, those that say most first."""
+    """Print the cells of one unit that no constraint fixes, largest risk first."""
     if risk.prior is None:
         raise ArgumentError(_NEEDS_PRIOR)
     with measurement_folder(folder) as place:
@@ -138,7 +138,7 @@ def _print_unit(
 
 
 def _figures(result: "RunSummary", output: Path) -> Sequence[Path]:
-    """Draw how many cells are above a ratio, beside the cells."""
+    """Draw how many cells exceed each risk ratio; return the files."""
     import pandas as pd
 
     thresholds = [row["risk_ratio"] for row in result.exceedance]
@@ -147,7 +147,7 @@ def _figures(result: "RunSummary", output: Path) -> Sequence[Path]:
 
 
 def _lines_of_counts(result: "RunSummary", output: Path) -> list[str]:
-    """Return the summary for people."""
+    """Return the summary as lines of text."""
     rows = [
         {
             "level": level,
@@ -165,7 +165,7 @@ def _lines_of_counts(result: "RunSummary", output: Path) -> list[str]:
 
 @contextmanager
 def measurement_folder(argument: Path) -> Iterator[Path]:
-    """Provide the folder of noisy measurements that an argument names, a zip of it unpacked."""
+    """Provide the folder of noisy measurements that an argument names, unzipped if need be."""
     place = data_path(argument, MEASUREMENTS)
     if place.suffix != ".zip":
         yield place

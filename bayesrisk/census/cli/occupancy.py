@@ -1,4 +1,4 @@
-"""``bayesrisk census occupancy``: subsidised households above the limit, studied, found."""
+"""``bayesrisk census occupancy``: subsidised households above the occupancy limit."""
 
 import json
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ SolutionsOption = Annotated[int, "Reconstructions of a block."]
 
 @dataclass(frozen=True)
 class StudyOptions:
-    """Options of a study: the protections, and the attack."""
+    """Options of a study: protections and attack."""
 
     seeds: Annotated[
         int | None, "Synthetic populations, at most 10000: of this seed and those after [6]."
@@ -72,7 +72,7 @@ class StudyOptions:
         return {name: value for name, value in settings.items() if value is not None}
 
     def protections(self) -> dict[str, Any]:
-        """Return names of protections, and the rate of swapping and the budget of noise."""
+        """Return the names of protections, the swapping rate and the noise budget."""
         from bayesrisk.census.studies.occupancy import SETTINGS
         from bayesrisk.mechanisms.registry import read_recipe
 
@@ -196,7 +196,7 @@ def attack(
 
 
 def _households(argument: Path | None) -> Path | None:
-    """Return the file of households, which a folder of microdata has; or microdata by place."""
+    """Return the file of households: given, inside a folder of microdata, or microdata by place."""
     if argument is None:
         return None
     path = data_path(argument, MICRODATA, "households.parquet")

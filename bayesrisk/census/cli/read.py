@@ -1,4 +1,4 @@
-"""``bayesrisk census read``: files of agencies in, records in Parquet or published tables out."""
+"""``bayesrisk census read``: agency files converted to Parquet records or published tables."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
@@ -29,7 +29,7 @@ _GIVES = {"codebook": ("codebook", "ddi"), "level": ("level", "workload"), "tabl
 
 @dataclass(frozen=True)
 class FormOptions:
-    """Options of some forms of files only."""
+    """Options that only some forms of files have."""
 
     codebook: Annotated[Path | None, "NHGIS codebook, or DDI codebook of an IPUMS extract."] = None
     person_kind: Annotated[str | None, "Kind of persons' lines in an IPUMS extract: P, 2."] = None
@@ -49,7 +49,7 @@ class FormOptions:
 
 
 def _parameters(form: str) -> dict[str, str]:
-    """Return the options that go with a form, and the parameter of its reader that each gives."""
+    """Return the options that a form accepts, with the reader's parameter for each."""
     from bayesrisk.census.readers.forms import READERS
 
     takes, parameters = READERS.parameters(form), {}
@@ -120,7 +120,7 @@ def _settings(options: FormOptions, parameters: dict[str, str]) -> dict[str, Any
 def _frames(
     source: Path, form: str, options: FormOptions, parameters: dict[str, str]
 ) -> "Iterator[pa.Table]":
-    """Yield pieces of the input as Arrow tables; records say that their codes are the schema's."""
+    """Yield pieces of the input as Arrow tables; records are marked with the schema's coding."""
     import pandas as pd
     import pyarrow as pa
 
@@ -175,7 +175,7 @@ def _tables(
 
 
 def _write_parquet(pieces: Iterator[Any], output: Path, advance: Callable[[int], None]) -> int:
-    """Write a Parquet file that takes its name once it is whole; return the number of rows."""
+    """Write a Parquet file that appears only when complete; return its number of rows."""
     import pyarrow.parquet as pq
 
     if output.suffix.lower() != ".parquet":

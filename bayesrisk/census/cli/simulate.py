@@ -26,7 +26,7 @@ _CHANGED = (
 
 
 def _settings(preset: str, blocks: int | None, changes: list[str]) -> "br.census.PopulationSpec":
-    """Return the settings named, with those changed that are given as NAME=VALUE."""
+    """Return the named settings, changed by texts NAME=VALUE."""
     from bayesrisk._base import validation as check
 
     kinds = get_type_hints(br.census.PopulationSpec)
@@ -47,7 +47,7 @@ def _settings(preset: str, blocks: int | None, changes: list[str]) -> "br.census
 
 
 def _lines(summary: "PopulationSummary") -> list[str]:
-    """Return the summary for people: each figure with the nation's in brackets."""
+    """Return the summary as lines of text, with the nation's figures in brackets."""
     frame = summary.to_frame()
     names = [c for c in frame if f"published_{c}" in frame]
     lines = [
@@ -70,7 +70,7 @@ def _lines(summary: "PopulationSummary") -> list[str]:
 
 
 def _document(summary: "PopulationSummary", folder: Path) -> dict[str, Any]:
-    """Return the summary as JSON; what is not known is null."""
+    """Return the summary as JSON, with null for unknown figures."""
 
     def plain(value: object) -> object:
         return None if isinstance(value, float) and math.isnan(value) else value
@@ -122,7 +122,7 @@ def simulate(
 
 
 def _law(years: int, changes: list[str]) -> "br.tables.PopulationChange":
-    """Return the stylised law of change, with rates that are given as NAME=RATE."""
+    """Return the stylised law of change, with rates given as texts NAME=RATE."""
     with renamed({"years": "--years"}):
         law = br.census.stylised_change(years)
     parts = [text.partition("=") for text in changes]
@@ -144,7 +144,7 @@ def _nation(
     scale: str | None,
     runner: RunOptions,
 ) -> None:
-    """Make a nation by county, as a run in shards."""
+    """Make a nation county by county, as a run in shards."""
     from bayesrisk.census.population.nation import Nation
     from bayesrisk.census.studies.nation_attack import NationStudy
 
@@ -167,7 +167,7 @@ def _population(
     replace: bool,
     law: "br.tables.PopulationChange | None",
 ) -> None:
-    """Make a population in one piece, and those people some years later by a law of change."""
+    """Make a population in one piece, and optionally its later state by a law of change."""
     from numpy.random import SeedSequence
 
     with disk.explained(output):

@@ -1,4 +1,4 @@
-"""Blocks that must hold a household above the occupancy limit (Eq. 1), with certificates.
+"""Blocks proved to hold a household above the occupancy limit (Eq. 1), with certificates.
 
 The unknowns are numbers of households by group (not subsidised; subsidised with at most 1, with 2,
 with 3 bedrooms or more), size and presence of children: whole numbers in a few rows, no switches
@@ -55,7 +55,7 @@ _TRIES = 3
 
 
 class _Case(NamedTuple):
-    """Kinds of large households: which are absent, which present, and the rows these empty."""
+    """A case of large kinds of households: those absent, those present, and rows left empty."""
 
     absent: BoolArray
     present: tuple[int, ...]
@@ -81,7 +81,7 @@ _CLOSED = (_Case(_NOTHING, (), ()),)
 @displayed
 @dataclass(frozen=True, eq=False)
 class OccupancyDetection(AttackResult, Tabular):
-    """Blocks with a household above the occupancy limit, by Eq. 1: the answer for every block.
+    """Blocks that must hold a household above the occupancy limit (Eq. 1), with statuses.
 
     Attributes
     ----------
@@ -108,7 +108,7 @@ class OccupancyDetection(AttackResult, Tabular):
 
     @property
     def violation(self) -> BoolArray:
-        """Blocks with a proved violation, as a mask."""
+        """Mask of blocks with a proved violation."""
         return np.array([s == Status.VIOLATION for s in self.status], dtype=bool)
 
     def to_frame(self) -> pd.DataFrame:
@@ -121,7 +121,7 @@ class OccupancyDetection(AttackResult, Tabular):
 
 
 class _BlockAnswer(NamedTuple):
-    """Existence of an assignment (None: unknown), its proof, and the tables that contradict."""
+    """Whether an assignment exists (None: unknown), the proof, and contradictory tables."""
 
     exists: bool | None
     way: str
@@ -129,7 +129,7 @@ class _BlockAnswer(NamedTuple):
 
 
 class _Detector:
-    """The rows of all blocks, and one relaxation for all of them."""
+    """Answers about all blocks, from shared rows and one relaxation."""
 
     def __init__(
         self,
@@ -172,7 +172,7 @@ class _Detector:
         return Status.VIOLATION, way, ""
 
     def _any(self, block: int, *, allowed: BoolArray) -> _BlockAnswer:
-        """Return an answer for any of the cases, within the columns allowed."""
+        """Return whether any case has an assignment in the allowed columns, and the proof."""
         exists: bool | None = False
         way, tables = "relaxation", frozenset[str]()
         for case in self._cases:
@@ -224,7 +224,7 @@ class _Detector:
 
 
 def _matrix(adults: int) -> sp.csr_array:
-    """Return the rows, in the order of their tables."""
+    """Return the rows of the program, in the order of their tables."""
     rows = [np.ones(_SIZE.size), _SUBSIDISED]
     rows += [x == _SIZE for x in range(1, 7)]
     rows += [_SIZE, np.where(_CHILD == 1, np.maximum(_SIZE - adults, 0), 0), _SUBSIDISED * _SIZE]
@@ -235,7 +235,7 @@ def _matrix(adults: int) -> sp.csr_array:
 
 
 def _bounds(blocks: OccupancyStatistics, most: OccupancyStatistics) -> tuple[IntArray, IntArray]:
-    """Return the bounds of the rows of every block; large numbers stand for no bound.
+    """Return the bounds of every block's rows; very large numbers mean no bound.
 
     What is needed comes from the smallest counts, what is allowed from the largest.
     """
@@ -314,7 +314,7 @@ def detect_occupancy(
 
 
 class OccupancyAttack:
-    """Blocks whose tables leave no way but a violation of the occupancy limit.
+    """Attack that finds blocks whose tables prove a violation of the occupancy limit.
 
     ``level``, ``hud``, ``taken_as_true`` and ``known_rule`` are as for
     :func:`occupancy_statistics`, the options those of :func:`detect_occupancy`.
@@ -349,7 +349,7 @@ class OccupancyAttack:
         self.options: dict[str, Any] = options
 
     def run(self, release: Release) -> OccupancyDetection:
-        """Return the status of every block by the tables of a release; nothing else is read."""
+        """Return the status of every block from the release's tables alone."""
         check.instance(release, Release, "release")
         blocks = occupancy_statistics(
             release.tables,

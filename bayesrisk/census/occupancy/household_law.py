@@ -1,4 +1,4 @@
-"""How likely each kind of household is, from a public sample of households."""
+"""Probabilities of kinds of households, estimated from a public sample."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class HouseholdLaw:
     def from_sample(
         cls, sample: pd.DataFrame, *, smoothing: float, adults: int = 1
     ) -> HouseholdLaw:
-        r"""Return the law of households from a sample, the kinds in the sample first.
+        r"""Return the law of kinds of households from a sample, sampled kinds first.
 
         The probability of a kind that ``c`` of ``n`` households have is
         :math:`(c + s) / (n + s K)` with smoothing ``s`` and ``K`` possible kinds.  Kinds outside

@@ -1,4 +1,4 @@
-"""Integer programs of the households of one block: Eq. 2 (exact tables) and Eq. 8 (noisy ones)."""
+"""Integer programs for one block's households: Eq. 2 (exact tables) and Eq. 8 (noisy tables)."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ MAX_STEPS = 1_000_000
 
 @dataclass(frozen=True, eq=False)
 class BlockProgram:
-    """The program of one block: kinds, subsidised classes (bedrooms by class), errors.
+    """The integer program of one block: kinds, subsidised classes by bedrooms, and errors.
 
     The objective is the log-likelihood in units of 1e-4 (minus error), maximised.  ``kinds`` are
     positions in the law; ``kind_class`` is the class of each kind, as a position among those of the
@@ -31,7 +31,7 @@ class BlockProgram:
     n_classes: int
 
     def split(self, values: IntArray) -> tuple[IntArray, IntArray]:
-        """Return households of each kind, and subsidised ones (3, classes)."""
+        """Return the numbers of households of each kind, and of subsidised ones (3, classes)."""
         n = self.kinds.size
         return values[:n], values[n : n + 3 * self.n_classes].reshape(3, -1)
 
@@ -46,7 +46,7 @@ def block_program(
     likelihood: bool = True,
     most: int | None = None,
 ) -> BlockProgram:
-    """Return the program of the block at a position.
+    """Return the program of one block, given by its position.
 
     With ``error="none"`` tables are right, as :func:`occupancy_statistics` reads them; with
     ``absolute`` or ``squared`` every row but the number of households may be missed, at that
@@ -94,7 +94,7 @@ def block_program(
 def kind_limit(
     blocks: OccupancyStatistics, block: int, law: HouseholdLaw, *, exact: bool
 ) -> IntArray:
-    """Return the most households of each kind that a block can have."""
+    """Return the largest possible number of households of each kind in a block."""
     n = int(blocks.households[block])
     race = blocks.race[block]
     if exact and race.sum() == n:
@@ -103,7 +103,7 @@ def kind_limit(
 
 
 def _classes(law: HouseholdLaw, kinds: IntArray) -> IntArray:
-    """Return a number for what HUD's statistics tell of kinds: size, group, children or not."""
+    """Return each kind's class by what HUD's statistics show: size, group, children or not."""
     group = HUD_GROUP[law.race_ethnicity[kinds]] + 1
     code: IntArray = (law.size[kinds] * 7 + group) * 2 + (law.children[kinds] > 0)
     return code
@@ -118,7 +118,7 @@ def statistic_rows(
     *,
     exact: bool,
 ) -> tuple[sp.csr_array, IntArray, IntArray]:
-    """Return rows over kinds and subsidised classes with their bounds, the first that of H3.
+    """Return rows over kinds and subsidised classes, with their bounds; the first row is H3.
 
     Classes are given by their codes; without, every kind is a class of its own.
     """
@@ -169,7 +169,7 @@ def _errors(
     squared: bool,
     most: int | None,
 ) -> tuple[sp.csr_array, IntArray, IntArray]:
-    """Return columns of errors of all rows but the first, their costs and bounds.
+    """Return columns for errors of all rows but the first, with their costs and bounds.
 
     Squared errors are steps of one, at costs 1, 3, 5, ...: the k-th brings the sum to k squared.
     """

@@ -1,4 +1,4 @@
-"""Likely households of a block, with their bedrooms: Eq. 2, the t best ones, and Eq. 8."""
+"""Likely households of a block with bedrooms: the best, the t best, or noisy (Eq. 2, Eq. 8)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _ERRORS = ("none", "absolute", "squared")
 @displayed
 @dataclass(frozen=True, eq=False)
 class OccupancyReconstruction(Tabular):
-    """Reconstructed households of blocks, one or several solutions of each.
+    """Reconstructed households of blocks, with one or more solutions for each block.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class OccupancyReconstruction(Tabular):
         return np.asarray(small | ((self.bedrooms == 2) & (self.size > 4)), dtype=bool)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row for each different household of each solution."""
+        """Return one row for each distinct household in each solution."""
         names = ("solution", "size", "race_ethnicity", "children", "bedrooms", "subsidised")
         return pd.DataFrame(
             {
@@ -96,7 +96,7 @@ class OccupancyReconstruction(Tabular):
 
 
 class _SolutionPlan(NamedTuple):
-    """Settings of a search for solutions."""
+    """Settings of the search for solutions."""
 
     law: HouseholdLaw
     wanted: int
@@ -217,7 +217,7 @@ def reconstruct_occupancy(
 def _solve(
     blocks: OccupancyStatistics, block: int, plan: _SolutionPlan, rng: np.random.Generator
 ) -> _Found:
-    """Return the solutions of one block; with kinds outside the sample where it needs them."""
+    """Return the solutions of one block, with unsampled kinds only if needed."""
     for every in (False, True):
         program = _program(blocks, block, plan, every_kind=every)
         best = _best(program, plan, rng)
@@ -236,7 +236,7 @@ def _solve(
 def _program(
     blocks: OccupancyStatistics, block: int, plan: _SolutionPlan, *, every_kind: bool
 ) -> BlockProgram:
-    """Return the program of a block; squared errors only as far as the best one can reach."""
+    """Return the program of a block; squared errors are limited by the best absolute ones."""
     options = {"every_kind": every_kind, "likelihood": plan.likelihood}
     if plan.error != "squared":
         return block_program(blocks, block, plan.law, error=plan.error, **options)
@@ -263,7 +263,7 @@ def _best(program: BlockProgram, plan: _SolutionPlan, rng: np.random.Generator) 
 
 
 def _assigned(program: BlockProgram, values: IntArray, rng: np.random.Generator) -> IntArray:
-    """Return rows of kind, bedrooms and households: classes are dealt out at random."""
+    """Return rows (kind, bedrooms, households), with subsidies dealt at random within classes."""
     homes, subsidised = program.split(values)
     rows = []
     for c in np.flatnonzero(np.bincount(program.kind_class, homes, program.n_classes)):
@@ -315,14 +315,14 @@ _STEPS = 60
 
 
 class Best(NamedTuple):
-    """Solutions of a program, best first, and whether these are proved to be the best."""
+    """Solutions of a program, best first, and whether they are proved the best."""
 
     status: str
     values: list[IntArray]
 
 
 def best_solution(program: BlockProgram, solver: SolverBackend, limits: Limits) -> Best:
-    """Return one solution of largest objective."""
+    """Return one solution with the largest objective."""
     if program.model.row_low[0] == 0:  # no households: what is published is missed, if it may be
         nobody = program.model.high.copy()
         nobody[: program.kinds.size + 3 * program.n_classes] = 0
@@ -335,7 +335,7 @@ def best_solution(program: BlockProgram, solver: SolverBackend, limits: Limits) 
 
 
 class _Box(NamedTuple):
-    """A part of the solutions: bounds, and the relaxation's answer once it is known.
+    """A subset of the solutions by bounds, with the relaxation's answer once known.
 
     Only the numbers of households of each kind are ever bounded: all ways to choose who of them is
     subsidised are in one box.  ``only`` is the solution of a box that holds no other.  ``parent``
@@ -351,7 +351,7 @@ class _Box(NamedTuple):
     only: IntArray | None = None
 
     def opened(self) -> _Box:
-        """Return the box with its own bounds."""
+        """Return the box with explicit bounds."""
         if self.parent is None:
             return self
         star, order, step, side = self.parent
@@ -366,7 +366,7 @@ class _Box(NamedTuple):
 
 
 class _Partition:
-    """Best-first enumeration (Lawler 1972) over a relaxation that starts warm.
+    """Best-first enumeration of solutions (Lawler 1972) over a warm-started relaxation.
 
     What it finds comes best first: where it ends early, at a limit, those found so far are the
     best ones all the same.
@@ -396,7 +396,7 @@ class _Partition:
         heapq.heappush(self._heap, (-bound, float(self._rng.random()), self._count, box))
 
     def run(self, wanted: int) -> list[IntArray]:
-        """Return the best solutions, best first; fewer when there are no more."""
+        """Return the best solutions, best first, or fewer if there are no more."""
         solutions: list[IntArray] = []
         self._push(np.inf, _Box(self._model.low, self._model.high, None, None))
         while self._heap and len(solutions) < wanted:
@@ -414,7 +414,7 @@ class _Partition:
         return solutions
 
     def _evaluate(self, box: _Box, inherited: float) -> None:
-        """Solve the relaxation of a box, and put it back with its own bound."""
+        """Solve a box's relaxation, and put the box back with its own bound."""
         answer = self._warm.relax(box.low, box.high)
         if answer.values is None or answer.duals is None:
             ray = answer.ray
@@ -430,13 +430,13 @@ class _Partition:
         )
 
     def _whole(self, low: IntArray, high: IntArray) -> SolverResult:
-        """Return the best solution within bounds, from the solver of integer programs."""
+        """Return the best solution within bounds, by the integer solver."""
         m = self._model
         inside = IntegerModel(low, high, m.rows, m.row_low, m.row_high)
         return self._solver.solve(inside, self._program.objective, limits=self._deadline.limits)
 
     def _by_program(self, box: _Box) -> None:
-        """Look for a solution in a box that the relaxation says nothing certain about."""
+        """Solve a box by the integer solver, if the relaxation is inconclusive."""
         answer = self._whole(box.low, box.high)
         if answer.values is not None:
             zeros = np.zeros(self._model.row_low.size)
@@ -445,7 +445,7 @@ class _Partition:
             self.proved = False
 
     def _take(self, box: _Box, bound: float) -> IntArray | None:
-        """Split a box with a known relaxation; return its best solution if it is whole."""
+        """Split a box; return its best solution if the relaxation's is whole, else None."""
         values, n = box.values, self._program.kinds.size
         if values is None or box.duals is None:
             return None
@@ -463,7 +463,7 @@ class _Partition:
         return self._completed(homes, values, bound)
 
     def _completed(self, homes: IntArray, values: FloatArray, bound: float) -> IntArray | None:
-        """Return the best solution with these households if it reaches the bound.
+        """Return the best solution with these households if it attains the bound, else None.
 
         One that does not waits for its turn; there may be none.
         """
@@ -486,11 +486,11 @@ class _Partition:
         return None
 
     def _reaches(self, star: IntArray, bound: float) -> bool:
-        """Return True if values are a solution and none in their box is better."""
+        """Return True if the values are a solution that attains the bound of their box."""
         return self._model.holds(star) and bound <= int(self._program.objective @ star) + 0.5
 
     def _exclude(self, box: _Box, star: IntArray, bound: float) -> None:
-        """Split what remains of a box without these households."""
+        """Split a box into boxes without these households."""
         n = star.size
         free = np.flatnonzero(box.low[:n] < box.high[:n])
         if not free.size or box.duals is None:
@@ -533,7 +533,7 @@ def best_solutions(program: BlockProgram, plan: _SolutionPlan, rng: np.random.Ge
 
 
 def shaken_solutions(program: BlockProgram, plan: _SolutionPlan, rng: np.random.Generator) -> Best:
-    """Return optima of objectives with Gumbel noise of a scale, in nats, for each variable."""
+    """Return optima of objectives perturbed by Gumbel noise of a scale in nats."""
     if program.model.row_low[0] == 0 or program.kinds.size == 0:
         only = best_solution(program, plan.solver, plan.limits)
         return Best(only.status, only.values * plan.wanted)
@@ -566,7 +566,7 @@ def shaken_solutions(program: BlockProgram, plan: _SolutionPlan, rng: np.random.
 def _dive(
     warm: LinearSolver, model: IntegerModel, objective: IntArray, near: float
 ) -> IntArray | None:
-    """Return a solution near the optimum of the relaxation, found by fixing what is not whole.
+    """Return a solution near the relaxation's optimum by fixing fractional variables, or None.
 
     None if there was none on the way, or not near enough.
     """
@@ -600,7 +600,7 @@ def _dive(
 def shuffled_assignments(
     program: BlockProgram, values: list[IntArray], rng: np.random.Generator
 ) -> list[IntArray]:
-    """Return solutions with the same households and errors, subsidies and bedrooms at random.
+    """Return solutions with the same households, and random subsidies and bedrooms.
 
     Among the possible assignments it is one of those that a random direction likes best.
     """

@@ -1,4 +1,4 @@
-"""Statistics of the blocks of subsidised properties: exact counts, or intervals of noisy ones."""
+"""Statistics of blocks with subsidised properties: exact counts, or intervals of noisy ones."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _LARGEST = "most_"
 @displayed
 @dataclass(frozen=True, eq=False)
 class OccupancyStatistics(Tabular):
-    """Statistics of blocks, census and HUD; one row for each block.
+    """Census and HUD statistics of blocks, one row for each block.
 
     Attributes
     ----------
@@ -142,7 +142,7 @@ class OccupancyStatistics(Tabular):
         return OccupancyStatistics(self.geoids[index], **fields, most=most)
 
     def exact(self, reader: str) -> OccupancyStatistics:
-        """Return the statistics, for a reader who understands no counts but exact ones."""
+        """Return the statistics if all counts are exact; raise otherwise, naming the ``reader``."""
         if self.most is not None:
             raise ArgumentError(
                 "blocks",
@@ -168,7 +168,7 @@ class OccupancyStatistics(Tabular):
 
     @classmethod
     def from_frame(cls, frame: pd.DataFrame, *, source: str = "blocks") -> OccupancyStatistics:
-        """Return the statistics of a frame as :meth:`to_frame` makes it.
+        """Return the statistics in a frame made by :meth:`to_frame`.
 
         Columns of ``hud_race_most`` and ``hud_bedrooms_most`` may be missing, and the largest
         counts, whose columns begin with ``most_``; ``source`` is what messages call the frame.
@@ -197,7 +197,7 @@ class OccupancyStatistics(Tabular):
 
     @property
     def largest_people(self) -> IntArray:
-        """People in the largest possible set of so many subsidised households, 7 or more as 7."""
+        """Most people that the subsidised households can have, with 7 or more counted as 7."""
         left = np.minimum(self.hud_households, self.sizes.sum(axis=1))
         people = np.zeros(len(self), dtype=np.int64)
         for size in range(SIZES, 0, -1):
@@ -297,7 +297,7 @@ def occupancy_statistics(
 def _smallest_and_largest(
     tables: PublishedTables, level: str, *, known_rule: bool
 ) -> OccupancyStatistics:
-    """Return the smallest counts that tables allow, with the largest ones as ``most``."""
+    """Return the smallest counts that tables allow, and the largest as ``most``."""
     low: dict[str, Any] = {}
     high: dict[str, Any] = {}
     for name, table in TABLES.items():
@@ -322,7 +322,7 @@ def _smallest_and_largest(
 
 
 def _counts(tables: PublishedTables, level: str, table: str, *, withheld: bool = False) -> IntArray:
-    """Return a table as an array, blocks by cells; 0 for cells that may be ``withheld``."""
+    """Return a table as an array (blocks, cells), with 0 for ``withheld`` cells if allowed."""
     if (level, table) not in tables.counts:
         raise ArgumentError("tables", f"must have table {table!r} of level {level!r}", shown="none")
     values: IntArray = tables.counts[level, table].toarray()
@@ -355,7 +355,7 @@ def _refuse(
 
 
 def _interval(counts: IntArray, whole: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the least and largest counts with the same whole percentage."""
+    """Return the least and largest counts that round to the same whole percentage."""
     doubled = 2 * whole
     percent = (200 * counts + whole) // np.maximum(doubled, 1)
     low = np.maximum(-((whole - 2 * percent * whole) // 200), 0)

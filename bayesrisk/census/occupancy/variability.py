@@ -1,4 +1,4 @@
-"""Largest distance between a reconstruction and other households of the same statistics (Eq. 3)."""
+"""Largest distance between a reconstruction and other households with equal statistics (Eq. 3)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ATTRIBUTES = ("full", "binned")
 @displayed
 @dataclass(frozen=True, eq=False)
 class OccupancyVariability(Tabular):
-    """Solution variability of blocks.
+    """Solution variability of each block's households.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ def occupancy_variability(
     solver: str | SolverBackend = "highs",
     time_limit: float | None = None,
 ) -> OccupancyVariability:
-    r"""Return the number of households in which two reconstructions of a block can differ.
+    r"""Return the number of households in which a block's reconstructions can differ.
 
     :math:`\max_{D'} \sum_m |h_m(D^*) - h_m(D')|` over all households :math:`D'` that fit the
     statistics, likely or not, with :math:`h_m` the number that have attributes :math:`m`.
@@ -140,7 +140,7 @@ def occupancy_variability(
 
 
 def _coarse(law: HouseholdLaw) -> HouseholdLaw:
-    """Return the kinds without children, and with as many as their size can have.
+    """Return the law restricted to kinds with no children or as many as fit their size.
 
     Published numbers of children are lower bounds, so that fewer children fit nothing more.
     """
@@ -167,7 +167,7 @@ def _largest(
     solver: SolverBackend,
     limits: Limits,
 ) -> tuple[str, int, int]:
-    """Return status, lower and upper bound of the largest distance in one block."""
+    """Return the status and bounds of the largest distance in one block."""
     if not solution.solutions[block]:
         return Status.NOT_RUN, 0, 0
     n = int(blocks.households[block])
@@ -199,7 +199,7 @@ def _largest(
 def _model(
     blocks: OccupancyStatistics, block: int, law: HouseholdLaw, *, full: bool
 ) -> tuple[IntegerModel, IntArray]:
-    """Return the program over kinds and bedrooms (0: not subsidised), and the cells of these."""
+    """Return the program over kinds and bedrooms (0: not subsidised), and each variable's cell."""
     limit = kind_limit(blocks, block, law, exact=True)
     kinds = np.flatnonzero(limit)
     rows, low, high = statistic_rows(blocks, block, law, kinds, exact=True)

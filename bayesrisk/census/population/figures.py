@@ -1,4 +1,4 @@
-"""Published national figures that the generator starts from, and the shapes it assumes."""
+"""Published national figures for the generator, and the distributions it assumes."""
 
 import numpy as np
 
@@ -35,7 +35,7 @@ _ONLY_NONRELATIVES = _NONFAMILY_NOT_ALONE - (_PARTNERS - _PARTNERS_CHILDREN - _P
 
 
 def _without_partners(families: int, with_children: int, alone: int, upper_half: int) -> list[int]:
-    """Return alone, own children, relatives, nonrelatives only: no spouse or partner."""
+    """Return numbers of households without spouse or partner, by four types."""
     children = with_children - (_PARTNERS_CHILDREN + upper_half) // 2
     relatives = families - with_children - (_PARTNERS_RELATIVES + upper_half) // 2
     return [alone, children, relatives, (_ONLY_NONRELATIVES + upper_half) // 2]

@@ -1,4 +1,4 @@
-"""Households of schema ``household-dhc``: which can exist, and claims about them in words."""
+"""Households of schema ``household-dhc``: rules of validity, and claims about them in words."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TIED = ("size", "type", "detailed_type", "under_18", "over_65", "hhage")
 
 
 def household_valid(codes: Mapping[str, ArrayLike]) -> BoolArray:
-    """Return which housing units can exist, by the rules of the census.
+    """Return a mask of the housing units that can exist by the census's rules.
 
     A unit is vacant if and only if its household columns are absent (0).  Living alone, size 1
     and the detailed type "alone" are one thing; a senior householder makes a household with
@@ -79,7 +79,7 @@ def household_cells() -> IntArray:
 
 
 def _composed(codes: Mapping[str, IntArray]) -> BoolArray:
-    """Return whether size, types, under 18, 65 and over and age go together."""
+    """Return a mask of units whose size, types and age columns are consistent."""
     size, detailed = codes["size"], codes["detailed_type"]
     pair = np.zeros((8, 13), dtype=np.bool_)
     for kind, details in TYPES.items():
@@ -162,7 +162,7 @@ def _alternatives(words: Mapping[int, str], codes: tuple[int, ...]) -> str:
 def household_sentences(
     number: str, times: int, values: Mapping[str, tuple[int, ...]], schema: Schema
 ) -> str:
-    """Return a claim about households in a few sentences, as Table 1 of Liu et al. words them."""
+    """Return a claim about households in sentences, worded as in Table 1 of Liu et al."""
     one = times == 1
     start = f"{number} household{'' if one else 's'}"
     if "size" in values:

@@ -1,4 +1,4 @@
-"""A synthetic nation, county by county: each drawn by itself, so that none is held but one."""
+"""A synthetic nation, drawn county by county so that only one is in memory."""
 
 import hashlib
 import json
@@ -26,7 +26,7 @@ _NUMBERS = 2**32
 
 @dataclass(frozen=True)
 class Nation:
-    """A synthetic nation of so many blocks, in counties that are drawn one by one.
+    """A synthetic nation with a given number of blocks, in counties drawn one by one.
 
     Blocks have the sizes of the published table of the nation's blocks; the counties are all of
     one size but the last.  What a county holds depends on the seed, the settings, the number of
@@ -57,7 +57,7 @@ class Nation:
 
     @classmethod
     def scaled(cls, scale: float, spec: national.PopulationSpec | None = None) -> "Nation":
-        """Return a nation of a share of the 11,078,297 blocks of 2010, at least one."""
+        """Return a nation with a share of the 11,078,297 blocks of 2010, at least one block."""
         share = check.scalar(scale, "scale", lower=0.0, upper=2.0, bounds="(]")
         settings = national.population_spec("county") if spec is None else spec
         return cls(max(1, round(share * figures.ALL_BLOCKS)), settings)
@@ -73,7 +73,7 @@ class Nation:
         return -(-self.blocks // self._size)
 
     def code(self, county: int) -> str:
-        """Return the code of a county, two digits of the state and three of its own."""
+        """Return a county's code: two digits for the state and three for the county."""
         state, inside = divmod(self._number(county), national.COUNTIES)
         return f"{_FIRST_STATE + state}{2 * inside + 1:03}"
 
@@ -103,7 +103,7 @@ class Nation:
 @displayed
 @dataclass(frozen=True)
 class SimulatedPopulation:
-    """A synthetic population of an audit, made anew from its seed wherever it is needed.
+    """A synthetic population of an audit, generated from its seed wherever it is needed.
 
     Attributes
     ----------
@@ -138,6 +138,6 @@ class SimulatedPopulation:
 def seeded_population(
     simulate: str, *, seed: int, blocks: int | None = None
 ) -> SimulatedPopulation:
-    """Return the population that the settings of an audit name: ``simulate = "tract"``."""
+    """Return the population that an audit's settings name, such as ``simulate = "tract"``."""
     changes = {} if blocks is None else {"n_blocks": blocks}
     return SimulatedPopulation(national.population_spec(simulate, **changes), seed)

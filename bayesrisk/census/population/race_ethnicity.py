@@ -1,4 +1,4 @@
-"""Race and ethnicity: a nation's mix, thinned to tracts and blocks by sparse Dirichlet laws."""
+"""Race and ethnicity: the nation's mix, varied by tract and block with sparse Dirichlet laws."""
 
 import numpy as np
 
@@ -21,7 +21,7 @@ def dirichlet_rows(concentration: FloatArray, rng: np.random.Generator) -> Float
 def block_mixes(
     tracts: IntArray, people: IntArray, spec: PopulationSpec, rng: np.random.Generator
 ) -> FloatArray:
-    """Draw each block's law of the 14 groups, shape (blocks, 14)."""
+    """Draw each block's shares of the 14 groups (blocks, 14)."""
     nation = group_law()
     shape = (int(tracts[-1]) + 1, nation.size)
     tract = dirichlet_rows(np.broadcast_to(spec.tract_mixing * nation, shape), rng)
@@ -30,7 +30,7 @@ def block_mixes(
 
 
 def pick(laws: FloatArray, rows: IntArray, rng: np.random.Generator) -> IntArray:
-    """Draw one category for each entry of ``rows`` from that row's law: one sorted search.
+    """Draw one category for each entry of ``rows`` from that row's law.
 
     Laws need not be normalised.  A category of probability 0 is never drawn: where adding the row
     number rounds up, the answer is cut back to the last possible one.
@@ -46,12 +46,12 @@ def pick(laws: FloatArray, rows: IntArray, rng: np.random.Generator) -> IntArray
 
 
 def draw_categories(law: FloatArray, count: int, rng: np.random.Generator) -> IntArray:
-    """Draw as many categories from one law."""
+    """Draw a number of categories from one law."""
     return pick(law[None, :], np.zeros(count, dtype=np.int64), rng)
 
 
 def race_masks(groups: IntArray, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
-    """Return the race bit mask and Hispanic origin of each person's group."""
+    """Return race bit mask and Hispanic origin for each person's group."""
     race, hispanic = np.divmod(groups, 2)
     several, law = several_races()
     mask = several[draw_categories(law, groups.size, rng)]
@@ -59,7 +59,7 @@ def race_masks(groups: IntArray, rng: np.random.Generator) -> tuple[IntArray, In
 
 
 def race_class(mask: IntArray) -> IntArray:
-    """Return 1..6 for one race alone, 7 for two or more."""
+    """Return 1 to 6 for a single race, and 7 for two or more."""
     alone = (mask & (mask - 1)) == 0
     return np.where(alone, np.log2(np.maximum(mask, 1)).astype(np.int64) + 1, 7)
 
@@ -72,7 +72,7 @@ def member_groups(
     spec: PopulationSpec,
     rng: np.random.Generator,
 ) -> tuple[IntArray, IntArray]:
-    """Return race mask and Hispanic origin of members of households, householder first.
+    """Return race bit mask and Hispanic origin of household members, householder first.
 
     Householders and people who are no relatives are drawn from the block's mix; a spouse, partner
     or relative has the householder's group with the household's homogeneity, else one from the

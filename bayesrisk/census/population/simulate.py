@@ -22,7 +22,7 @@ _OLDEST_KIN = 90
 
 
 class Compositions(NamedTuple):
-    """One entry for each household: block, people, type (0..11) and class of householder's age."""
+    """Households: block, number of people, type (0..11) and the householder's age class."""
 
     block: IntArray
     people: IntArray
@@ -31,7 +31,7 @@ class Compositions(NamedTuple):
 
 
 class Members(NamedTuple):
-    """One entry for each person in a household, householder first."""
+    """People in households, householder first."""
 
     household: IntArray
     relationship: IntArray
@@ -80,7 +80,7 @@ def fill_blocks(target: IntArray, rng: np.random.Generator) -> Compositions:
 
 
 def _holders(homes: Compositions, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
-    """Return sex and age of householders."""
+    """Return sex and age of the householders."""
     starts = np.append(figures.HOLDER_STARTS, 85)
     starts[0] = ADULT
     low = starts[homes.age_class]
@@ -96,7 +96,7 @@ def _holders(homes: Compositions, rng: np.random.Generator) -> tuple[IntArray, I
 
 
 def _interpolate(low: IntArray, high: IntArray, share: FloatArray) -> IntArray:
-    """Return the whole numbers at ``share`` of the way from low to high, both included."""
+    """Return whole numbers at ``share`` of the way from low to high, inclusive."""
     return low + (share * (high - low + 1)).astype(np.int64)
 
 
@@ -107,7 +107,7 @@ def _roles(
     age: IntArray,
     rng: np.random.Generator,
 ) -> tuple[IntArray, BoolArray]:
-    """Return relationship to a householder of the age given, and whether a minor, by place."""
+    """Return each member's relationship to the householder, and whether the member is a minor."""
     kind = homes.kind[household]
     couple = kind < 4
     first = place == couple + 1
@@ -132,7 +132,7 @@ def _ages(
     man: IntArray,
     rng: np.random.Generator,
 ) -> IntArray:
-    """Return ages that fit the householder's: see the explanation of the generator."""
+    """Return ages that fit the householder's, as the generator's documentation explains."""
     share = rng.random(holder.size)
     parent = rng.random(holder.size) < figures.PARENTS
     normal = rng.standard_normal(holder.size)
@@ -165,7 +165,7 @@ def _ages(
 def _sexes(
     relationship: IntArray, holder: IntArray, minor: BoolArray, rng: np.random.Generator
 ) -> IntArray:
-    """Return sexes: spouses of the other sex, some partners of the same, boys as at birth."""
+    """Return sexes: spouses opposite, some partners equal, boys as frequent as at birth."""
     share = rng.random(holder.size)
     child_like = np.isin(relationship, (figures.CHILD, figures.NONRELATIVE))
     men = np.where(minor, figures.BOYS, np.where(child_like, figures.GROWN_MEN, 0.5))
@@ -176,7 +176,7 @@ def _sexes(
 
 
 def make_members(homes: Compositions, rng: np.random.Generator) -> Members:
-    """Draw relationship, sex and age of everybody who lives in the households."""
+    """Draw relationship, sex and age of all household members."""
     holder_sex, holder_age = _holders(homes, rng)
     household = np.repeat(np.arange(homes.people.size), homes.people)
     first = np.cumsum(homes.people) - homes.people
@@ -189,7 +189,7 @@ def make_members(homes: Compositions, rng: np.random.Generator) -> Members:
 
 
 class Residents(NamedTuple):
-    """One entry for each person in group quarters: block, type 1..7, sex and age."""
+    """People in group quarters: block, type 1..7, sex and age."""
 
     block: IntArray
     kind: IntArray
@@ -200,7 +200,7 @@ class Residents(NamedTuple):
 def quarters_people(
     target: IntArray, spec: national.PopulationSpec, rng: np.random.Generator
 ) -> IntArray:
-    """Return the number of each block's people who live in group quarters.
+    """Return the number of people in group quarters in each block.
 
     A block has them with probability ``quarters_blocks``; then any number from 0 to all of its
     people is equally likely, so that half of them do on average, whatever the block's size.
@@ -210,7 +210,7 @@ def quarters_people(
 
 
 def make_residents(count: IntArray, rng: np.random.Generator) -> Residents:
-    """Draw the people: one type of group quarters for each block."""
+    """Draw the people of group quarters, of one type in each block."""
     block = np.repeat(np.arange(count.size), count)
     kind = race_ethnicity.draw_categories(
         np.array(figures.GROUP_QUARTERS, dtype=float), count.size, rng
@@ -224,11 +224,11 @@ def make_residents(count: IntArray, rng: np.random.Generator) -> Residents:
 def household_columns(
     homes: Compositions, people: Members, mask: IntArray, hispanic: IntArray
 ) -> dict[str, IntArray]:
-    """Return the columns that follow from the people, one entry for each household."""
+    """Return the household columns that follow from the members."""
     count, household = homes.people.size, people.household
 
     def any_member(flag: BoolArray) -> BoolArray:
-        """Return for each household whether a member has the flag."""
+        """Return for each household whether some member has the flag."""
         return np.bincount(household, flag, count) > 0
 
     first = np.cumsum(homes.people) - homes.people
@@ -255,7 +255,7 @@ _BLOCK_SIDE = 0.2  # kilometres: the nation's mean block, about 0.8 square kilom
 
 
 class Places(NamedTuple):
-    """Blocks in order of their codes: code, tract, planar coordinates, target population."""
+    """Blocks sorted by code: code, tract, coordinates and target population."""
 
     geoids: TextArray
     tracts: IntArray
@@ -269,7 +269,7 @@ def _padded(numbers: IntArray, width: int) -> TextArray:
 
 
 def _cell(index: IntArray, count: int) -> tuple[IntArray, IntArray, int]:
-    """Return column and row of each index on the smallest square grid with ``count`` cells."""
+    """Return column, row and side of each index on the smallest square grid of ``count`` cells."""
     side = int(np.ceil(np.sqrt(count)))
     return index % side, index // side, side
 
@@ -280,7 +280,7 @@ def make_places(
     first: int = 0,
     counties: int | None = None,
 ) -> Places:
-    """Draw the blocks: nested codes, places on nested grids, target populations.
+    """Draw the blocks: nested codes, coordinates on nested grids, and target populations.
 
     They begin with county number ``first`` of ``counties``, by default of those that there are.
     """
@@ -321,7 +321,7 @@ NO_HOUSEHOLD = -1  # people in group quarters
 
 
 class Arrays(NamedTuple):
-    """Columns of people and of housing units, ``block`` being a position in the places."""
+    """Columns of people and housing units; ``block`` is a position in the places."""
 
     places: Places
     people: Columns
@@ -335,7 +335,7 @@ def _units(
     spec: national.PopulationSpec,
     rng: np.random.Generator,
 ) -> Columns:
-    """Return the columns of all housing units, occupied ones in front of vacant ones by block."""
+    """Return the columns of all housing units, in each block occupied ones first."""
     occupied = np.bincount(homes.block, minlength=quarters.size)
     # Tenure given age, alike in a block through a shared Gaussian score.
     shared = rng.standard_normal(quarters.size)[homes.block]
@@ -376,7 +376,7 @@ def make_arrays(
     first: int = 0,
     counties: int | None = None,
 ) -> Arrays:
-    """Draw a population: places, households with their members, group quarters, vacant units."""
+    """Draw a population: places, households, members, group quarters and vacant units."""
     places = make_places(spec, rng, first, counties)
     quarters = quarters_people(places.target, spec, rng)
     homes = fill_blocks(places.target - quarters, rng)
@@ -409,7 +409,7 @@ def make_arrays(
 
 
 def _ordered(people: Columns, units: Columns) -> tuple[Columns, Columns]:
-    """Sort by block, number the units in that order, and say so in the people's column."""
+    """Return people and units sorted by block, with units numbered in that order."""
     order = np.argsort(units["block"], kind="stable")
     units = {name: values[order] for name, values in units.items()}
     number = np.empty_like(order)
@@ -434,7 +434,7 @@ _IDENTITY = ("block", "household", "person")
 
 @seeded
 def simulate_population(spec: national.PopulationSpec | str, *, rng: Seed) -> Microdata:
-    """Return a synthetic population: people, housing units and blocks that belong together.
+    """Return a consistent synthetic population: people, housing units and blocks.
 
     Households come first (size, type and householder's age from one law raked to national
     margins), then everybody in them; race and ethnicity are alike within household, block and
@@ -478,7 +478,7 @@ def simulate_population(spec: national.PopulationSpec | str, *, rng: Seed) -> Mi
 
 
 def as_microdata(arrays: Arrays) -> Microdata:
-    """Return arrays as microdata."""
+    """Return the arrays as microdata."""
     blocks = pd.DataFrame(
         {"block": arrays.places.geoids, "x": arrays.places.x, "y": arrays.places.y}
     )
@@ -488,7 +488,7 @@ def as_microdata(arrays: Arrays) -> Microdata:
 
 
 def _table(arrays: Arrays, columns: Columns, names: tuple[str, ...]) -> pa.Table:
-    """Return columns as an Arrow table: small codes, wide identities, text for the block."""
+    """Return columns as an Arrow table: small codes, wide identifiers, blocks as text."""
     parts = {
         name: pa.array(columns[name], pa.int64() if name in _IDENTITY else pa.int16())
         for name in names

@@ -1,4 +1,4 @@
-"""Settings of the generator, named sets of them, and laws computed from published figures."""
+"""Settings of the generator, presets, and laws computed from published figures."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _LARGEST = 20_000  # people in a block: far beyond any draw of the last class
 
 
 def rake(start: FloatArray, margins: tuple[FloatArray, ...]) -> FloatArray:
-    """Return the table nearest to ``start`` (in relative entropy) with the margins given.
+    """Return the table nearest to ``start`` (in relative entropy) with the given margins.
 
     One margin for each axis, all with one total; zeros stay.  Iterative proportional fitting.
     """
@@ -74,7 +74,7 @@ def tenure_law() -> FloatArray:
 
 
 def _tilted(values: FloatArray, mean: float) -> FloatArray:
-    """Return the law of largest entropy on ``values`` with the mean given."""
+    """Return the maximum-entropy law on ``values`` with a given mean."""
 
     def law(tilt: float) -> FloatArray:
         weights = np.exp(tilt * (values - mean) - np.max(tilt * (values - mean)))
@@ -86,7 +86,7 @@ def _tilted(values: FloatArray, mean: float) -> FloatArray:
 
 @cache
 def block_law() -> FloatArray:
-    """Return the law of the population 1, 2, ... of a block with people.
+    """Return the law of the population (1, 2, ...) of an inhabited block.
 
     Classes have the shares and the mean populations of Table S5; inside a class the law is the one
     of largest entropy with that mean.
@@ -100,14 +100,14 @@ def block_law() -> FloatArray:
 
 
 def extra_mean() -> float:
-    """Return the mean of what a household of 7 or more has beyond 7 people."""
+    """Return the mean number of people beyond 7 in households of 7 or more."""
     seven = sum((i + 1) * n for i, n in enumerate(SIZES))
     return (HOUSEHOLD_PEOPLE - seven) / SIZES[6]
 
 
 @cache
 def overshoot_law() -> FloatArray:
-    """Return P(S > d) / E(S), d = 0, 1, ..., for the household size S of the nation.
+    """Return P(S > d) / E(S) for d = 0, 1, ..., S being the nation's household size.
 
     That is by how much people who are added household by household pass a far target.
     """
@@ -120,14 +120,14 @@ def overshoot_law() -> FloatArray:
 
 @cache
 def group_law() -> FloatArray:
-    """Return the law of race (six alone, two or more) by ethnicity, flattened: 14 groups."""
+    """Return the shares of the 14 groups: race (six alone, two or more) by Hispanic origin."""
     counts = np.array(RACE_ETHNICITY, dtype=float).reshape(-1)
     return np.asarray(counts / counts.sum())
 
 
 @cache
 def several_races() -> tuple[NDArray[np.int64], FloatArray]:
-    """Return the bit masks of two or more races, and their law."""
+    """Return the bit masks of two or more races, and their probabilities."""
     masks = np.array([m for m in range(1, 64) if m.bit_count() > 1])
     rest = TWO_OR_MORE_TOTAL - sum(TWO_OR_MORE.values())
     share = rest / (len(masks) - len(TWO_OR_MORE))
@@ -154,7 +154,7 @@ _LIMITS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class PopulationSpec:
-    """Everything that a synthetic population is made from, but for its seed.
+    """All settings of a synthetic population except its seed.
 
     National laws are fixed at the figures of the 2010 Census: household size by type by age, race
     by ethnicity, group quarters, tenure, vacancy, block sizes.
@@ -256,12 +256,12 @@ _BLOCKS = {"tract": 153, "county": 1000, "state": 20_000}
 
 
 def population_presets() -> list[str]:
-    """Return the names of the ready settings: ``tract``, ``county``, ``state``."""
+    """Return the names of the presets: ``tract``, ``county``, ``state``."""
     return list(_BLOCKS)
 
 
 def population_spec(name: str, **changes: Any) -> PopulationSpec:
-    """Return settings of a synthetic population, by the name of a preset.
+    """Return the settings of a preset, with changes.
 
     Parameters
     ----------
@@ -281,6 +281,6 @@ def population_spec(name: str, **changes: Any) -> PopulationSpec:
 
 
 def named_spec(name: str, argument: str) -> PopulationSpec:
-    """Return ready settings by their name."""
+    """Return the settings of a named preset."""
     check.choice(name, argument, tuple(_BLOCKS))
     return replace(_NATION, n_blocks=_BLOCKS[name])

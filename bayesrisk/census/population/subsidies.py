@@ -1,4 +1,4 @@
-"""Subsidised households and their bedrooms, after Appendix B of the occupancy study."""
+"""Subsidised households and their bedrooms (Appendix B of the occupancy study)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LIMIT = np.array([0, 2, 4, 2**62])  # people that 0-1, 2, 3 or more bedrooms ho
 
 
 def occupancy_violation(size: ArrayLike, bedrooms: ArrayLike) -> NDArray[np.bool_]:
-    """Return whether more than two people share a bedroom for certain.
+    """Return whether more than two people must share a bedroom.
 
     A violation is a household of more than 2 people in at most 1 bedroom, or of more than 4 in 2
     bedrooms; 3 bedrooms or more, and an unknown number, are none.
@@ -45,7 +45,7 @@ def occupancy_violation(size: ArrayLike, bedrooms: ArrayLike) -> NDArray[np.bool
 def draw_bedrooms(
     size: ArrayLike, shares: ArrayLike, *, alpha: float, rng: Seed
 ) -> NDArray[np.int64]:
-    r"""Return bedrooms of subsidised households, violations made rare.
+    r"""Return random bedrooms for subsidised households, with violations made rare.
 
     A household of ``size`` people gets ``b`` bedrooms with probability proportional to
     :math:`p_b \alpha^{v(b)}`, where :math:`v(b)` is 1 if that violates the limit, else 0.  Where
@@ -74,7 +74,7 @@ def draw_bedrooms(
 
 
 def selection_weight(block: IntArray, flags: NDArray[np.bool_]) -> FloatArray:
-    """Return the log of the heuristic likelihood: the profile's over the frequency in the block."""
+    """Return the log selection weight: profile likelihood over frequency in the block."""
     profile = np.array(SUBSIDISED_PROFILE)
     likelihood = np.where(flags, np.log(profile), np.log1p(-profile)).sum(axis=1)
     code = block * 2 ** flags.shape[1] + flags @ (1 << np.arange(flags.shape[1]))
@@ -84,7 +84,7 @@ def selection_weight(block: IntArray, flags: NDArray[np.bool_]) -> FloatArray:
 
 
 def largest_in_block(block: IntArray, score: FloatArray, wanted: IntArray) -> NDArray[np.bool_]:
-    """Return which entries are among the ``wanted[block]`` of their block with largest score."""
+    """Return a mask of the ``wanted[block]`` entries with the largest score in each block."""
     order = np.lexsort((-score, block))
     sorted_blocks = block[order]
     rank = np.arange(block.size) - np.searchsorted(sorted_blocks, sorted_blocks)
@@ -110,7 +110,7 @@ def subsidise(
     spec: PopulationSpec,
     rng: np.random.Generator,
 ) -> tuple[NDArray[np.bool_], IntArray]:
-    """Return which households are subsidised, and their bedrooms (0 for the others).
+    """Return a mask of subsidised households, and their bedrooms (0 for the others).
 
     Drawn without replacement with the weights of :func:`selection_weight` (the largest of log
     weight plus Gumbel noise); bedrooms from a mix of the property's own.

@@ -1,4 +1,4 @@
-"""A population beside the published figures of the nation's."""
+"""Figures of a population beside the nation's published ones."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LOWS = np.array([low for low, _ in figures.SIZE_CLASSES])
 @displayed
 @dataclass(frozen=True)
 class PopulationSummary(Tabular):
-    """Block sizes, uniques and homogeneity by block size class, with published figures beside.
+    """Block sizes, uniques and homogeneity by block size class, beside published figures.
 
     Arrays have one entry for each of seven classes of block population: 1-9, 10-49, 50-99, 100-249,
     250-499, 500-999, 1000 and over; shares are of all people or blocks with people, NaN in a class
@@ -58,7 +58,7 @@ class PopulationSummary(Tabular):
     violations: int
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row for each class of block population, in per cent."""
+        """Return one row for each class of block population, with shares in per cent."""
         import pandas as pd  # slow to import
 
         def per_cent(part: ArrayLike) -> FloatArray:
@@ -84,7 +84,7 @@ class PopulationSummary(Tabular):
 
 
 def _repeats(*columns: IntArray) -> IntArray:
-    """Return the number of rows with each row's combination."""
+    """Return the number of rows with each row's combination of values."""
     code = np.zeros(columns[0].size, dtype=np.int64)
     for column in columns:
         code = code * (int(column.max(initial=0)) + 1) + column
@@ -118,7 +118,7 @@ def _housing(units: Records | None) -> dict[str, float]:
 
 
 def population_sums(persons: Records, data: Microdata) -> dict[str, float]:
-    """Return the sums that a summary is made from: those of places that differ add up.
+    """Return the sums from which a summary is computed; disjoint places' sums add up.
 
     People are those of the data, of schema ``sf1-person``.  A sum that is not known is NaN.
     """
@@ -151,7 +151,7 @@ def population_sums(persons: Records, data: Microdata) -> dict[str, float]:
 
 
 def summary_of_sums(sums: Mapping[str, float]) -> PopulationSummary:
-    """Return the summary that sums come to."""
+    """Return the summary computed from sums."""
     blocks, people, *shares = (
         np.array([sums[f"{name} {i}"] for i in range(_LOWS.size)])
         for name in ("blocks", "people", "unique", "modal", "proportional")
@@ -179,7 +179,7 @@ def summary_of_sums(sums: Mapping[str, float]) -> PopulationSummary:
 
 
 def population_summary(population: Microdata | Records) -> PopulationSummary:
-    """Return a population's block sizes, uniques and homogeneity, for comparison with a nation's.
+    """Return a population's block sizes, uniques and homogeneity, beside the nation's.
 
     Parameters
     ----------

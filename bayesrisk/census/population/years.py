@@ -1,4 +1,4 @@
-"""Synthetic people some years later, by a stated law of change."""
+"""Synthetic people some years later, by a given law of change."""
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,7 @@ _MOVES, _YOUNG_MOVES = 0.05, 0.15  # a year: of all, and of people of 18 to 29
 
 
 def stylised_change(years: int) -> PopulationChange:
-    """Return a stylised law of change of people of schema ``sf1-person``.
+    """Return a stylised law of change for people of schema ``sf1-person``.
 
     Sex, race and ethnicity do not change; ``dataclasses.replace`` gives a law in which they do.  In
     a year 5 % move, and 15 % of those who are 18 to 29 at first.
@@ -57,7 +57,7 @@ def stylised_change(years: int) -> PopulationChange:
 
 @seeded
 def simulate_later(first: Records, change: PopulationChange, *, rng: Seed) -> Records:
-    """Return the records of a later year of people who change by a law.
+    """Return records of people some years later, drawn by a law of change.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def simulate_later(first: Records, change: PopulationChange, *, rng: Seed) -> Re
 
 
 def _next(matrix: FloatArray, values: IntArray, rng: np.random.Generator) -> IntArray:
-    """Return the next value of each, by the rows of a matrix of probabilities."""
+    """Return random next values, by the rows of a transition matrix."""
     # Row r holds r + P(next <= 0), r + P(next <= 1), ...: one search finds row and value.
     size = matrix.shape[1]
     below = np.minimum(np.cumsum(matrix, axis=1), 1.0) + np.arange(len(matrix))[:, None]

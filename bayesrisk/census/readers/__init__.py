@@ -1,1 +1,1 @@
-"""Files of agencies, read in pieces: microdata, published tables, noisy measurements."""
+"""Readers of agency files, in pieces: microdata, published tables, noisy measurements."""

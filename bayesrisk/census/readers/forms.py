@@ -1,4 +1,4 @@
-"""Forms of files that agencies publish, by name: what reads each of them, a piece at a time.
+"""Forms of agency files by name, with the reader of each.
 
 A reader is a function of a path and of keyword parameters that returns records, tables of the
 ``workload`` that is asked for, or data frames, in pieces or as one frame.

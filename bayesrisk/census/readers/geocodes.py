@@ -1,4 +1,4 @@
-"""Geocodes of the 2020 spine, and the way from them to published block numbers.
+"""Geocodes of the 2020 spine, and their conversion to published block numbers.
 
 A geocode of the spine is a prefix of those below it.  In the redistricting data a State has 3
 characters (tribal flag, FIPS code), County 9, Tract 13, Block_Group 15, Block 31; other runs have
@@ -49,7 +49,7 @@ _GROUP_DIGIT, _BLOCK_DIGIT = 11, 12  # places within the suffix, from 0
 
 
 def _characters(codes: NDArray[np.str_], width: int) -> NDArray[np.uint32]:
-    """Return the code points of strings, one row each, filled up with zeros."""
+    """Return the code points of strings, one row each, padded with zeros."""
     fixed = np.ascontiguousarray(codes, dtype=f"U{max(width, 1)}")
     return fixed.view(np.uint32).reshape(codes.size, -1)
 
@@ -57,7 +57,7 @@ def _characters(codes: NDArray[np.str_], width: int) -> NDArray[np.uint32]:
 def first_fault(
     codes: NDArray[np.str_], level: str, width: int | None = None
 ) -> tuple[int, str] | None:
-    """Return the place of the first code that is no geocode of ``level``, and what it must be.
+    """Return the position of the first invalid geocode of ``level`` and the rule, or None.
 
     ``width`` is the number of characters; by default that of the redistricting data, and levels
     which those do not have are checked for digits only.
@@ -87,7 +87,7 @@ def first_fault(
 
 
 def _codes(values: object, name: str, level: str, *, width: int | None = None) -> NDArray[np.str_]:
-    """Return geocodes of a level as an array of strings, or say which one is not."""
+    """Return geocodes of a level as an array of strings; raise for the first invalid one."""
     if isinstance(values, str):
         raise ArgumentTypeError(name, "must be an array of strings", got=values)
     array = check.as_array(values, name)
@@ -147,7 +147,7 @@ def block_geoid(
 def block_geocode(
     block_groups: Sequence[str] | NDArray[np.str_], geoids: Sequence[str] | NDArray[np.str_]
 ) -> NDArray[np.str_]:
-    """Return geocodes of blocks from their group in the spine and their published number.
+    """Return geocodes of blocks from their block group's geocode and published number.
 
     Geocodes of block groups have 15 characters, published numbers of blocks 15 digits; both are of
     shape (n,).

@@ -1,4 +1,4 @@
-"""HUD's Picture of Subsidized Households: rounded shares, and codes for what is withheld."""
+"""HUD's Picture of Subsidized Households: rounded shares, and codes for withheld values."""
 
 import re
 import warnings
@@ -127,7 +127,7 @@ CODE_WIDTHS = MappingProxyType({"tract": 11, "county": 5, "state": 2})
 
 
 def usual_name(name: str) -> str:
-    """Return the name that a column has here: its own, if it is not known."""
+    """Return a column's standard name, or its own name if the column is unknown."""
     lower = name.strip().lower().removeprefix("\ufeff")
     words = "".join(lower.split()).removesuffix(":")
     # Most shares are called by their group alone: "% Occupied".
@@ -137,12 +137,12 @@ def usual_name(name: str) -> str:
 
 
 def is_known(name: str) -> bool:
-    """Return whether a column is one that HUD is known to publish."""
+    """Return whether a column name is one that HUD publishes."""
     return name in _COLUMN_SET or _CHILDREN.fullmatch(name) is not None
 
 
 def is_derived(name: str) -> bool:
-    """Return whether a name is one that the reader gives to what it adds to a known column."""
+    """Return whether a name is that of a column which the reader derives from a known one."""
     lower = name.strip().lower()
     return any(
         lower.endswith(end) and is_known(lower.removesuffix(end)) and not is_known(lower)
@@ -151,12 +151,12 @@ def is_derived(name: str) -> bool:
 
 
 def is_text(name: str) -> bool:
-    """Return whether a column holds text: names, and codes whose zeros count, or is not known."""
+    """Return whether a column is read as text: names, codes with leading zeros, unknown columns."""
     return name in _TEXTS.split() or not is_known(name)
 
 
 def bases(names: Iterable[str], file: str) -> dict[str, str]:
-    """Return the base of each share of a file, where it is known: of none before 2014.
+    """Return the base column of each share column, where known; empty for files before 2014.
 
     The vintage is that of the columns, or of a year in the file's name.
     """
@@ -186,14 +186,14 @@ _BLANKS = pa.array(["", "NA", "."])
 
 
 def _as_text(values: pa.Array) -> ExtensionArray:
-    """Return texts as pandas holds them, without an object for each."""
+    """Return texts in pandas' string storage, without an object for each."""
     return pd.arrays.ArrowStringArray(pa.chunked_array([values.cast(pa.large_string())]))
 
 
 def texts(
     piece: forms.Piece, usual: str, name: str, width: int, faults: forms.Faults
 ) -> ExtensionArray:
-    """Return a column of text; codes get their leading zeros back, missing ones are missing."""
+    """Return a column of text, with leading zeros of codes restored and missing values kept."""
     values = forms.one_array(piece.table.column(name))
     missing = pc.equal(values, "")
     if is_known(usual):
@@ -221,7 +221,7 @@ def texts(
 
 
 class _Numbers:
-    """Numbers of a column, NaN where they are missing, and why they are."""
+    """A column's numbers, NaN where missing, with the reasons."""
 
     def __init__(self, piece: forms.Piece, usual: str, name: str, faults: forms.Faults) -> None:
         self.piece, self.name, self.faults = piece, name, faults
@@ -236,14 +236,14 @@ class _Numbers:
         self.values[self.reason > 0] = np.nan
 
     def keep(self, good: BoolArray, rule: str, reason: int) -> None:
-        """Let numbers that are not good be missing, or refuse them."""
+        """Set invalid numbers to missing, or raise if the file is refused."""
         text = _TEXT_OF_REASON[reason].as_py()
         bad = self.faults.missing(self.piece, self.name, good, rule, text)
         self.values[bad], self.reason[bad] = np.nan, reason
 
 
 def _floats(column: pa.Array, usual: str) -> FloatArray:
-    """Return texts as numbers, NaN where they are none."""
+    """Return texts as numbers, NaN where they are not numbers."""
     try:
         numbers = pc.cast(column, pa.float64()).to_numpy(zero_copy_only=False)
     except pa.ArrowInvalid:  # as spreadsheets show numbers, blanks around them, or no number at all
@@ -402,7 +402,7 @@ def _is_header(fields: Sequence[str]) -> bool:
 
 
 def _header(source: forms.Source) -> tuple[int, list[str], int]:
-    """Return the number of lines above the header, its names, and how many columns have none.
+    """Return the number of lines above the header, its names, and the number of unnamed columns.
 
     It is the first line with a column ``code``: others are titles.  Where none is, it is the first.
     """
@@ -418,7 +418,7 @@ def _header(source: forms.Source) -> tuple[int, list[str], int]:
 
 
 def _without_empty_rows(piece: forms.Piece, code: str) -> forms.Piece:
-    """Leave out rows in which nothing stands, as spreadsheets have at their end."""
+    """Return the piece without empty rows, which spreadsheets have at their end."""
     if not pc.any(pc.equal(piece.table.column(code), "")).as_py():
         return piece
     nonempty = np.zeros(len(piece), dtype=bool)
@@ -428,7 +428,7 @@ def _without_empty_rows(piece: forms.Piece, code: str) -> forms.Piece:
 
 
 def _from_excel(source: forms.Source, chunk: int) -> Iterator[forms.Piece]:
-    """Yield the rows of the first sheet as text, as they stand in its cells."""
+    """Yield the rows of the first sheet as text, as its cells hold them."""
     if source.member is not None:
         raise DataError(f"{source.name}: must not be in an archive: unpack it")
     rows = forms.sheet_rows(source)
@@ -457,7 +457,7 @@ def _checked_width(rows: Iterable[list[str]], width: int, name: str) -> Iterator
 
 
 def _decoded(piece: forms.Piece) -> forms.Piece:
-    """Return bytes as text: UTF-8, or a column that is not as Latin-1, as older files are."""
+    """Return bytes as UTF-8 text, or a column as Latin-1 where it is not UTF-8."""
     table = piece.table
     for place, name in enumerate(table.column_names):
         column = table.column(place)
@@ -471,7 +471,7 @@ def _decoded(piece: forms.Piece) -> forms.Piece:
 
 
 def _names(header: list[str], source: str) -> dict[str, str]:
-    """Return the file's name of each column: known ones in the usual order, then the others."""
+    """Return the file's name for each standard column, known ones first, in the usual order."""
     names: dict[str, str] = {}
     for name in header:
         usual = usual_name(name)
@@ -500,7 +500,7 @@ def _frame(
     odd: Counter[str],
     faults: forms.Faults,
 ) -> pd.DataFrame:
-    """Return a piece as a frame; what is odd in it is counted."""
+    """Return a piece as a frame; oddities are counted in ``odd``."""
     numbers: dict[str, _Numbers] = {}
     for usual, name in names.items():
         if is_text(usual):

@@ -1,4 +1,4 @@
-"""Extracts of IPUMS by their codebooks, and persons of the 1940 Census from IPUMS USA."""
+"""IPUMS extracts by their codebooks, and persons of the 1940 Census from IPUMS USA."""
 
 import re
 import warnings
@@ -44,7 +44,7 @@ WIDTHS = (2, 4, 3, 4)
 
 
 def quarter_kinds(gq: IntArray, gqtype: IntArray) -> IntArray:
-    """Return the kind of quarters, 0 to 7."""
+    """Return the kind of quarters (0 to 7) for codes of GQ and GQTYPE."""
     kind = np.searchsorted(np.array(QUARTERS), gqtype).astype(np.int64)
     return np.where((gqtype == _UNKNOWN) & np.isin(gq, _HOUSEHOLDS), 0, kind)
 
@@ -76,7 +76,7 @@ _TOLD = re.compile(r"^(?:Codes)?[ \t]*(-?\d+(?:\.\d+)?)[ \t]*[=:][ \t]*([A-Za-z]
 
 
 class Variable(NamedTuple):
-    """A variable: its first character in a line, from 0, and the one after its last.
+    """A variable of an extract: its columns ``start`` to ``stop`` in a line, counted from 0.
 
     ``decimals`` are digits after a point that is not written, ``labels`` the meanings of its
     values, and ``records`` the types of lines that have it; of a rectangular file there are none.
@@ -91,7 +91,7 @@ class Variable(NamedTuple):
 
 
 class ExtractForm(NamedTuple):
-    """The form of an extract: variables by name, and of a hierarchical one the kinds of lines.
+    """The form of an extract: its variables, and the kinds of lines if it is hierarchical.
 
     ``kind`` is the variable that has them, ``kinds`` their titles, and ``keys`` the variables by
     which lines of one household belong together.
@@ -105,7 +105,7 @@ class ExtractForm(NamedTuple):
 
 
 def read_ddi(path: str | Path) -> ExtractForm:
-    """Return the codebook of an extract; names of variables are in capitals."""
+    """Return an extract's codebook, with variables' names in capitals."""
     source = forms.list_sources(path)[0]
     name = source.name
     raw = source.read(_CODEBOOK_BYTES)
@@ -152,7 +152,7 @@ def read_ddi(path: str | Path) -> ExtractForm:
 
 
 def _person_kind(book: ExtractForm, stated: str | None, source: str) -> str:
-    """Return the kind of lines of persons: stated, called so, or that which has an age or a sex."""
+    """Return the kind of person lines: stated, or found by its title, code or variables."""
     if stated is None:
         called = [kind for kind, title in book.kinds.items() if title.lower().startswith("person")]
         tries = [called, [kind for kind in book.kinds if kind == "P"]]
@@ -201,7 +201,7 @@ def _variable(entry: ElementTree.Element, name: str) -> Variable:
 
 
 def _value(text: str, decimals: int = 0) -> str:
-    """Return a value as it is compared: a number without needless zeros, its point moved."""
+    """Return a text value normalised for comparison: no needless zeros, decimals applied."""
     if len(text) >= _LONG or not _NUMBER.fullmatch(text):
         return text
     return format(Decimal(text).scaleb(decimals).normalize(), "f")
@@ -276,7 +276,7 @@ def read_ipums(
 
 
 def _text_of_lines(source: forms.Source, book: ExtractForm) -> Iterator["pd.DataFrame"]:
-    """Yield the columns of a fixed-width file as text, missing where a line has none."""
+    """Yield the columns of a fixed-width file as text, missing where a line lacks them."""
     for lines in forms.line_pieces(source, _BYTES):
         columns, every, kinds = {}, np.arange(lines.starts.size), None
         if book.hierarchical:
@@ -293,7 +293,7 @@ def _text_of_lines(source: forms.Source, book: ExtractForm) -> Iterator["pd.Data
 
 
 def _stripped(matrix: ByteArray) -> TextArray:
-    """Return rows of characters as text without blanks around them."""
+    """Return rows of characters as text without surrounding blanks."""
     if not len(matrix):
         return np.zeros(0, dtype="<U1")
     rows = np.ascontiguousarray(matrix).view(f"S{matrix.shape[1]}").ravel()
@@ -302,7 +302,7 @@ def _stripped(matrix: ByteArray) -> TextArray:
 
 
 def _text_of_csv(source: forms.Source, book: ExtractForm) -> Iterator["pd.DataFrame"]:
-    """Yield the columns of a CSV file as text, missing where a line has none."""
+    """Yield the columns of a CSV file as text, missing where a line lacks them."""
     header = forms.header_names(source)
     for name in header:
         if name.upper() not in book.variables:
@@ -318,7 +318,7 @@ def _text_of_csv(source: forms.Source, book: ExtractForm) -> Iterator["pd.DataFr
 def _person_rows(
     frame: "pd.DataFrame", book: ExtractForm, person: str, place: str
 ) -> "pd.DataFrame":
-    """Return the records of persons with the variables of the lines that stand above them."""
+    """Return the person records, joined with the variables of the household lines above."""
     kinds, rows = frame[book.kind], np.arange(len(frame))
     if not (good := kinds.isin([*book.kinds]).to_numpy()).all():
         row = int(good.argmin())
@@ -368,7 +368,7 @@ def _person_rows(
 
 
 def _labelled(column: "pd.Series", variable: Variable, *, fixed: bool) -> "pd.Series":
-    """Return a column with labels, or as numbers; text where it is neither."""
+    """Return a column with labels or as numbers, or as text if it is neither."""
     texts = column.mask(column == "")
     values = texts.dropna().drop_duplicates()
     labels = variable.labels
@@ -518,7 +518,7 @@ def read_ipums_1940(path: str | Path, *, ddi: str | Path | None = None) -> Recor
 
 
 def _from_columns(piece: forms.Piece, names: Mapping[str, str]) -> Records:
-    """Return records from the columns of an extract, by what the file calls them."""
+    """Return records from an extract's columns; ``names`` maps to the file's names."""
     values = {name: piece.whole(names[name], *bounds) for name, bounds in EXTRACT.items()}
     piece.check(
         names["STATEFIP"], forms.known_states(forms.digit_matrix(values["STATEFIP"], 2)), "a state"
@@ -547,7 +547,7 @@ def _check_variables(names: Iterable[str], source: str) -> None:
 
 
 class _Households:
-    """Households of a piece, the last of the piece before first: persons may follow it here."""
+    """The households of a piece, preceded by the last one, whose persons may follow here."""
 
     def __init__(self) -> None:
         self.place = np.zeros((0, sum(WIDTHS)), dtype=np.uint8)
@@ -555,7 +555,7 @@ class _Households:
         self.members = np.zeros(0, dtype=np.int64)
 
     def follow(self, houses: forms.Piece) -> None:
-        """Keep the last household and add those of the next piece."""
+        """Keep the last household, and append those of the next piece."""
         fields = [houses.matrix(n, w) for n, w in zip(_PLACE, WIDTHS, strict=True)]
         houses.check("STATEFIP", forms.known_states(fields[0]), "a state")
         gq = houses.whole("GQ", 0, GQ_CODES)
@@ -570,7 +570,7 @@ class _Households:
         self.members = np.concatenate([self.members[-1:], np.zeros(len(houses), dtype=np.int64)])
 
     def check_complete(self, name: str, *, last: bool) -> None:
-        """Refuse a household with another number of persons than it says."""
+        """Raise if a household has another number of persons than it states."""
         ended = slice(None) if last else slice(None, -1)
         stated, members = self.persons[ended], self.members[ended]
         wrong = (stated != members) & ~((stated == _MANY) & (members > _MANY))

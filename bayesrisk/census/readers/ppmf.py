@@ -1,4 +1,4 @@
-"""Privacy-protected microdata files: the persons and housing units that TopDown made."""
+"""Privacy-protected microdata files: persons and housing units that TopDown produced."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -76,7 +76,7 @@ PRESENCE = ("under_18", "over_65")
 
 
 class FileLayout(NamedTuple):
-    """The columns of a vintage, in order, and the schema of its records."""
+    """The columns of a file vintage in order, and the schema of its records."""
 
     name: str
     schema: str
@@ -86,7 +86,7 @@ class FileLayout(NamedTuple):
     comment: str | None = None
 
     def fits(self, names: set[str]) -> bool:
-        """Return whether these are the columns of a file, by their usual names.
+        """Return whether a file's columns, by their standard names, are those of this layout.
 
         Beside the needed ones there may be other geographies in 2020, which are not read, and in
         the files of May 2020 any of theirs may be missing.
@@ -147,7 +147,7 @@ def _usual(name: str) -> str:
 
 
 def detect(source: forms.Source, kind: str) -> tuple[FileLayout, list[str], dict[str, str]]:
-    """Return the vintage of a file, its columns, and what it calls the needed ones."""
+    """Return a file's layout, its header, and its names for the needed columns."""
     # Files of one vintage were published between commas and between bars.
     other = {",": "|", "|": ","}
     variants = [lay._replace(delimiter=other[lay.delimiter]) for lay in LAYOUTS[kind]]
@@ -171,7 +171,7 @@ def code_pieces(
     wanted: Mapping[str, str],
     chunk: int,
 ) -> Iterator[forms.Piece]:
-    """Yield the needed columns of a file; codes such as ``3.0`` are the whole numbers they are."""
+    """Yield the needed columns of a file; codes such as ``3.0`` are read as integers."""
     codes = [wanted[name] for name in wanted if name not in GEOGRAPHY]
     above, _ = forms.first_lines(source, layout.comment)
     with source.open() as stream:
@@ -208,7 +208,7 @@ def _blocks(piece: forms.Piece, names: Names, state: str | None) -> pa.Array:
 
 
 def _check_quarters(piece: forms.Piece, names: Names, quarters: IntArray, column: str) -> None:
-    """Refuse a type of record that contradicts the kind of quarters."""
+    """Raise if a record's type contradicts its kind of quarters."""
     kind = piece.codes(names["RTYPE"], (_IN_HOUSEHOLD, _IN_QUARTERS))
     consistent = (kind == _IN_QUARTERS) == (quarters > 0)
     piece.check(column, consistent, "0 where RTYPE is 3, and only there")
@@ -280,7 +280,7 @@ def _person_rows(records: Records) -> Columns:
 
 
 def _units(piece: forms.Piece, names: Names) -> BoolArray:
-    """Return which records are of housing units, not of group quarters."""
+    """Return a mask of the records of housing units rather than group quarters."""
     return np.asarray(piece.codes(names["RTYPE"], (_UNIT, _QUARTERS)) == _UNIT)
 
 
@@ -336,7 +336,7 @@ FORMS: Mapping[str, tuple[_Parse, _Rows]] = MappingProxyType(
 
 
 def _iterate(kind: str, path: str | Path, state: str | None, chunk: int) -> Iterator[Records]:
-    """Read the records of a kind, ``person`` or ``unit``, a piece at a time."""
+    """Yield records of a kind, ``person`` or ``unit``, in pieces."""
     rows = check.integer(chunk, "chunk", lower=1)
     source = forms.one_source(path, ".csv", ".txt")
     place = forms.state_code(state) or forms.state_of_name(source.base)
@@ -349,7 +349,7 @@ def _iterate(kind: str, path: str | Path, state: str | None, chunk: int) -> Iter
 
 
 def _write(kind: str, records: Records | Iterable[Records], path: str | Path, vintage: str) -> None:
-    """Write records of a kind in the layout of a vintage; what is not known is left empty."""
+    """Write records of a kind in a vintage's layout, with unknown columns empty."""
     names = tuple(layout.name for layout in LAYOUTS[kind])
     layout = LAYOUTS[kind][names.index(check.choice(vintage, "vintage", names))]
     constants = {"VINTAGE": layout.name, "SCHEMA_BUILD_ID": "1.1.0"}

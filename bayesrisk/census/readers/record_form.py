@@ -1,4 +1,4 @@
-"""The common form of person records: block, sex, age, race, Hispanic origin.
+"""The common form of person records: block, sex, age, race and Hispanic origin.
 
 Two kinds of file hold it. One is Parquet or CSV with the race as a bit mask. The other are CSV
 files of the Census Bureau's published reconstruction experiment (``recon_replication``). They have
@@ -44,7 +44,7 @@ Codes = Mapping[int, int] | Mapping[str, int]
 
 
 class Dialect(NamedTuple):
-    """A coding: for each value of a file the code of the schema ``sf1-person``.
+    """A coding: the ``sf1-person`` code for each value in a file.
 
     Codes of sex (0 male, 1 female), of Hispanic origin and of the flag of a race (0 no, 1 yes) by
     what the file holds: whole numbers, or words in any case; ``meaning`` says so in words.
@@ -57,11 +57,11 @@ class Dialect(NamedTuple):
     flag: Codes
 
     def codes(self, kind: str) -> Codes:
-        """Return the codes of ``sex``, of ``hisp``, or of a race's flag."""
+        """Return the code table for ``sex``, ``hisp``, or a race's flag."""
         return {"sex": self.sex, "hisp": self.hisp}.get(kind, self.flag)
 
     def decode(self, piece: forms.Piece, column: str, kind: str) -> IntArray:
-        """Return the codes of the schema for a column of a file."""
+        """Return a file column decoded to the schema's codes."""
         codes = self.codes(kind)
         rule = f"one of {_listed(codes)} (dialect {self.name!r})"
         if all(isinstance(value, str) for value in codes):
@@ -75,7 +75,7 @@ class Dialect(NamedTuple):
         return decoded
 
     def encode(self, codes: IntArray, kind: str) -> pa.Array:
-        """Return codes of the schema in this dialect."""
+        """Return the schema's codes encoded in this dialect."""
         values: dict[int, int | str] = {}
         for value, code in self.codes(kind).items():
             values.setdefault(code, value)
@@ -124,7 +124,7 @@ DIALECTS = MappingProxyType({dialect.name: dialect for dialect in _ALL})
 
 
 def named_dialect(name: str | None, file: str, file_dialect: str | None = None) -> Dialect:
-    """Return a coding by its name, or the one that the file says itself."""
+    """Return the coding named by the caller or by the file; raise if they differ or both lack."""
     if name is not None:
         check.choice(name, "dialect", tuple(DIALECTS))
         if file_dialect is not None and file_dialect != name:
@@ -143,7 +143,7 @@ def named_dialect(name: str | None, file: str, file_dialect: str | None = None) 
 
 
 def said_by_file(file: RecordFile) -> str | None:
-    """Return the coding that a file says of itself: Parquet of this package, and of its folders."""
+    """Return the coding that a Parquet file of this package states, or None."""
     if file.ending != ".parquet":
         return None
     path = file.path
@@ -154,14 +154,14 @@ def said_by_file(file: RecordFile) -> str | None:
 
 
 class PersonCodings:
-    """The codings of files of persons, for commands that read files of records."""
+    """Codings of person files, for commands that read records."""
 
     def describes(self, file: RecordFile) -> bool:
-        """Return whether a file says its coding, or has all columns of persons by some name."""
+        """Return whether a file states its coding or has all person columns under some name."""
         return said_by_file(file) is not None or not missing_columns(file.columns, _USUAL)
 
     def coding(self, file: RecordFile, name: str | None) -> str | None:
-        """Return the coding of a file, by the caller's name or the file's own.
+        """Return the name of a file's coding, as given by the caller or the file, or None.
 
         None where nobody says it and the columns are those of the schema, whose codes are its own.
         """
@@ -179,12 +179,12 @@ class PersonCodings:
 
 
 def is_person_column(name: str) -> bool:
-    """Return whether a column is one of records of persons, by whatever name."""
+    """Return whether a name is that of a person column, in any spelling."""
     return _usual(name) in ("block", "sex", "age", "race", *RACES, "hisp", "person")
 
 
 def missing_columns(names: Iterable[str], columns: Sequence[str]) -> list[str]:
-    """Return which columns of records of persons are there by no name, nor as flags of races."""
+    """Return the person columns that are absent under any name, race flags considered."""
     present = {_usual(name) for name in names}
     if present >= set(RACES):
         present.add("race")
@@ -233,7 +233,7 @@ def decoded_persons(
 
 
 def race_mask(piece: forms.Piece, dialect: Dialect, names: Mapping[str, str]) -> IntArray:
-    """Return the bit mask of six flags, of which one at least is set."""
+    """Return the race bit mask from six flags, at least one of which must be set."""
     mask = np.zeros(len(piece), dtype=np.int64)
     for place, race in enumerate(RACES):
         mask += dialect.decode(piece, names[race], race) << place
@@ -314,7 +314,7 @@ def read_record_form(
 
 
 def _names(header: Iterable[str], source: forms.Source) -> dict[str, str]:
-    """Return the file's name of each column; refuse unknown and missing ones."""
+    """Return the file's name for each standard column; raise for unknown or missing columns."""
     names: dict[str, str] = {}
     for name in header:
         usual = ALIASES.get(name.lower(), name.lower())
@@ -376,7 +376,7 @@ def _check_tract(piece: forms.Piece, column: str, blocks: pa.Array) -> None:
 
 
 def age_group(age: IntArray) -> IntArray:
-    """Return the age group, 0 to 37, of ages."""
+    """Return the age group (0 to 37) of each age."""
     return np.asarray(np.searchsorted(AGE_BIN_STARTS, age, side="right") - 1)
 
 
@@ -437,7 +437,7 @@ def write_record_form(
 
 
 def _first(pieces: Iterator[Records]) -> tuple[Iterator[Records], list[str]]:
-    """Return the pieces, and the key that the first of them has, if it has one."""
+    """Return all pieces, and the name of the key column if the first piece has one."""
     first = next(pieces, None)
     if first is None:
         raise ArgumentError("records must have at least one piece, got none")
@@ -445,7 +445,7 @@ def _first(pieces: Iterator[Records]) -> tuple[Iterator[Records], list[str]]:
 
 
 def _coded(piece: Records, dialect: Dialect, extra: list[str]) -> dict[str, pa.Array]:
-    """Return sex, Hispanic origin and the key as they are written."""
+    """Return sex, Hispanic origin and the key, encoded for writing."""
     coded = {name: dialect.encode(piece.codes(name), name) for name in ("sex", "hisp")}
     return coded | {name: piece.table.column(name) for name in extra}
 
@@ -487,5 +487,5 @@ def _write_parquet(records: Iterator[Records], target: Path, dialect: Dialect) -
 
 
 def _small(values: pa.Array) -> pa.Array:
-    """Return whole numbers in a byte each, texts as they are."""
+    """Return integers as one byte each, and texts unchanged."""
     return values.cast(pa.int8()) if pa.types.is_integer(values.type) else values

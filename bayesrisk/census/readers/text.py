@@ -1,4 +1,4 @@
-"""Text files of every reader: bytes, a piece at a time; columns and fixed widths; tables of pieces.
+"""Text files of every reader: pieces of bytes, columns, fixed widths, and tables.
 
 Nothing is unpacked to disk.  A member of an archive may be 256 GiB long at most, and beyond 64 MiB
 at most 200 times as long as its compressed form: no census file comes near either bound.  A fault
@@ -79,25 +79,25 @@ def open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
 
 @dataclass(frozen=True)
 class Source:
-    """A file, or one member of an archive."""
+    """A file, or a member of an archive."""
 
     path: Path
     member: str | None = None
 
     @property
     def name(self) -> str:
-        """The name of the source in messages."""
+        """The source's name in messages."""
         return str(self.path) if self.member is None else f"{self.path}/{self.member}"
 
     @property
     def base(self) -> str:
-        """Its own name in lower case, without folder and without the ending of compression."""
+        """The file's own name in lower case, without folder and compression ending."""
         base = (self.member or self.path.name).rsplit("/", 1)[-1].lower()
         return base.removesuffix(".gz")
 
     @contextmanager
     def raw(self) -> Iterator[tuple[BinaryIO, int | None]]:
-        """Open the bytes as they are; with them, how many they are compressed, if they are."""
+        """Open the bytes; yield the stream and the compressed size, or None if not compressed."""
         with named(self.name):
             if self.member is not None:
                 with open_archive(self.path) as archive:
@@ -110,7 +110,7 @@ class Source:
 
     @contextmanager
     def open(self) -> Iterator[TextStream]:
-        """Open the lines."""
+        """Open the source for reading lines."""
         with self.raw() as (stream, packed):
             yield TextStream(stream, self.name, packed)
 
@@ -154,7 +154,7 @@ def list_sources(path: str | Path) -> list[Source]:
 
 
 def find_source(path: str | Path, match: Callable[[str], bool], kind: str) -> Source:
-    """Return the only file below ``path`` whose own name matches."""
+    """Return the only file below ``path`` whose own name matches; raise otherwise."""
     sources = list_sources(path)
     fitting = [source for source in sources if match(source.base)]
     if len(fitting) == 1:
@@ -164,7 +164,7 @@ def find_source(path: str | Path, match: Callable[[str], bool], kind: str) -> So
 
 
 def one_source(path: str | Path, *endings: str) -> Source:
-    """Return a file as it is, or the only member of an archive or folder with such an ending."""
+    """Return a file, or the only member of an archive or folder with one of the endings."""
     place = check.path(path, "path")
     with named(str(place)):
         several = place.is_dir() or place.suffix.lower() == ".zip"
@@ -174,7 +174,7 @@ def one_source(path: str | Path, *endings: str) -> Source:
 
 
 def blocks(source: Source, size: int) -> Iterator[bytes]:
-    """Yield whole lines in pieces of about ``size`` bytes."""
+    """Yield pieces of whole lines, of about ``size`` bytes."""
     rest = b""
     with source.open() as stream:
         while data := stream.read(size):
@@ -188,7 +188,7 @@ def blocks(source: Source, size: int) -> Iterator[bytes]:
 
 
 def first_lines(source: Source, comment: str | None) -> tuple[int, bytes]:
-    """Return the number of comment lines above the header, and the header."""
+    """Return the number of comment lines above the header, and the header line."""
     mark = None if comment is None else comment.encode()
     with source.open() as stream:
         for skipped in range(_COMMENTS):
@@ -204,7 +204,7 @@ def first_lines(source: Source, comment: str | None) -> tuple[int, bytes]:
 
 
 def sheet_rows(source: Source) -> Iterator[list[str]]:
-    """Yield the rows of the first sheet of an Excel workbook as text; a blank cell is empty."""
+    """Yield an Excel workbook's first sheet row by row as text, with blank cells empty."""
     try:
         import openpyxl
     except ImportError as error:
@@ -232,7 +232,7 @@ def sheet_rows(source: Source) -> Iterator[list[str]]:
 
 
 def _check_part(archive: zipfile.ZipFile, member: str, name: str) -> None:
-    """Refuse a part with too many rows or texts, or one too long, before they are held whole."""
+    """Raise if a workbook part has too many rows or texts, or too long ones, before reading it."""
     info = _member(archive, member, name)
     if info.file_size <= MAX_ROW or member.startswith("xl/media/"):
         return
@@ -258,7 +258,7 @@ def _cell_text(value: object) -> str:
 
 
 def new_file(path: str | Path) -> AbstractContextManager[BinaryIO]:
-    """Open a file that takes its name only once all is written."""
+    """Open a new file that appears under its name only when complete."""
     return disk.whole_file(check.path(path, "path"), new=True)
 
 
@@ -271,7 +271,7 @@ def write_table(
     above: str = "",
     quotes: bool = False,
 ) -> None:
-    """Write a header and tables with these columns to a new file."""
+    """Write a header and tables to a new file."""
     names = list(columns)
     options = pyarrow.csv.WriteOptions(
         include_header=False, delimiter=delimiter, quoting_style="needed" if quotes else "none"
@@ -298,7 +298,7 @@ _OTHER_LENGTH = re.compile(r"(?:Row #(\d+): )?Expected (\d+) columns, got (\d+)"
 
 @dataclass(frozen=True)
 class Piece:
-    """Rows of a table as they stand in a file."""
+    """Some rows of a file, with their position for messages."""
 
     name: str
     start: int
@@ -310,7 +310,7 @@ class Piece:
         return int(self.table.num_rows)
 
     def fail(self, column: str, row: int, rule: str) -> DataError:
-        """Return the error for a value that breaks ``rule``."""
+        """Return the error for a value that violates ``rule``."""
         value = self.table.column(column)[row].as_py()
         place = self.start + (row if self.places is None else int(self.places[row]))
         location = f"{self.name}: {self.unit} {place + 1}, column {column!r}"
@@ -322,7 +322,7 @@ class Piece:
             raise self.fail(column, int(np.argmin(good)), rule)
 
     def whole(self, column: str, low: int, high: int, *, rule: str | None = None) -> IntArray:
-        """Return a column of whole numbers within bounds; ``rule`` says them in messages."""
+        """Return a column of integers within bounds; ``rule`` describes them in messages."""
         values = self.table.column(column)
         if self.unit == "line":  # where blanks fill a field up on the left
             values = pc.utf8_ltrim(values, " ")
@@ -337,7 +337,7 @@ class Piece:
         return numbers
 
     def codes(self, column: str, allowed: Collection[int]) -> IntArray:
-        """Return a column of codes out of a list."""
+        """Return a column of codes, each of which must be listed."""
         values = np.sort(np.fromiter(allowed, dtype=np.int64))
         numbers = self.whole(column, int(values[0]), int(values[-1]))
         if values.size != values[-1] - values[0] + 1:
@@ -346,36 +346,36 @@ class Piece:
         return numbers
 
     def text(self, column: str, width: int, rule: str) -> ByteArray:
-        """Return a column of text, all of one width, a row of characters each."""
+        """Return a column of fixed-width text as rows of characters."""
         values = one_array(self.table.column(column))
         # A null is -1 characters long.
         self.check(column, pc.fill_null(pc.binary_length(values), -1).to_numpy() == width, rule)
         return characters(values, width)
 
     def matrix(self, column: str, width: int) -> ByteArray:
-        """Return a column of digits, all of one width, a row of characters each."""
+        """Return a column of fixed-width digits as rows of characters."""
         field = self.text(column, width, f"{width} digits")
         self.check(column, all_digits(field), f"{width} digits")
         return field
 
     def equals(self, column: str, text: str) -> BoolArray:
-        """Return which values are a text."""
+        """Return a mask of the values that equal a text."""
         equal: BoolArray = pc.equal(self.table.column(column), text).to_numpy()
         return equal
 
     def take(self, rows: IntArray) -> "Piece":
-        """Return some of the rows; messages tell their own numbers."""
+        """Return some of the rows; messages keep the original numbers."""
         places = rows if self.places is None else self.places[rows]
         return replace(self, table=self.table.take(pa.array(rows)), places=places)
 
     def replace(self, column: str, values: pa.Array) -> "Piece":
-        """Return the piece with a column changed."""
+        """Return the piece with one column replaced."""
         place = self.table.column_names.index(column)
         return replace(self, table=self.table.set_column(place, column, values))
 
 
 class Faults:
-    """Values that cannot be: refused, or, ``on_error`` being "missing", counted by reason."""
+    """Invalid values: an error, or counted as missing if ``on_error`` is "missing"."""
 
     def __init__(self, on_error: str) -> None:
         self.lenient = check.choice(on_error, "on_error", ("refuse", "missing")) == "missing"
@@ -384,7 +384,7 @@ class Faults:
     def missing(
         self, piece: Piece, column: str, good: BoolArray, rule: str, reason: str = ""
     ) -> BoolArray:
-        """Return which values are missing; raise for the first where the file is refused."""
+        """Return a mask of missing values; raise at the first if the file is refused."""
         bad = ~good
         if bad.any():
             if not self.lenient:
@@ -394,7 +394,7 @@ class Faults:
         return bad
 
     def cell_counts(self, piece: Piece, column: str, table: str) -> tuple[IntArray, BoolArray]:
-        """Return counts of a table, 0 where they are missing, and where they are."""
+        """Return a table's counts (0 where missing), and a mask of the missing ones."""
         values = piece.table.column(column)
         if values.null_count:
             row = int(np.argmax(values.is_null().to_numpy()))
@@ -410,7 +410,7 @@ class Faults:
         return (np.where(bad, 0, numbers) if bad.any() else numbers), bad
 
     def warn(self, source: str) -> None:
-        """Warn of values that are missing, counted by column and reason."""
+        """Warn about missing values, counted by column and reason."""
         if self.counts:
             listed = "; ".join(
                 f"column {column!r}: {reason} ({times} rows)"
@@ -421,7 +421,7 @@ class Faults:
 
 
 def _first_unreadable(values: pa.ChunkedArray) -> int:
-    """Return the place of the first value that is no whole number: bisection, on failure only."""
+    """Return the position of the first value that is not an integer, by bisection."""
     low, high = 0, len(values)
     while high - low > 1:
         middle = (low + high) // 2
@@ -434,7 +434,7 @@ def _first_unreadable(values: pa.ChunkedArray) -> int:
 
 
 def one_array(values: pa.ChunkedArray) -> pa.Array:
-    """Return a column as one array."""
+    """Return a chunked column as a single array."""
     array = values.combine_chunks()
     if isinstance(array, pa.ChunkedArray):
         array = array.chunk(0) if array.num_chunks else pa.array([], array.type)
@@ -442,7 +442,7 @@ def one_array(values: pa.ChunkedArray) -> pa.Array:
 
 
 def characters(values: pa.Array, width: int) -> ByteArray:
-    """Return the bytes of texts that are all of one length, a row each."""
+    """Return texts of equal length as rows of bytes."""
     n = len(values)
     if n == 0:
         return np.zeros((0, width), dtype=np.uint8)
@@ -453,13 +453,13 @@ def characters(values: pa.Array, width: int) -> ByteArray:
 
 
 def all_digits(field: ByteArray) -> BoolArray:
-    """Return which rows of characters are digits only."""
+    """Return a mask of the rows of characters that are all digits."""
     good: BoolArray = np.logical_and.reduce((field - np.uint8(_ASCII_ZERO)) <= 9, axis=1)
     return good
 
 
 def texts(matrix: ByteArray) -> pa.Array:
-    """Return a matrix of ASCII characters as an array of text without copying it twice."""
+    """Return a matrix of ASCII characters as an Arrow text array, without extra copies."""
     n, width = matrix.shape
     offsets = np.arange(n + 1, dtype=np.int32) * np.int32(width)
     data = np.ascontiguousarray(matrix)
@@ -467,14 +467,14 @@ def texts(matrix: ByteArray) -> pa.Array:
 
 
 def header_names(source: Source, *, delimiter: str = ",", comment: str | None = None) -> list[str]:
-    """Return the names of the columns, each once; delimiters at the end name none."""
+    """Return the header's column names, all different, without trailing empty ones."""
     line = first_lines(source, comment)[1]
     return header_fields(line, source.name, delimiter, errors="replace", without_blank=True)
 
 
 @dataclass(frozen=True)
 class TextForm:
-    """The form of columns of text.
+    """Format of delimited text columns.
 
     ``nulls`` stand for missing whole numbers, ``skip`` lines below the header are left out, and
     ``kind`` is the type of columns of text. Where there is no header, ``blank`` columns at the end
@@ -539,7 +539,7 @@ def csv_pieces(
 
 
 def _without(piece: Piece, unnamed: list[str]) -> Piece:
-    """Return the piece without columns that have no name, which must be empty."""
+    """Return the piece without unnamed columns; raise unless these are empty."""
     for name in unnamed:
         empty = pc.equal(pc.binary_length(piece.table.column(name)), 0)
         piece.check(name, empty.to_numpy(), "empty")
@@ -553,7 +553,7 @@ def _located(
     nulls: Sequence[str],
     reread: Callable[[], Iterator[Piece]],
 ) -> Iterator[None]:
-    """Name the row of what the parser refuses; for a value, in a second pass as text."""
+    """Raise parser errors with the row's number; for a bad value, after rereading as text."""
     try:
         yield
     except pa.ArrowInvalid as error:
@@ -573,7 +573,7 @@ def _located(
 
 
 def digit_matrix(code: IntArray, width: int) -> ByteArray:
-    """Return the last ``width`` digits of whole numbers as characters, a row each."""
+    """Return the last ``width`` digits of integers as rows of characters."""
     matrix = np.empty((code.size, width), dtype=np.uint8)
     rest = code
     for place in range(width - 1, -1, -1):
@@ -588,7 +588,7 @@ _NEWLINE = 10
 
 
 class Lines(NamedTuple):
-    """Some lines of a file of fixed width."""
+    """Some lines of a fixed-width file."""
 
     name: str
     before: int
@@ -597,7 +597,7 @@ class Lines(NamedTuple):
     lengths: IntArray
 
     def text(self, start: int, stop: int, rows: IntArray) -> ByteArray:
-        """Return a column of some lines, a row of characters each."""
+        """Return a column of some lines as rows of characters."""
         short = self.lengths[rows] < stop
         if short.any():
             row = int(rows[np.argmax(short)])
@@ -613,7 +613,7 @@ class Lines(NamedTuple):
         return picked
 
     def piece(self, fields: Mapping[str, tuple[int, int]], rows: IntArray | None = None) -> Piece:
-        """Return columns of some lines: the first character, from 0, and the one after the last."""
+        """Return columns of some lines, each given by start and stop, counted from 0."""
         rows = np.arange(self.starts.size) if rows is None else rows
         cut = {name: self.text(start, stop, rows) for name, (start, stop) in fields.items()}
         # What is no ASCII is no code of these files, and must not become broken text.
@@ -623,7 +623,7 @@ class Lines(NamedTuple):
 
 
 def line_pieces(source: Source, size: int) -> Iterator[Lines]:
-    """Yield the lines of a file in pieces of about ``size`` bytes."""
+    """Yield a file's lines in pieces of about ``size`` bytes."""
     before = empty = 0
     for block in blocks(source, size):
         buffer = np.frombuffer(block, dtype=np.uint8)
@@ -644,7 +644,7 @@ def line_pieces(source: Source, size: int) -> Iterator[Lines]:
 
 
 def schema_pieces(records: Records | Iterable[Records], schema: str) -> Iterator[Records]:
-    """Yield records one by one, each of the schema that a writer asks for."""
+    """Yield records piece by piece; raise unless they have the writer's schema."""
     for piece in record_pieces(records):
         if piece.schema.name != schema:
             raise ArgumentError(
@@ -657,7 +657,7 @@ def schema_pieces(records: Records | Iterable[Records], schema: str) -> Iterator
 
 
 def place_texts(matrix: ByteArray) -> TextArray:
-    """Return rows of ASCII characters as texts."""
+    """Return rows of ASCII characters as NumPy texts."""
     n, width = matrix.shape
     if width == 0:
         return np.full(n, "", dtype="<U1")
@@ -670,7 +670,7 @@ def piece_of_tables(
     counts: Mapping[Key, IntArray],
     missing: Mapping[Key, BoolArray],
 ) -> PublishedTables:
-    """Return the tables of some places, given in any order with a row of counts each.
+    """Return the tables of some places, sorted, from a row of counts for each.
 
     Counts that are ``missing`` are suppressed.
     """
@@ -686,7 +686,7 @@ def piece_of_tables(
 def table_counts(
     piece: Piece, columns: Sequence[str], table: Table, faults: Faults
 ) -> tuple[IntArray, BoolArray]:
-    """Return the counts of a table and which are missing.
+    """Return a table's counts, and a mask of the missing ones.
 
     A column beyond those of the cells is their total, which they must add up to if all are there.
     """
@@ -700,12 +700,12 @@ def table_counts(
 
 
 def combined(pieces: Iterable[PublishedTables], path: str | Path) -> PublishedTables:
-    """Return the tables of all pieces of a file; no place may be in two of them."""
+    """Return the joined tables of all pieces; raise if a place occurs twice."""
     return joined_tables(gather(pieces, _bytes, str(check.path(path, "path"))))
 
 
 def _bytes(tables: PublishedTables) -> int:
-    """Return the bytes of tables: each place, and value and cell of each count but zeros."""
+    """Return the memory of tables in bytes: places, and non-zero counts."""
     counts = sum(m.data.nbytes + m.indices.nbytes + m.indptr.nbytes for m in tables.counts.values())
     return int(counts + sum(places.nbytes for places in tables.geoids.values()))
 
@@ -713,7 +713,7 @@ def _bytes(tables: PublishedTables) -> int:
 def check_distinct(
     codes: IntArray, places: IntArray | int, name: str, unit: str, column: str
 ) -> None:
-    """Refuse a place that is there twice.
+    """Raise if a place occurs twice.
 
     ``places`` are its rows or lines, from 1, or the first of them where one follows another.  What
     is right takes as much memory again as the codes; what is wrong takes more.
@@ -744,7 +744,7 @@ _WIDTHS = (2, 3, 6, 4)  # state, county, tract, block
 
 
 def state_code(state: str | None) -> str | None:
-    """Return the FIPS code of a state given by code or postal abbreviation."""
+    """Return a state's FIPS code from its code or postal abbreviation."""
     if state is None or (isinstance(state, str) and state in STATES.values()):
         return state
     if isinstance(state, str) and state.upper() in STATES:
@@ -753,20 +753,20 @@ def state_code(state: str | None) -> str | None:
 
 
 def state_of_name(base: str) -> str | None:
-    """Return the state that a file is of by its name, as in ``2020_ppmf_person_VT.csv``."""
+    """Return the state named in a file's name, as in ``2020_ppmf_person_VT.csv``, or None."""
     last = base.split(".")[0].rsplit("_", 1)[-1].upper()
     return STATES.get(last) if "_" in base else None
 
 
 def known_states(matrix: ByteArray) -> BoolArray:
-    """Return which codes begin with the digits of a state."""
+    """Return a mask of the codes that begin with a state's digits."""
     tens, ones = matrix[:, 0] - np.uint8(48), matrix[:, 1] - np.uint8(48)
     mask: BoolArray = _STATE_CODES[tens.astype(np.int64) * 10 + ones]
     return mask
 
 
 def check_state(piece: Piece, column: str, codes: ByteArray, state: str | None) -> None:
-    """Refuse codes, a row of digits each, of no state, or of another one than ``state``."""
+    """Raise for codes (rows of digits) outside all states, or outside ``state`` if given."""
     piece.check(column, known_states(codes), "in a state or Puerto Rico")
     if state is not None:
         wanted = np.frombuffer(state.encode(), dtype=np.uint8)
@@ -774,7 +774,7 @@ def check_state(piece: Piece, column: str, codes: ByteArray, state: str | None) 
 
 
 def block_column(piece: Piece, columns: Sequence[str], state: str | None) -> pa.Array:
-    """Return the 15-digit codes of state, county, tract, block group and block.
+    """Return 15-digit block codes from columns of state, county, tract, group and block.
 
     The block group must be the first digit of the block.
     """

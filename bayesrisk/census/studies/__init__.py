@@ -1,1 +1,1 @@
-"""Studies of census releases: noisy measurements, places one by one, occupancy."""
+"""Studies of census releases: noisy measurements, places one by one, and occupancy."""

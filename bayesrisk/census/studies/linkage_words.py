@@ -1,4 +1,4 @@
-"""Sentences of the studies of links and of occupancy: rate, baseline, verdict; and quotations."""
+"""Sentences on linkage and occupancy: rate, baseline, verdict, and quotations."""
 
 import itertools
 import math
@@ -11,7 +11,7 @@ Row = Mapping[Any, Any]
 
 
 def percent(share: float) -> str:
-    """Return a share as people say it."""
+    """Return a share as a whole percentage."""
     return f"{share:.0%}"
 
 
@@ -24,7 +24,7 @@ def _rate(row: Row, name: str, confidence: str) -> str:
 
 
 def link_verdict(row: Row, whom: str, confidence: str) -> str:
-    """Return the number of links that are right, beside a guesser's, and the verdict."""
+    """Return a sentence on the number of right links, the guesser's rate, and the verdict."""
     links, right = row["putative"], row["confirmed"]
     if not links:
         return f"No record could be linked to {whom}."
@@ -50,7 +50,7 @@ def link_verdict(row: Row, whom: str, confidence: str) -> str:
 
 
 def link_quotes(attackers: Sequence[Row], confidence: str) -> Quotes:
-    """Return quotations of a re-identification, and what may not be quoted."""
+    """Return sentences about a re-identification that may be quoted, and that may not."""
     first = attackers[0]
     row, whom = first["all"], f"people of the file “{first['name']}”"
     wrong = row["putative"] - row["confirmed"]
@@ -80,7 +80,7 @@ def link_quotes(attackers: Sequence[Row], confidence: str) -> Quotes:
 
 
 def occupancy_lead(rows: Sequence[Row], words: Mapping[str, str]) -> str:
-    """Return the first sentence: which blocks are found under each protection, beside a guess.
+    """Return the first sentence: blocks found under each protection, beside a blind guess.
 
     ``rows`` are those of :class:`OccupancyResults` that count blocks nothing fits apart.
     """
@@ -106,7 +106,7 @@ def _case(word: str) -> str:
 
 
 def _differences(rows: Sequence[Row], words: Mapping[str, str]) -> str:
-    """Return which protections surely differ in what is found: their intervals are apart."""
+    """Return a sentence on protections that differ for certain (disjoint intervals)."""
     surely_more = [
         f"{_case(words[more['protection']])} than {_case(words[less['protection']])}"
         for more, less in itertools.permutations(rows, 2)
@@ -120,7 +120,7 @@ def _differences(rows: Sequence[Row], words: Mapping[str, str]) -> str:
 
 
 def occupancy_sentence(row: Row, words: Mapping[str, str], confidence: str) -> str:
-    """Return the sentence on flagged blocks under one protection, beside a blind guess."""
+    """Return the sentence on one protection's flagged blocks, beside a blind guess."""
     word = words[row["protection"]]
     text = f"{word[:1].upper()}{word[1:]}: "
     flagged, right = row["putative"], row["confirmed"]
@@ -145,7 +145,7 @@ def occupancy_sentence(row: Row, words: Mapping[str, str], confidence: str) -> s
 
 
 def occupancy_quotes(rows: Sequence[Row], words: Mapping[str, str], confidence: str) -> Quotes:
-    """Return quotations of a study of occupancy, and what may not be quoted."""
+    """Return sentences about an occupancy study that may be quoted, and that may not."""
     wrong: dict[str, str] = {}
     for row in rows:
         false, missed = row["putative"] - row["confirmed"], row["violating"] - row["confirmed"]

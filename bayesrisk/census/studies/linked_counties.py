@@ -1,4 +1,4 @@
-"""Re-identification county by county: files of persons, and the sums of each county.
+"""Re-identification county by county: person files, and the sums of each county.
 
 The county is the unit whatever the files are, so that one file and parts come to the same.  Other
 counties matter in three ways: for the most frequent race and ethnicity of all, for persons whose
@@ -52,7 +52,7 @@ _TEXTS = ("block", "geoid_block", "person", "pik")  # whatever they look like
 
 
 class PersonFile:
-    """Checked persons of a file, or of microdata by place, read a county at a time.
+    """Checked persons of a file or of microdata by place, read one county at a time.
 
     ``counties`` with anybody in them are sorted.  Of a data set by place the part that was read
     last is held; a file is one part.
@@ -84,7 +84,7 @@ class PersonFile:
         return frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
 
     def _read_part(self, code: str) -> dict[str, pd.DataFrame]:
-        """Return the persons of a part by county; those of the empty code are none."""
+        """Return a part's persons by county; the empty code has none."""
         file = Path(self.name)
         if self._index is not None:
             folder = self._index.checked(code)
@@ -105,7 +105,7 @@ class PersonFile:
 
 
 def read_persons(file: Path, columns: tuple[str, ...], dialect: str | None) -> pd.DataFrame:
-    """Return the persons of a Parquet or CSV file, checked once; a fault is named with the file."""
+    """Return the checked persons of a Parquet or CSV file; errors name the file."""
     with named(str(file)):
         if not file.is_file():
             raise DataError(f"{file}: is not a file")
@@ -128,7 +128,7 @@ def read_persons(file: Path, columns: tuple[str, ...], dialect: str | None) -> p
 
 
 def _read_csv(file: Path) -> pd.DataFrame:
-    """Return the columns of a text file: blocks and identifiers as text, all others as numbers."""
+    """Return a text file's columns: blocks and identifiers as text, others as numbers."""
     frame = text_frame(file, record_form.is_person_column)
     for name in map(str, frame.columns):
         nothing = frame[name].str.strip() == ""
@@ -141,7 +141,7 @@ def _read_csv(file: Path) -> pd.DataFrame:
 
 
 class MovedPersons:
-    """Facts about persons whose true record is in another county than where a file has them.
+    """Facts about persons whose true record is in another county than a file says.
 
     Facts and questions are put down by a hash of the name and joined one hash value at a time, so
     that about 2**18 names are in memory.  ``truth`` is how messages call the true records.
@@ -152,12 +152,12 @@ class MovedPersons:
         self._parts = -(-max(persons, 1) // _PERSONS)
 
     def add_facts(self, county: str, persons: pd.DataFrame) -> None:
-        """Put down the facts about the persons in the truth of a county."""
+        """Store the facts about the persons in a county's truth."""
         facts = sum(persons[name].to_numpy(np.int64) << bit for bit, name in enumerate(_FACTS))
         self._spill("facts", persons[["person"]].assign(county=county, facts=facts))
 
     def ask(self, county: str, attacker: int, persons: pd.Series) -> None:
-        """Put down the persons of a file that the truth of the same county does not have."""
+        """Store the persons of a file whom the same county's truth does not contain."""
         questions = pd.DataFrame({"person": persons.unique()})
         self._spill("asked", questions.assign(file=f"{county}-{attacker}"))
 
@@ -169,7 +169,7 @@ class MovedPersons:
             spill(self._folder / f"{kind}-{number}", table.filter(pa.array(part == number)))
 
     def answer(self) -> None:
-        """Answer all questions; refuse a person who has two true records."""
+        """Answer all stored questions; raise if a person has two true records."""
         for number in range(self._parts):
             facts = spilled(self._folder / f"facts-{number}")
             if facts is None:
@@ -191,7 +191,7 @@ class MovedPersons:
                 spill(self._folder / f"answer-{file}", arrow_table(rows[["person", "facts"]]))
 
     def answers(self, county: str, attacker: int) -> pd.DataFrame:
-        """Return ``person`` and the facts from the truth of other counties."""
+        """Return ``person`` and the facts found in other counties' truth."""
         table = spilled(self._folder / f"answer-{county}-{attacker}")
         if table is None:
             table = pa.table({"person": pa.array([], pa.string()), "facts": np.zeros(0, np.int64)})
@@ -205,7 +205,7 @@ class MovedPersons:
 
 
 class CountyRows(NamedTuple):
-    """Rows of the reconstruction in a county; ``number`` is its position among all."""
+    """A county's rows of the reconstruction; ``number`` is its position among all counties."""
 
     code: str
     number: int
@@ -216,7 +216,7 @@ class CountyRows(NamedTuple):
 
 @dataclass(frozen=True)
 class LinkageSums:
-    """Sums of one county, or of several, that the tables of a re-identification are made of.
+    """Sums over counties from which a re-identification's tables are computed.
 
     ``statuses`` counts blocks of the reconstruction; ``bounds`` are those of the variability.
     """
@@ -232,7 +232,7 @@ class LinkageSums:
     uniques: pd.DataFrame | None
 
     def plus(self, other: "LinkageSums") -> "LinkageSums":
-        """Return the sums of the counties of both."""
+        """Return the sums over the counties of both."""
         bounds = uniques = None
         if self.bounds is not None and other.bounds is not None:
             bounds = pd.concat([self.bounds, other.bounds], ignore_index=True)
@@ -263,7 +263,7 @@ def proved_blocks(blocks: pd.DataFrame, variability: pd.DataFrame | None) -> lis
 
 
 class Counties:
-    """The counties of a reconstruction and of files of persons, in order."""
+    """The counties of a reconstruction and of person files, in order."""
 
     def __init__(
         self,
@@ -278,7 +278,7 @@ class Counties:
         self._progress, self._steps = progress, 0
 
     def rows(self, *kinds: str) -> Iterator[CountyRows]:
-        """Yield the counties with the rows of some files; the others are empty."""
+        """Yield each county with the rows of the requested files; other files stay empty."""
         rows = {kind: self.run.rows(kind, _COUNTY) for kind in self.run.files}
         nothing = {kind: self.run.rows(kind, _COUNTY).rows("") for kind in self.run.files}
         for number, code in enumerate(self.codes):
@@ -300,7 +300,7 @@ def link_counties(
     confidence: float,
     progress: Callable[[int, int], None] | None,
 ) -> LinkageSums:
-    """Return the sums over all counties of links, agreement and inference without records.
+    """Return the sums, over all counties, of links, agreement and inference without records.
 
     ``folder`` is an empty one for scratch files; each county has random draws of its
     own.  ``progress`` is told of every county in every pass; the last step is the writing.
@@ -327,7 +327,7 @@ def link_counties(
 
 
 def _cells(counties: Counties) -> tuple[dict[str, IntArray], int]:
-    """Return the numbers by race and ethnicity, of the records and of the truth, and these.
+    """Return race-and-ethnicity counts of records and truth, and the number of true records.
 
     Refuses a file of which nobody lives in a block of the reconstruction.
     """
@@ -405,7 +405,7 @@ def _link(
 
 
 def county_rng(seed: int, number: int) -> np.random.Generator:
-    """Return the draws of a county: of one sequence, so far apart that they never overlap."""
+    """Return a county's generator: one sequence, jumped ahead so that counties never overlap."""
     return np.random.Generator(np.random.PCG64(seed).jumped(number))
 
 

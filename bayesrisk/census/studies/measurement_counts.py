@@ -42,7 +42,7 @@ _BUDGETS = ("pl94-us", "pl94-pr")
 
 @dataclass(frozen=True, eq=False)
 class MeasurementSource:
-    """A folder of noisy measurements, for the cells of one query in the units of one level.
+    """A folder of noisy measurements, for one query's cells in one level's units.
 
     ``target`` is for every cell of the histogram the cell of the query, of which there are
     ``n_cells``; None where axes are not known.  ``atoms`` are the constraints that are understood.
@@ -69,26 +69,26 @@ class MeasurementSource:
 
     @property
     def above(self) -> tuple[str, ...]:
-        """Levels around that of the units, coarse to fine."""
+        """Levels above that of the units, coarse to fine."""
         return self.nmf.levels[: self.nmf.levels.index(self.level)]
 
     def known_cells(self) -> tuple[IntArray, IntArray]:
-        """Return the cell of the query and the atom of every cell of a histogram that is known."""
+        """Return the query's cell and the atom of every histogram cell; raise if unknown."""
         if self.target is None or self.atoms.cell_atoms is None:
             raise DataError(f"{self.nmf.folder}: axes of the histogram must be known, but are not")
         return self.target, self.atoms.cell_atoms
 
     def state(self, code: str) -> str:
-        """Return the state of a unit: the beginning of its geocode; nothing for the nation."""
+        """Return a unit's state, the beginning of its geocode; empty for the nation."""
         wide = self.nmf.widths.get("State", SPINE_WIDTHS["State"])
         return "" if self.level == "US" else code[:wide]
 
     def width(self, level: str) -> int:
-        """Return the characters of a geocode of a level; 0 for the nation."""
+        """Return the number of characters of a level's geocodes; 0 for the nation."""
         return self.nmf.widths.get(level, 0)
 
     def answers(self, level: str, units: TextArray) -> nmf_reader.QueryRows | None:
-        """Return the noisy answers to the query in a range of sorted units, if there are any."""
+        """Return the noisy answers to the query in a range of sorted units, or None."""
         width = self.width(level)
         low, high = str(units[0])[:width], str(units[-1])[:width]
         return nmf_reader.rows_between(self.nmf, level, "DPQuery", low, high, (self.query,)).get(
@@ -96,7 +96,7 @@ class MeasurementSource:
         )
 
     def check_listed(self, level: str, answered: TextArray, listed: TextArray) -> None:
-        """Refuse noisy answers of units that the constraints of the folder leave out."""
+        """Raise if a unit has noisy answers but is missing from the constraints."""
         missing = np.setdiff1d(answered, listed)
         if missing.size:
             raise DataError(
@@ -107,7 +107,7 @@ class MeasurementSource:
     def bounds(
         self, units: TextArray, level: str, target: IntArray | None, *, around: bool = True
     ) -> nmf_reader.CellBounds:
-        """Return the bounds that constraints set to cells of sorted units of a level.
+        """Return the bounds that constraints set on the cells of sorted units.
 
         With ``around`` the constraints of the units around them count too.
         """
@@ -135,7 +135,7 @@ class MeasurementSource:
 
 
 def _finest(nmf: NoisyMeasurements, queries: dict[str, tuple[str, ...]], level: str) -> str:
-    """Return the query with most cells: the detailed one where there is one."""
+    """Return the query with most cells, the detailed one if there is one."""
     if "detailed" in queries:
         return "detailed"
     sizes = {}
@@ -150,7 +150,7 @@ def _finest(nmf: NoisyMeasurements, queries: dict[str, tuple[str, ...]], level: 
 def read_source(
     folder: str, level: str, query: str | None, budget: str | None
 ) -> MeasurementSource:
-    """Return a folder for one query, by default the one with most cells."""
+    """Return the opened folder for one query, by default the one with most cells."""
     nmf = NoisyMeasurements.open(folder)
     if budget is not None:
         product, region = check.choice(budget, "budget", _BUDGETS).split("-")
@@ -198,7 +198,7 @@ _cached_source = functools.lru_cache(maxsize=1)(
 
 @dataclass(frozen=True)
 class NoisyStudy(Study):
-    """A study of one folder of noisy measurements, and of the units of one level."""
+    """Base of studies of one folder of noisy measurements, for units of one level."""
 
     measurements: str | Path
     _: KW_ONLY
@@ -226,7 +226,7 @@ class NoisyStudy(Study):
 
 
 class Spine:
-    """The units below one of the top level, with noisy answers and bounds of one query there."""
+    """The units below one top unit, with noisy answers and bounds of one query."""
 
     def __init__(self, source: MeasurementSource, top: str, unit: str) -> None:
         self.source = source
@@ -244,7 +244,7 @@ class Spine:
         return sum(units.size for units in self.units.values())
 
     def trees(self, first: int, last: int) -> Iterator[tuple[Tree, pd.DataFrame]]:
-        """Yield the tree of each cell, and its table with the level of each node."""
+        """Yield each cell's tree, and its table with the level of each node."""
         levels, nmf = list(self.units), self.source.nmf
         parts = [
             (level, self._parents(above, level), self._evidence(level))
@@ -278,7 +278,7 @@ class Spine:
             yield tree, frame
 
     def _parents(self, above: str | None, level: str) -> NDArray[np.object_]:
-        """Return the unit of the level above that holds each; None for the top."""
+        """Return each unit's parent in the level above, or None at the top."""
         units = self.units[level]
         if above is None:
             return np.full(units.size, None, dtype=object)
@@ -295,7 +295,7 @@ class Spine:
         return codes.astype(object)
 
     def _evidence(self, level: str) -> tuple[IntArray, FloatArray, nmf_reader.CellBounds]:
-        """Return noisy counts, scales (NaN for no answer) and bounds of a level."""
+        """Return a level's noisy counts, scales (NaN without an answer) and bounds."""
         source, units = self.source, self.units[level]
         noisy = np.zeros((units.size, source.n_cells), dtype=np.int64)
         sigma2 = np.full(units.size, np.nan)
@@ -314,7 +314,7 @@ class Spine:
 
 
 def _check_levels(source: MeasurementSource, top: str) -> MeasurementSource:
-    """Return a source whose query counts the same cells from its level up to the top one."""
+    """Return the source; raise unless its query counts the same cells up to level ``top``."""
     levels, level, query = source.nmf.levels, source.level, source.query
     check.choice(top, "top", levels)
     if levels.index(top) > levels.index(level):
@@ -394,7 +394,7 @@ def measurement_posterior(
 
 @dataclass(frozen=True)
 class MeasurementCountsStudy(NoisyStudy):
-    """The posterior of the counts of one query in every place, for :func:`run`.
+    """Posterior of one query's counts in every place, as a study for :func:`run`.
 
     Every cell of the query has a tree of its own, from the top level to the finest, and
     :func:`tree_posterior` answers it exactly under a flat prior: noisy answers of all levels,
@@ -452,7 +452,7 @@ class MeasurementCountsStudy(NoisyStudy):
 
     @functools.cached_property
     def config(self) -> Mapping[str, Any]:
-        """Checked settings, the digest of the folder, and unit and range of cells of each shard."""
+        """Checked settings, the folder's digest, and each shard's unit and range of cells."""
         check.text(self.query, "query")
         source = _check_levels(self._source(), self.top)
         parts = []
@@ -466,16 +466,16 @@ class MeasurementCountsStudy(NoisyStudy):
         return self.configuration(measurements=source.digest, parts=tuple(parts), shards=len(parts))
 
     def compute(self, shard: int) -> dict[str, pa.Table]:
-        """Return the posteriors of a shard, and a tally of them by level."""
+        """Return a shard's posteriors, and their tally by level."""
         return self._posteriors(*self.config["parts"][shard])
 
     def work(self, shard: int) -> float:
-        """Return the number of trees, one for each cell."""
+        """Return the number of trees: one for each cell."""
         _, first, last = self.config["parts"][shard]
         return float(last - first)
 
     def pilot(self, shard: int, amount: float) -> float:
-        """Answer the first trees of a shard."""
+        """Compute the first trees of a shard."""
         unit, first, last = self.config["parts"][shard]
         last = min(last, first + int(amount))
         self._posteriors(unit, first, last)
@@ -519,7 +519,7 @@ class MeasurementCountsStudy(NoisyStudy):
         )
 
     def facts(self, folder: RunFolder, *, complete: bool) -> Mapping[str, Any]:
-        """Return numbers of counts, and standard deviations, by level."""
+        """Return the numbers of counts and their standard deviations, by level."""
         finished, bound = folder.finished(), 0.0
         rows: dict[Any, dict[Any, Any]] = {}
         if finished:
@@ -543,7 +543,7 @@ class MeasurementCountsStudy(NoisyStudy):
 
 
 def _level_sentence(row: Mapping[str, Any]) -> str:
-    """Return the uncertainty of the counts of a level, by all levels and by its own noise."""
+    """Return a sentence on the uncertainty of a level's counts, jointly and by own noise."""
     size, exact, noise = row["counts"], row["known exactly"], row["of its own noise"]
     text = f"None of {size:,} {row['level']} counts is exact"
     if exact:
@@ -563,7 +563,7 @@ def _people(row: Mapping[str, Any], sd: float | None = None) -> str:
 
 
 def _quotes(rows: Sequence[Mapping[str, Any]], query: str) -> Quotes:
-    """Return quotations of counts, and what may not be quoted."""
+    """Return sentences about the counts that may be quoted, and that may not."""
     every, exact = (sum(row[name] for row in rows) for name in ("counts", "known exactly"))
     return Quotes(
         may=[

@@ -1,4 +1,4 @@
-"""All noisy values of the same count: which they are, and what they say together."""
+"""All noisy values of the same count, and their joint evidence."""
 
 import functools
 from typing import NamedTuple
@@ -19,7 +19,7 @@ _NO_CELLS = np.empty(0, dtype=np.int64)
 def same_count(
     target: IntArray, other: IntArray, live: BoolArray, elsewhere: BoolArray
 ) -> tuple[IntArray, IntArray]:
-    """Return cells of a query, and the cells of another one that count the same people.
+    """Return pairs of cells of two queries that count the same people.
 
     ``target`` and ``other`` are for every cell of the histogram the cell of either query, -1 for
     none; ``live`` is where somebody of the unit can be, ``elsewhere`` where somebody of another
@@ -42,7 +42,7 @@ def same_count(
 
 
 class CellSurroundings(NamedTuple):
-    """The units of a state, sorted, and who else can be in the places around each.
+    """A state's sorted units, and who else may be in the places around each.
 
     Where constraints do not list the units some may be missing, and places say nothing.  For each
     usable level above, ``places`` are its complete places, sorted, and ``keys`` and ``counts`` say
@@ -58,7 +58,7 @@ class CellSurroundings(NamedTuple):
 
 @functools.lru_cache(maxsize=1)
 def surroundings(source: MeasurementSource, state: str, combine: bool) -> CellSurroundings:
-    """Return the units of a state and their surroundings; once for each process and state.
+    """Return a state's units and their surroundings; cached in each process.
 
     A place counts only where it is complete: each unit that constraints list below it has a unit
     of the level in question.
@@ -114,7 +114,7 @@ def _live_atoms(source: MeasurementSource, units: TextArray) -> tuple[IntArray, 
 def _siblings(
     source: MeasurementSource, near: CellSurroundings, level: str, codes: TextArray, live: BoolArray
 ) -> tuple[IntArray, BoolArray]:
-    """Return which units lie in a usable place, and in which atoms others of it can be."""
+    """Return the units in usable places, and the atoms where their siblings may have people."""
     atoms = source.atoms.size
     place = nmf_reader.positions(codes.astype(f"U{source.width(level)}"), near.places[level])
     inside = np.flatnonzero(place >= 0)
@@ -128,7 +128,7 @@ def _siblings(
 
 
 class Evidence:
-    """Log likelihood of one more against the known count, and the number of values added up.
+    """Log-likelihood of one more person against the known count, and the number of values used.
 
     Both arrays have shape (units, cells).
     """
@@ -139,7 +139,7 @@ class Evidence:
         self._known_count = known_count
 
     def add(self, units: IntArray, cells: IntArray, counts: IntArray, sigma2: FloatArray) -> None:
-        """Add one noisy value for each of some units and cells: (y - k - 1/2) / sigma2."""
+        """Add the evidence (y - k - 1/2) / sigma2 of one noisy value for each unit and cell."""
         index = np.ix_(units, cells)
         self.log_ratio[index] += ((counts - self._known_count) - 0.5) / sigma2[:, None]
         self.values[index] += 1
@@ -152,7 +152,7 @@ def combined_evidence(
     bounds: nmf_reader.CellBounds,
     known_count: int,
 ) -> Evidence:
-    """Return the evidence of all queries of all usable levels about the cells of some units."""
+    """Return the evidence of all queries at all usable levels about some units' cells."""
     out = Evidence(units.size, source.n_cells, known_count)
     live = bounds.live[bounds.pattern]
     target, cell_number = source.known_cells()

@@ -1,4 +1,4 @@
-"""The risk of every unit and cell of a noisy measurement file, as a study in shards of units.
+"""The risk of every unit and cell of a noisy measurement file, as a study in shards.
 
 Two noisy values are of the same count when the same people can be in both: when the cells that
 constraints leave open, of all units, are the same on both sides.  So in a block without group
@@ -53,7 +53,7 @@ _TALLY = pa.schema({"name": pa.string(), "cells": pa.int64()}.items())
 
 @dataclass
 class _Cells:
-    """Answers for every unit and cell; the first axis of ``alone`` and ``joint`` has both numbers.
+    """Posterior and risk ratio (the first axis of ``alone`` and ``joint``) for every unit and cell.
 
     ``alone`` is from the noisy count of the query, NaN where there is none; ``joint`` is from all
     values and the constraints, NaN where more people are in the cell than the adversary knows.
@@ -69,14 +69,14 @@ class _Cells:
 
     @property
     def settled(self) -> BoolArray:
-        """In which cells of each pattern constraints leave one count."""
+        """Whether constraints leave a single count, for each pattern and cell."""
         return np.equal(self.bounds.upper, self.bounds.lower)
 
     def constraint(self, number: int) -> str:
         return self.bounds.kinds[number] if number >= 0 else _SEVERAL
 
     def tally(self, exceeds: Sequence[float]) -> dict[str, int]:
-        """Return counts of cells that add up over shards."""
+        """Return numbers of cells, which can be added over shards."""
         bounds, settled = self.bounds, self.settled
         times = np.bincount(bounds.pattern, minlength=len(bounds.upper))
         tally: Counter[str] = Counter()
@@ -132,7 +132,7 @@ def _joint(
     evidence: Evidence,
     alone: FloatArray,
 ) -> FloatArray:
-    """Return posterior and ratio given all values and the constraints; NaN where k is wrong."""
+    """Return posterior and ratio given all values and constraints, NaN where k is contradicted."""
     joint = np.empty_like(alone)
     # Where the query's own value is all there is, numbers without constraints hold to the bit.
     # (In a unit that has an answer its own value is always among those of the count.)
@@ -238,7 +238,7 @@ class MeasurementsStudy(NoisyStudy):
 
     @functools.cached_property
     def config(self) -> Mapping[str, Any]:
-        """Checked settings, the digest of the folder, and first and last unit of each shard."""
+        """Checked settings, the folder's digest, and each shard's first and last unit."""
         prior = check.scalar(check.probability(self.prior, "prior"), "prior")
         known_count = check.integer(self.known_count, "known_count", lower=0)
         limits = tuple(
@@ -261,19 +261,19 @@ class MeasurementsStudy(NoisyStudy):
         )
 
     def table_between(self, low: str, high: str) -> pa.Table:
-        """Return the rows of ``risk.parquet`` of the units from one geocode to another."""
+        """Return the rows of ``risk.parquet`` for the units between two geocodes."""
         return self._unit_tables(low, high)["risk"]
 
     def compute(self, shard: int) -> dict[str, pa.Table]:
-        """Return cells, how often each noisy count occurs, and a tally of a shard."""
+        """Return a shard's cells, the frequency of each noisy count, and a tally."""
         return self._unit_tables(*self.config["ranges"][shard])
 
     def work(self, shard: int) -> float:
-        """Return the number of units of a shard that is full."""
+        """Return the number of units of a full shard."""
         return float(self.units_per_shard or max(1, _CELLS // self._source().n_cells))
 
     def pilot(self, shard: int, amount: float) -> float:
-        """Judge the first units of a shard of the first state, whose surroundings are kept."""
+        """Compute the first units of a shard of the first state, whose surroundings are cached."""
         source, (low, high) = self._source(), self.config["ranges"][0]
         near = surroundings(source, source.state(low), self.query is None)
         units = near.units[slice(*np.searchsorted(near.units, [low, high + ":"]))]
@@ -325,7 +325,7 @@ class MeasurementsStudy(NoisyStudy):
         }
 
     def sentences(self, facts: Mapping[str, Any]) -> list[str]:
-        """Return the answer of a run."""
+        """Return the result of a run in sentences."""
         k, units = facts["known_count"], f"{facts['units']:,} units ({facts['level']})"
         kinds = "; ".join(f"{cells:,} by {name}" for name, cells in facts["settled"].items())
         sentences = [surely_more(facts), *(_exceeding(row, k) for row in facts["exceedance"])]
@@ -371,7 +371,7 @@ class MeasurementsStudy(NoisyStudy):
         )
 
     def facts(self, folder: RunFolder, *, complete: bool) -> Mapping[str, Any]:
-        """Return counts of units and cells in the finished shards."""
+        """Return numbers of units and cells in the finished shards."""
         config, tally = self.config, Counter[str]()
         counted: Counter[tuple[float, int]] = Counter()
         for shard in folder.finished():
@@ -413,7 +413,7 @@ class MeasurementsStudy(NoisyStudy):
 
 
 def _labels(source: MeasurementSource, units: int) -> pa.DictionaryArray:
-    """Return the words of the cells of so many units; the number of a cell that is not known."""
+    """Return the labels of all cells of ``units`` units, or the cell numbers if unknown."""
     names = [f"cell {number}" for number in range(source.n_cells)]
     if source.target is not None:
         with suppress(ArgumentError):
@@ -423,7 +423,7 @@ def _labels(source: MeasurementSource, units: int) -> pa.DictionaryArray:
 
 
 def more_than_known(curve: pd.DataFrame) -> int:
-    """Return the least number of cells whose count is above the known one, sure to 95 %.
+    """Return a 95 % lower bound on the number of cells with more people than known.
 
     Of the cells above a ratio noise alone explains no more than a Poisson quantile, whose law has
     the longer tail; the rest hold more.  The error is shared among the ratios of ``curve``.
@@ -434,7 +434,7 @@ def more_than_known(curve: pd.DataFrame) -> int:
 
 
 def surely_more(facts: Mapping[str, Any]) -> str:
-    """Return the first sentence: whether noise alone explains what noisy counts say."""
+    """Return the first sentence: whether noise alone can explain the noisy counts."""
     k, more, cells = facts["known_count"], facts["more_than_known"], facts["cells"]
     holding = f"more than the {k:,} people who are known" if k else "somebody"
     if not cells:
@@ -449,7 +449,7 @@ def surely_more(facts: Mapping[str, Any]) -> str:
 
 
 def _exceeding(row: Mapping[str, Any], k: int) -> str:
-    """Return the number of noisy counts that stand out, beside that by noise alone."""
+    """Return a sentence on how many noisy counts exceed a ratio, beside noise alone."""
     few, many = (f"{row[f'expected_{name}']:,.0f}" for name in ("known", "one_more"))
     spread = f"{2.0 * row['error_known']:,.0f}"
     return (
@@ -462,7 +462,7 @@ def _exceeding(row: Mapping[str, Any], k: int) -> str:
 
 
 def quotes(facts: Mapping[str, Any]) -> Quotes:
-    """Return quotations of a run, and what may not be quoted."""
+    """Return sentences about a run that may be quoted, and that may not."""
     first, k = facts["exceedance"][0], facts["known_count"]
     few = f"{first['expected_known']:,.0f}"
     settled = sum(facts["settled"].values())
@@ -486,7 +486,7 @@ def quotes(facts: Mapping[str, Any]) -> Quotes:
 
 
 def _ranges(source: MeasurementSource, units_per_shard: int) -> tuple[tuple[str, str], ...]:
-    """Return first and last unit of each shard; no shard is in two states.
+    """Return each shard's first and last unit; no shard spans two states.
 
     One state's geocodes are in memory at a time.
     """

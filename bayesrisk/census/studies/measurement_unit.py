@@ -1,4 +1,4 @@
-"""One unit of a noisy measurement file: its noisy counts by labels, with intervals and risk."""
+"""One unit of a noisy measurement file: noisy counts by label, with intervals and risk."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from bayesrisk.inference.count.measurements import MeasurementTables
 @displayed
 @dataclass(frozen=True, eq=False)
 class UnitMeasurements(Tabular):
-    """Noisy counts of one unit, and what they say.
+    """A unit's noisy counts, with intervals and risk.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class UnitMeasurements(Tabular):
         return self.open_cells()
 
     def open_cells(self) -> pd.DataFrame:
-        """Return the cells that no constraint fixes, those that say most first."""
+        """Return the cells that no constraint fixes, largest risk ratio first."""
         free = self.cells[self.cells["settled_by"].isna()].drop(columns="settled_by")
         return free.sort_values("risk_ratio", ascending=False, kind="stable", ignore_index=True)
 
@@ -82,7 +82,7 @@ def unit_measurements(
     query: str | None = None,
     budget: str | None = None,
 ) -> UnitMeasurements:
-    r"""Return the noisy counts of one unit by labels, with intervals and risk.
+    r"""Return a unit's noisy counts by label, with intervals and risk.
 
     .. math:: P(x \mid y) \propto \exp(-(y - x)^2 / (2 \sigma^2)), \quad l \le x \le u
 
@@ -160,7 +160,7 @@ def unit_measurements(
 
 
 def _interval(noisy: int, low: int, high: int, sigma2: float) -> tuple[int, int]:
-    """Return the quantiles 0.025 and 0.975 of a count, flat between its bounds before."""
+    """Return a count's posterior quantiles 0.025 and 0.975, with a flat prior within bounds."""
     reach = int(12.0 * np.sqrt(sigma2)) + 1
     middle = min(max(noisy, low), high)
     counts: IntArray = np.arange(max(low, middle - reach), min(high, middle + reach) + 1)
@@ -172,7 +172,7 @@ def _interval(noisy: int, low: int, high: int, sigma2: float) -> tuple[int, int]
 
 
 def _geocode(nmf: nmf_reader.NoisyMeasurements, level: str, unit: str) -> str:
-    """Return the geocode of a unit: its own, or that of a block with this GEOID."""
+    """Return the geocode of a unit given by geocode, or of a block given by GEOID."""
     states = nmf_reader.state_prefixes(nmf, level)
     near = [state for state in states if unit.startswith(state) or state[1:] == unit[:2]]
     codes, examples = list[Any](), list[Any]()

@@ -1,4 +1,4 @@
-"""A synthetic nation as a study, and attacks on its exact and coarsened tables, and what they cost.
+"""A synthetic nation as a study, and attacks on its exact and coarsened tables with their cost.
 
 A shard is a county: it is drawn, counted, and attacked block by block.  Nothing is read, so workers
 need nothing in common but the folder of the run, which may be a URL.
@@ -40,7 +40,7 @@ class _NationFolder(PlaceFolder):
 
 @dataclass(frozen=True)
 class NationStudy(Study):
-    """A synthetic nation by county, for :func:`~bayesrisk.run`.
+    """A synthetic nation drawn county by county, for :func:`~bayesrisk.run`.
 
     ``nation`` says how many blocks, and how they are drawn.  A complete run is microdata by place,
     which :class:`TabulationStudy` counts part by part and :meth:`Microdata.read` reads as a
@@ -57,7 +57,7 @@ class NationStudy(Study):
 
     @functools.cached_property
     def config(self) -> dict[str, Any]:
-        """Blocks with those without people, digest of the settings, seed, number of counties."""
+        """Number of blocks, digest of the settings, seed, and number of counties."""
         check.instance(self.nation, Nation, "nation")
         text = json.dumps(asdict(self.nation.spec), sort_keys=True)
         return {
@@ -70,7 +70,7 @@ class NationStudy(Study):
         }
 
     def compute(self, shard: int) -> dict[str, Any]:
-        """Return a county, and what it adds to the figures of the nation."""
+        """Return a county, and its contribution to the nation's figures."""
         county = self.nation.county(shard, seed=self.seed)
         code = self.nation.code(shard)
         part = PlacePart(code, county, np.asarray(county.geoids()), len(code))
@@ -78,11 +78,11 @@ class NationStudy(Study):
         return {"part": part, "sums": arrow_table(pd.DataFrame([sums]))}
 
     def results(self, folder: RunFolder) -> dict[str, bytes]:
-        """Return the index."""
+        """Return the index of the parts."""
         return cast(PlaceFolder, folder).index("county", None)
 
     def facts(self, folder: RunFolder, *, complete: bool) -> dict[str, Any]:
-        """Return the figures of a complete nation."""
+        """Return the nation's figures once it is complete."""
         if not complete:
             return {"population": None}
         sums = pa.concat_tables([folder.read_part(n, "sums") for n in range(self.shards)])
@@ -150,7 +150,7 @@ class NationAttackStudy(Study):
 
     @functools.cached_property
     def config(self) -> dict[str, Any]:
-        """Settings with the digest of how the nation is drawn, and the number of counties."""
+        """Settings, with the digest of the nation's settings, and the number of counties."""
         check.instance(self.nation, Nation, "nation")
         text = json.dumps(asdict(self.nation.spec), sort_keys=True)
         every = check.integer(self.every, "every", lower=1)
@@ -170,7 +170,7 @@ class NationAttackStudy(Study):
         }
 
     def compute(self, shard: int) -> dict[str, pa.Table]:
-        """Return the rows of the blocks of a county, and the seconds of each step."""
+        """Return the rows of a county's blocks, and the seconds of each step."""
         number, clock = shard * self.every, _Timer()
         data = clock("draw", lambda: self.nation.county(number, seed=self.seed))
         people, units = cast(Records, data.persons), cast(Records, data.households)
@@ -235,11 +235,11 @@ class NationAttackStudy(Study):
         return {"brief": brief, "peak_mb": float(cost["peak_mb"].max())}
 
     def work(self, shard: int) -> float:
-        """Return the tracts of a county."""
+        """Return the number of tracts of a county."""
         return self.nation.spec.tracts_per_county
 
     def pilot(self, shard: int, amount: float) -> float:
-        """Attack a county of a few tracts, which is drawn for it and forgotten."""
+        """Attack a small county of a few tracts, drawn for this purpose."""
         spec = replace(self.nation.spec, tracts_per_county=int(amount))
         tract_blocks = spec.blocks_per_group * spec.groups_per_tract
         blocks = min(self.nation.blocks, tract_blocks * spec.tracts_per_county)
@@ -258,14 +258,14 @@ class NationAttackStudy(Study):
 
 
 def _percent(row: pd.Series, name: str) -> str:
-    """Return a share in per cent, with its interval where there is one."""
+    """Return a share in per cent, with its interval if there is one."""
     share, low, high = (100.0 * row[f"{name}{end}"] for end in ("", "_low", "_high"))
     alone = math.isnan(low) or not share  # what was never seen has no such interval
     return f"{share:.2f} %" + ("" if alone else f" ({low:.2f} to {high:.2f})")
 
 
 class _Timer:
-    """Seconds of the processor by step."""
+    """Processor seconds of each step."""
 
     def __init__(self) -> None:
         self.rows: list[dict[str, Any]] = []
@@ -286,7 +286,7 @@ def _pieces(tables: PublishedTables) -> Iterator[tuple[PublishedTables, np.ndarr
 
 
 def _exact(tables: PublishedTables) -> pd.DataFrame:
-    """Return the records of each block, and how many of them every solution has."""
+    """Return each block's number of records, and how many are proved by exact tables."""
     parts = []
     for piece, _ in _pieces(tables):
         solution = reconstruct(piece, scope="block")
@@ -298,7 +298,7 @@ def _exact(tables: PublishedTables) -> pd.DataFrame:
 
 
 def _coarsened(tables: PublishedTables, truth: PublishedTables) -> pd.DataFrame:
-    """Return records that are proved, and counts that come back, of each block."""
+    """Return each block's numbers of proved records and of recovered counts."""
     dense = {key: counts.toarray() for key, counts in truth.counts.items()}
     parts = []
     for piece, rows in _pieces(tables):
@@ -336,7 +336,7 @@ def _equal(frame: pd.DataFrame, low: str, high: str) -> np.ndarray:
 
 
 def _claimed(homes: Records) -> pd.DataFrame:
-    """Return the households of a block, and the number of claims about one of them alone."""
+    """Return a block's number of households, and of claims about a single household."""
     claims = find_claims(tabulate(homes, HOMES), time_limit=_LIMIT).claims
     alone = (claims["multiplicity"] == 1) & ~claims["readable_here"].astype(bool)
     numbers = {"people": len(homes), "proved": int(alone.sum())}
@@ -345,7 +345,7 @@ def _claimed(homes: Records) -> pd.DataFrame:
 
 
 def _given_away(counts: pd.DataFrame) -> pd.DataFrame:
-    """Return shares by rule: of records proved, of coarsened counts and of small ones."""
+    """Return shares, by rule, of records proved, coarsened counts and small counts recovered."""
     rows = []
     for rule, group in counts[counts["rule"] != CLAIMS].groupby("rule", sort=False):
         row: dict[Any, Any] = {"rule": rule, **group[["blocks", "people", "coarsened"]].sum()}
@@ -360,7 +360,7 @@ def _given_away(counts: pd.DataFrame) -> pd.DataFrame:
 
 
 def _interval(name: str, parts: np.ndarray, wholes: np.ndarray) -> dict[str, float]:
-    r"""Return a ratio of totals over counties, with its interval of 95 %.
+    r"""Return a ratio of totals over counties, with its 95 % interval.
 
     .. math:: \hat R = \sum_i y_i / \sum_i x_i, \qquad
         s^2 = \frac{n \sum_i (y_i - \hat R x_i)^2}{(n - 1) (\sum_i x_i)^2}

@@ -1,4 +1,4 @@
-"""The occupancy attack on several protections of the same households, judged and reported.
+"""The occupancy attack under several protections of the same households, judged and reported.
 
 Shards are a protection of a population, or of a place of households by place; all together make
 rates with intervals and blind guesses, figures and a page (Steed, Qing and Wu 2024, section 4).
@@ -89,7 +89,7 @@ def _rng(seed: int, *stream: int) -> np.random.Generator:
 
 
 def synthetic_households(study: OccupancyStudy, seed: int) -> tuple[Microdata, NDArray[np.str_]]:
-    """Return a synthetic population and the blocks of it that are looked at."""
+    """Return a synthetic population, and its blocks under study."""
     spec = population_spec(
         "county",
         n_blocks=int(np.ceil(study.blocks * _PER_PROPERTY)) + 50,
@@ -110,7 +110,7 @@ def synthetic_households(study: OccupancyStudy, seed: int) -> tuple[Microdata, N
 
 @functools.lru_cache(maxsize=1)
 def _sample_law(blocks: int, smoothing: float, seed: int) -> HouseholdLaw:
-    """Return the law of a public sample: households of another population."""
+    """Return the law of households in a public sample of another population."""
     spec = population_spec("county", n_blocks=blocks, occupied_blocks=1.0)
     other = simulate_population(spec, rng=_rng(seed, _SAMPLE))
     frame = other.for_schema(Schema.named(SCHEMA)).to_frame()
@@ -120,7 +120,7 @@ def _sample_law(blocks: int, smoothing: float, seed: int) -> HouseholdLaw:
 def true_households(
     study: OccupancyStudy, seed: int, homes: Records | None
 ) -> tuple[Microdata, NDArray[np.str_], pd.DataFrame]:
-    """Return confidential data, the blocks that are looked at, and the households in them."""
+    """Return the confidential data, the blocks under study, and their households."""
     if homes is None:
         data, places = synthetic_households(study, seed)
     else:
@@ -141,7 +141,7 @@ def true_households(
 def study_part(
     study: OccupancyStudy, seed: int, protection: str, homes: Records | None, *, place: str = ""
 ) -> Part:
-    """Return the frames under one protection of one population, or of households of one place.
+    """Return the result frames for one protection of one population or place.
 
     A place has random numbers of its own, whatever other places there are.
     """
@@ -191,7 +191,7 @@ def study_part(
 
 
 def _rankings(ranking: Callable[..., pd.DataFrame], seed: int) -> pd.DataFrame:
-    """Return rankings by every match key as one frame: columns that one lacks are missing."""
+    """Return rankings by every match key in one frame, with absent columns missing."""
     frames = [
         ranking(key=columns).astype(dict.fromkeys(columns, "Int64")).assign(ranking=name)
         for name, columns in occupancy_risk.MATCH_KEYS.items()
@@ -203,7 +203,7 @@ def _rankings(ranking: Callable[..., pd.DataFrame], seed: int) -> pd.DataFrame:
 def pooled_results(
     study: OccupancyStudy, frames: Mapping[str, pd.DataFrame], truths: Mapping[int, pd.DataFrame]
 ) -> dict[str, pd.DataFrame]:
-    """Return the frames of all shards together, held against the true households."""
+    """Return all shards' frames pooled and compared with the true households."""
     truth = pd.concat(
         (
             frame.assign(seed=seed, place=frame["block"], block=_names(seed, frame["block"]))
@@ -258,7 +258,7 @@ def _first(frame: pd.DataFrame, *names: str) -> pd.DataFrame:
 
 
 def _rates(blocks: pd.DataFrame, confidence: float, reading: str) -> dict[str, Any]:
-    """Return the counts of a set of blocks, and precision and recall with their intervals."""
+    """Return counts of blocks, with precision and recall and their intervals."""
     status, true = blocks["status"].to_numpy(), blocks["violations"].to_numpy() > 0
     counts = risk.count_blocks(status, true, infeasible=reading, confidence=confidence)
     row = asdict(counts)
@@ -271,14 +271,14 @@ def _rates(blocks: pd.DataFrame, confidence: float, reading: str) -> dict[str, A
 
 
 def _names(seed: object, block: pd.Series) -> pd.Series:
-    """Return names that tell blocks of several populations apart."""
+    """Return block names that are distinct between populations."""
     return pd.Series(seed, index=block.index).astype("str") + ":" + block.astype("str")
 
 
 def _curves(
     study: OccupancyStudy, rankings: pd.DataFrame, truth: pd.DataFrame
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return precision and recall at 200 of all k, all populations together, and at the last k."""
+    """Return precision and recall at 200 values of k, over all populations, and at the last k."""
     rankings = rankings.assign(block=_names(rankings["seed"], rankings["block"]))
     curves, ends = [], []
     for name in (*study.protections, _SAMPLING):
@@ -300,7 +300,7 @@ def _curves(
 @displayed
 @dataclass(frozen=True, eq=False)
 class OccupancyStudy(Study):
-    """Findings of an occupancy attack under several protections; for :func:`~bayesrisk.run`.
+    """The occupancy attack under several protections, as a study for :func:`~bayesrisk.run`.
 
     The fact ``results`` of a complete run is an :class:`OccupancyResults`.  In the folder, rows of
     single blocks, and what adversaries find in tables without protection, are below
@@ -428,7 +428,7 @@ class OccupancyStudy(Study):
             object.__setattr__(self, "sample", check.frame(self.sample, "sample", SAMPLED))
 
     def mechanism(self, protection: str) -> Mechanism:
-        """Return the mechanism of a protection."""
+        """Return a protection's mechanism."""
         if protection == "none":
             return make_mechanism("none")
         if protection == "swapping":
@@ -472,12 +472,12 @@ class OccupancyStudy(Study):
         )
 
     def task(self, shard: int) -> tuple[int, str]:
-        """Return population and protection of a shard."""
+        """Return the population and the protection of a shard."""
         name = divmod(shard // self.config["parts"], len(self.protections))
         return self.config["seeds"][name[0]], self.protections[name[1]]
 
     def _place(self, number: int, digest: str) -> tuple[str, Records | None]:
-        """Return code and households of a place; whole data are one place without a code."""
+        """Return a place's code and households; data in one piece are a place without code."""
         homes = self.households
         if not isinstance(homes, str | Path):
             return "", homes
@@ -487,7 +487,7 @@ class OccupancyStudy(Study):
         return code, data.households
 
     def truth(self, seed: int, digest: str, parts: int) -> pd.DataFrame:
-        """Return the households of the blocks that are looked at."""
+        """Return the true households of the blocks under study."""
         places = (self._place(number, digest)[1] for number in range(parts))
         truths = [true_households(self, seed, records)[2] for records in places]
         if not any(map(len, truths)):
@@ -496,27 +496,27 @@ class OccupancyStudy(Study):
         return pd.concat([truth for truth in truths if len(truth)], ignore_index=True)
 
     def compute(self, shard: int) -> dict[str, pa.Table]:
-        """Return the frames under one protection of one population, or of one place."""
+        """Return the result frames for one protection of one population or place."""
         place, homes = self._place(shard % self.config["parts"], self.config["households"])
         part = study_part(self, *self.task(shard), homes, place=place)
         return {kind: arrow_table(part[kind]) for kind in self.layout.kinds}
 
     def work(self, shard: int) -> float:
-        """Return the blocks of a synthetic population; of given households no pilot tells."""
+        """Return the number of synthetic blocks, or 0 (no pilot) for given households."""
         return 0.0 if self.households is not None else float(self.blocks)
 
     def group(self, shard: int) -> str:
-        """Return the protection."""
+        """Return the shard's protection."""
         return self.task(shard)[1]
 
     def pilot(self, shard: int, amount: float) -> float:
-        """Attack a population of a few blocks."""
+        """Attack a synthetic population of a few blocks."""
         few = replace(self, blocks=int(amount))
         study_part(few, *self.task(shard), None)
         return float(few.blocks)
 
     def results(self, folder: RunFolder) -> Mapping[str, bytes]:
-        """Return the frames as CSV files; those with rows of blocks or households in private."""
+        """Return the frames as CSV files; those about single blocks are confidential."""
         results = _judged(self, folder)
         names = {name: f"{name}.csv" for name in _TOTALS}
         names |= {name: f"{CONFIDENTIAL}/{name}.csv" for name in _SINGLE}
@@ -527,20 +527,20 @@ class OccupancyStudy(Study):
         return {"results": _judged(self, folder) if complete else None}
 
     def in_memory(self) -> OccupancyResults:
-        """Return the results without a folder, computed one shard after the other."""
+        """Return the results computed shard by shard, without a folder."""
         results = _judged(self, None)
         self.close()
         return results
 
     def close(self) -> None:
-        """Forget the index of households by place, and the results."""
+        """Clear the cached index of households by place, and the cached results."""
         _judged.cache_clear()
         by_place.open_index.cache_clear()
 
 
 @functools.lru_cache(maxsize=1)
 def _judged(study: OccupancyStudy, folder: RunFolder | None) -> OccupancyResults:
-    """Return the results, from the shards in a folder or else computed in order; kept for facts."""
+    """Return the results from a folder's shards, or computed in order; cached."""
     config, kinds = study.config, study.layout.kinds
     frames: dict[str, list[pd.DataFrame]] = {kind: [] for kind in kinds}
     for shard in range(config["shards"]):
@@ -573,7 +573,7 @@ def _frame_digest(frame: pd.DataFrame) -> str:
 
 
 def _frame(table: pa.Table) -> pd.DataFrame:
-    """Return a part as a frame, texts as text and missing whole numbers as missing."""
+    """Return a part as a frame, with text columns and nullable integers."""
     frame: pd.DataFrame = table.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
     whole = [n for n in frame if frame[n].dtype == "Int64" and not frame[n].hasnans]
     texts = [n for n in frame if pd.api.types.is_string_dtype(frame[n])]

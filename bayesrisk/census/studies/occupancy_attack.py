@@ -1,6 +1,6 @@
-"""Attacks on published tables: the occupancy attack as a study, and one report of all they tell.
+"""The occupancy attack on published tables, as a study.
 
-Both read what was published, the study also a public sample, and nothing else.
+It reads what was published, perhaps a public sample of households, and nothing else.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def read_households(path: str | Path) -> Records:
 
 
 def read_sample(path: str | Path) -> pd.DataFrame:
-    """Return ``size``, ``race_ethnicity``, ``children`` and perhaps ``weight`` of a public sample.
+    """Return a public sample's ``size``, ``race_ethnicity``, ``children`` and optional ``weight``.
 
     The Parquet file has those columns, or households such as ``bayesrisk census simulate`` writes.
     """
@@ -92,7 +92,7 @@ def _digest(path: str | Path) -> str:
 
 @functools.lru_cache(maxsize=1)
 def _statistics(path: str, digest: str) -> OccupancyStatistics:
-    """Return the statistics of a file, once for each process; refuse one that has changed."""
+    """Return a file's statistics, cached in each process; raise if the file has changed."""
     statistics = OccupancyStatistics.from_frame(read_frame(Path(path)), source=path)
     if _digest(path) != digest:
         raise DataError(f"{path}: must not change while it is read")
@@ -101,7 +101,7 @@ def _statistics(path: str, digest: str) -> OccupancyStatistics:
 
 @dataclass(frozen=True)
 class OccupancyAttackStudy(Study):
-    """Which blocks of published statistics must hold a violation, for :func:`~bayesrisk.run`.
+    """The occupancy attack on published statistics, as a study for :func:`~bayesrisk.run`.
 
     A complete run has ``blocks.parquet`` (status, and with a sample the mean number of violations
     in reconstructions) and, with a sample, ``households.parquet``: kinds of households with their
@@ -190,7 +190,7 @@ class OccupancyAttackStudy(Study):
         )
 
     def shard_statistics(self, shard: int) -> OccupancyStatistics:
-        """Return the statistics of the blocks of a shard."""
+        """Return the statistics of a shard's blocks."""
         digest, size = self.config["blocks"], self.blocks_per_shard
         if Path(self.blocks).is_dir():
             return self._read_statistics(
@@ -200,11 +200,11 @@ class OccupancyAttackStudy(Study):
         return statistics.take(np.arange(len(statistics))[shard * size : (shard + 1) * size])
 
     def _readable(self, statistics: OccupancyStatistics) -> OccupancyStatistics:
-        """Return statistics; refuse several counts of a cell where households are asked for."""
+        """Return the statistics; raise if households are requested and counts are not exact."""
         return statistics if self.sample is None else statistics.exact("a sample of households")
 
     def _read_statistics(self, tables: PublishedTables) -> OccupancyStatistics:
-        """Return the statistics of tables; one that is missing is a fault of the folder."""
+        """Return the statistics in tables; raise an error about the folder if one is missing."""
         try:
             return occupancy_statistics(
                 tables,
@@ -220,27 +220,27 @@ class OccupancyAttackStudy(Study):
 
     @functools.cached_property
     def _law(self) -> HouseholdLaw | None:
-        """The law of households in the public sample, checked."""
+        """The law of households in the checked public sample, or None without one."""
         if self.sample is None:
             return None
         return HouseholdLaw.from_sample(read_sample(self.sample), smoothing=self.smoothing)
 
     @property
     def layout(self) -> Layout:  # type: ignore[override]
-        """Parts of a shard: blocks, and with a sample households."""
+        """The parts of a shard: blocks, and households if there is a sample."""
         kinds = ("blocks",) if self._law is None else ("households", "blocks")
         return Layout("run of the occupancy attack", kinds=kinds, merged=kinds)
 
     def compute(self, shard: int) -> dict[str, pa.Table]:
-        """Return blocks, and with a sample the households of those with a violation, as means."""
+        """Return a shard's blocks, and with a sample the mean households of violating blocks."""
         return self._parts(self.shard_statistics(shard), shard)
 
     def work(self, shard: int) -> float:
-        """Return the number of blocks of a shard that is full."""
+        """Return the number of blocks of a full shard."""
         return float(self.blocks_per_shard)
 
     def pilot(self, shard: int, amount: float) -> float:
-        """Attack some blocks, from all over the shard."""
+        """Attack some blocks, evenly spread over the shard."""
         statistics = self.shard_statistics(shard)
         places = evenly(len(statistics), amount)
         self._parts(statistics.take(np.array(places)), shard)
@@ -302,7 +302,7 @@ class OccupancyAttackStudy(Study):
 
 
 def mean_violations(solutions: OccupancyReconstruction) -> FloatArray:
-    """Return the violations of each block, as the mean of its solutions; NaN where it has none."""
+    """Return each block's mean number of violations over its solutions, NaN without any."""
     total = np.bincount(
         solutions.block, solutions.households * solutions.violation, minlength=solutions.geoids.size
     )

@@ -1,4 +1,4 @@
-"""Occupancy on the one scale of all attacks: its question, its method in audits, its statements."""
+"""Occupancy in audits: its question, its method of inference, and its statements."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ LIMITED = ("size", "bedrooms", "subsidised")
 
 
 def occupancy_cells(schema: Schema) -> tuple[BoolArray, BoolArray]:
-    """Return which cells are subsidised households, and which of these are over the limit."""
+    """Return masks of the schema cells that are subsidised, and that exceed the limit."""
     index = schema.indices(np.arange(schema.size, dtype=np.int64))
     code = {name: index[name] + schema.attribute(name).first for name in LIMITED}
     subsidised = code["subsidised"] == 1
@@ -31,7 +31,7 @@ def occupancy_cells(schema: Schema) -> tuple[BoolArray, BoolArray]:
 
 
 def none_over(prior: RecordPrior, households: int, n_within: int = 0) -> float:
-    r"""Return the probability that none of some subsidised households is over the limit.
+    r"""Return the probability that none of m subsidised households is over the limit.
 
     .. math:: \prod_{i=0}^{m-1} \frac{A \theta_N + w + i}{A \theta_S + w + i}
 
@@ -50,7 +50,7 @@ def none_over(prior: RecordPrior, households: int, n_within: int = 0) -> float:
 
 
 def household_weights(prior: RecordPrior, households: int, subsidised: int) -> FloatArray:
-    """Return the law of one household of a block where a subsidised one is over the limit.
+    """Return a household's law (weights by cell), given that one of the block's is over the limit.
 
     A weight for each cell of the schema, with sum P(one is over the limit); ``households`` live in
     the block, ``subsidised`` of them in subsidised units.
@@ -73,7 +73,7 @@ def household_weights(prior: RecordPrior, households: int, subsidised: int) -> F
 
 
 def check_occupancy(workload: Workload, name: str) -> None:
-    """Refuse tables that are not those of households and their units, with the reason."""
+    """Raise unless the tables are those of households with an occupancy limit."""
     level, schema = workload.levels[-1], workload.schema
     missing = [one for one in LIMITED if one not in schema.names]
     if missing:
@@ -100,7 +100,7 @@ class OverLimit:
 
 
 class ViolationAttack:
-    """Households of a place of which a subsidised one must be over the limit, if tables are true.
+    """Attack that proves, from tables taken as true, that a place has a household over the limit.
 
     Where that is not proved, or the counts contradict each other, nothing is said.
     """
@@ -120,7 +120,7 @@ class ViolationAttack:
             self._households = int(counts.households[0]), int(counts.hud_households[0])
 
     def weights(self, question: TargetQuestion, prior: RecordPrior) -> FloatArray | None:
-        """Return the law of the values of one of the households, given that one is over."""
+        """Return the law of a household's values, given that one is over the limit, or None."""
         if self._households is None:
             return None
         weights = question.sums(household_weights(prior, *self._households))
@@ -128,7 +128,7 @@ class ViolationAttack:
 
     @staticmethod
     def check(workload: Workload) -> None:
-        """Refuse tables that are not those of households and their units, with the reason."""
+        """Raise unless the tables are those of households with an occupancy limit."""
         check_occupancy(workload, "methods")
 
 
@@ -139,7 +139,7 @@ def stated_by_occupancy(
     *,
     attack: Attack | None = None,
 ) -> AttackStatements:
-    """Return for every block that one of its subsidised households is over the limit."""
+    """Return statements that some subsidised household of a block is over the limit."""
     schema = prior.prior.schema
     assisted, violating = occupancy_cells(schema)
     shares = np.bincount(prior.cells, prior.shares, minlength=schema.size)
@@ -150,7 +150,7 @@ def stated_by_occupancy(
     usual = attack or make_attack("occupancy", taken_as_true=True)
 
     def believed(detection: OccupancyDetection) -> pd.Series:
-        """Return P(a household is over the limit | one of its block's n is), by block."""
+        """Return each block's probability that a household is over the limit, given that one is."""
         values = []
         for n, hit in zip(detection.subsidised.tolist(), detection.violation.tolist(), strict=True):
             weight = household_weights(law, n, n) if hit else np.zeros(violating.size)

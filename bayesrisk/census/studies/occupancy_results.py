@@ -1,4 +1,4 @@
-"""Results of the occupancy attack under several protections, and their page."""
+"""Results of the occupancy attack under several protections, and their report."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class OccupancyResults:
     variability: pd.DataFrame
 
     def write_report(self, folder: str | Path) -> Path:
-        """Write the figures, and return the path of ``report.html``, the totals.
+        """Write figures and the report of totals; return the path of ``report.html``.
 
         The page needs no other file and no network, and shows no single block: figures that do, and
         those of entries of a ranking, are in ``figures/confidential``, which only its owner may
@@ -138,7 +138,7 @@ _HEADS = {
 
 
 def _totals(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the totals as the page shows them: rates with their intervals and blind guesses."""
+    """Return the totals for the report: rates with intervals and blind guesses."""
     totals = table.copy()
     for name in ("precision", "recall"):
         ends = table[[name, f"{name}_lower", f"{name}_upper", f"{name}_baseline"]]

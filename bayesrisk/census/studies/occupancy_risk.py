@@ -1,4 +1,4 @@
-"""Reconstructed violations held against true households: rankings, precision and recall."""
+"""Reconstructed violations compared with true households: rankings, precision and recall."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _BOUNDS = {
 
 
 def household_frame(households: pd.DataFrame, *, source: str) -> pd.DataFrame:
-    """Return checked households with what is derived: ``child`` and ``violation``."""
+    """Return checked households, with the derived columns ``child`` and ``violation``."""
     households = check.frame(households, source, ("block", *_BOUNDS))
     columns = {}
     for name, (low, high) in _BOUNDS.items():
@@ -66,7 +66,7 @@ def household_frame(households: pd.DataFrame, *, source: str) -> pd.DataFrame:
 
 
 def checked_key(key: object) -> tuple[str, ...]:
-    """Return the columns of a match key, those of the reference by their names."""
+    """Return the columns of a match key, given by columns or by a known name."""
     if isinstance(key, str) and key in MATCH_KEYS:
         return MATCH_KEYS[key]
     if isinstance(key, str) or not isinstance(key, tuple | list) or not key:
@@ -81,7 +81,7 @@ def checked_key(key: object) -> tuple[str, ...]:
 
 
 def key_codes(frame: pd.DataFrame, key: tuple[str, ...]) -> IntArray:
-    """Return a number for the values of the key of each row."""
+    """Return a code for each row's values of the key."""
     code = np.zeros(len(frame), dtype=np.int64)
     for name, base in zip(KEY_COLUMNS, _BASE, strict=True):
         code *= base
@@ -97,7 +97,7 @@ INFEASIBLE_AS = ("apart", "violation")
 @displayed
 @dataclass(frozen=True)
 class OccupancyBlockRisk(Tabular):
-    """Blocks said to hold a violation, against those that do; counts, with their intervals.
+    """Blocks said to hold a violation compared with those that do, with intervals.
 
     Attributes
     ----------
@@ -137,7 +137,7 @@ class OccupancyBlockRisk(Tabular):
         return pd.DataFrame(columns)
 
     def __add__(self, other: OccupancyBlockRisk) -> OccupancyBlockRisk:
-        """Return both sets of blocks together."""
+        """Return the counts of both sets of blocks together."""
         if not isinstance(other, OccupancyBlockRisk):
             return NotImplemented
         if self.confidence != other.confidence:
@@ -190,7 +190,7 @@ def occupancy_block_risk(
 def count_blocks(
     status: NDArray[Any], true: BoolArray, *, infeasible: str, confidence: float
 ) -> OccupancyBlockRisk:
-    """Return the counts of blocks by what is said of them (status) and what is true."""
+    """Return the counts of blocks by status and truth."""
     unsolved = status == Status.INFEASIBLE
     putative = (status == Status.VIOLATION) | (unsolved & (infeasible == "violation"))
     return OccupancyBlockRisk(
@@ -207,7 +207,7 @@ def count_blocks(
 @displayed
 @dataclass(frozen=True, eq=False)
 class LinkageCurve(Tabular):
-    """Households matched with the first k entries of a ranking, for every k.
+    """Known households matched by the first k entries of a ranking, for every k.
 
     Entries with equal scores are in random order: counts are expectations over it.
 
@@ -275,7 +275,7 @@ class LinkageCurve(Tabular):
 
 
 def occupancy_ranking(result: OccupancyReconstruction, *, key: Key) -> pd.DataFrame:
-    """Return the kinds of reconstructed violations, the most frequent first.
+    """Return the kinds of reconstructed violations, most frequent first.
 
     Columns ``block``, those of the key, and ``score``: violating households of that kind, on
     average over the solutions of the block; all violations in the solutions count.
@@ -293,7 +293,7 @@ def occupancy_ranking(result: OccupancyReconstruction, *, key: Key) -> pd.DataFr
 def sampling_ranking(
     sample: pd.DataFrame, targets: NDArray[np.str_] | list[str], *, key: Key
 ) -> pd.DataFrame:
-    """Return the kinds of violations in a sample of the truth: a strong baseline.
+    """Return the kinds of violations in a sample of the truth, as a strong baseline.
 
     As :func:`occupancy_ranking`: for every target the same entries, ``score`` the number of
     households of the kind in violation in the sample (Steed, Qing and Wu 2024, section 4.1).
@@ -315,7 +315,7 @@ def occupancy_linkage(
     unique: bool,
     confidence: float = 0.95,
 ) -> LinkageCurve:
-    r"""Return the number of known households that the k most suspicious ones match, by k.
+    r"""Return the number of known households matched by the k most suspicious entries, for every k.
 
     The adversary knows the key of every household and where it is, and takes those that agree with
     one of the first ``k`` entries for violations :math:`\hat V_k`; of the true ones :math:`V`
@@ -384,7 +384,7 @@ def occupancy_linkage(
 
 
 def _expected(score: FloatArray, values: FloatArray) -> FloatArray:
-    """Return the expected sum of the first k values, largest scores first, ties at random."""
+    """Return the expected sum of the first k values by decreasing score, ties at random."""
     if not score.size:
         return np.empty(0)
     _, tie, count = np.unique(-score, return_inverse=True, return_counts=True)
@@ -401,7 +401,7 @@ def _bounds(
     violations: pd.Series,
     confidence: float,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the ends of the intervals of precision and recall for every k, blocks as units.
+    """Return intervals of precision and recall for every k, with blocks as units.
 
     Every entry adds to the trials and hits of its block, so that sums over blocks of anything that
     depends on both are running sums of what each entry changes.

@@ -1,4 +1,4 @@
-"""Re-identification of reconstructed records: links judged, tables, figures and a page."""
+"""Re-identification of reconstructed records: tables, figures and the report."""
 
 import functools
 import json
@@ -74,7 +74,7 @@ _CAPTIONS = {
 
 
 def _flat(layout: pd.DataFrame) -> pd.DataFrame:
-    """Return a published layout with one line of heads, such as ``persons: precision (%)``."""
+    """Return a published layout with one header row, such as ``persons: precision (%)``."""
     flat = layout.reset_index()
     heads = []
     for column in flat.columns:  # the group, then the kind of number and its unit
@@ -89,7 +89,7 @@ def _flat(layout: pd.DataFrame) -> pd.DataFrame:
 
 
 def _abridged(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table for the page: no empty classes, percentages to one decimal."""
+    """Return a table for the report, without empty classes, percentages to one decimal."""
     counts = [c for c in table if table[c].dtype.kind in "iu"]
     if "block_size" in table and counts:
         table = table[(table[counts] != 0).any(axis=1)]
@@ -102,12 +102,12 @@ def _abridged(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _overall(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of the records for blocks of all sizes together."""
+    """Return the rows of records (not guessers) for blocks of all sizes."""
     return frame[(frame["block_size"] == "All") & ~frame["source"].isin(_GUESSERS)]
 
 
 def _agreement(agreed: pd.DataFrame) -> pd.DataFrame:
-    """Return agreement with both baselines, a row for each source and kind of age."""
+    """Return agreement with both baselines, one row for each source and kind of age."""
     frame, parts = _overall(agreed), []
     for kind in ("exact", "binned"):
         names = {c: c.removeprefix(f"{kind}_") for c in map(str, frame) if c.startswith(f"{kind}_")}
@@ -119,7 +119,7 @@ def _agreement(agreed: pd.DataFrame) -> pd.DataFrame:
 
 
 def report_tables(sums: LinkageSums, rates: pd.DataFrame, seed: int) -> dict[str, pd.DataFrame]:
-    """Return every table by file name; layouts follow the published tables."""
+    """Return all tables by file name, in published layouts."""
     links, inferred = sums.links, MajorityInference(sums.majority, (SOURCE,))
     agreed = agreement_rates(sums.agreement, confidence=links.confidence)
     proved = links.to_panels(panels=("nonmodal", "nonmodal-unique"), zero_variability=True)
@@ -177,7 +177,7 @@ _HEADS = {
 @displayed
 @dataclass(frozen=True, eq=False)
 class ReidentificationReport:
-    """Rates of a re-identification, and the page that reports them.
+    """Rates of a re-identification, with the path of its report.
 
     ``rates`` has a row for each attacker and source (the records, and both published guessers),
     everybody in the attacker's file: ``putative`` and ``confirmed`` links, ``precision`` and both
@@ -205,7 +205,7 @@ class ReidentificationReport:
         return [*[datasets.MADE_UP] * self.made_up, *lines, f"Report: {self.report}"]
 
     def to_dict(self) -> dict[str, object]:
-        """Return ``report`` and the rows of ``rates`` for JSON; what is not finite is None."""
+        """Return ``report`` and the rows of ``rates`` for JSON, with None if not finite."""
         rows = self.rates.replace(np.inf, np.nan).astype(object)
         rows = rows.where(rows.notna(), None)
         rates = rows.to_dict(orient="records")
@@ -374,7 +374,7 @@ def _write(
 
 
 def _answer(attacker: Mapping[Any, Any], confidence: str, *, lead: bool) -> list[Part]:
-    """Return the sentences about all people whom an attacker knows, and about unusual ones."""
+    """Return sentences on all people known to an attacker, and on unusual ones."""
     everybody = link_verdict(attacker["all"], "known persons", confidence)
     few = link_verdict(attacker["nonmodal"], "them", confidence)
     return [
@@ -386,7 +386,7 @@ def _answer(attacker: Mapping[Any, Any], confidence: str, *, lead: bool) -> list
 def _attacker(
     mine: pd.DataFrame, attacker: str, folder: Path, links: ReidentificationSums
 ) -> list[Part]:
-    """Return the section of one attacker: rates of the records, beside those of the guessers."""
+    """Return one attacker's section of the report: the records' rates beside the guessers'."""
     overall = mine[mine["block_size"] == "All"]
     everybody = overall.loc[overall["panel"] == "all", _SHOWN].rename(columns=_HEADS)
     caption = f"Rates, beside those of the guessers; intervals of {links.confidence:.0%}"

@@ -490,7 +490,7 @@ def coupling_family(published: Queries) -> RowFamily | None:
 
 
 def joined(families: list[RowFamily]) -> list[RowFamily]:
-    """Return for each two families the first with those rows of the second that it leaves free."""
+    """Return, for each pair of families, the first plus the second's rows that leave it alone."""
     pairs = []
     for one in families:
         for other in families:

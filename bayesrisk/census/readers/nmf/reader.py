@@ -1,4 +1,4 @@
-"""The 2020 noisy measurement files: folders of Parquet files, read a piece at a time.
+"""The 2020 noisy measurement files: folders of Parquet files, read in pieces.
 
 A folder of a product holds, for each level of the spine, the noisy answers (``DPQuery``) and the
 constraints, which are exact (``Constraint``)::
@@ -65,7 +65,7 @@ SINGLE = 2.0**-23
 
 
 def _log_variance(precision: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the logarithm of the variance at 1 / (2 sigma2), and its derivative.
+    """Return the log variance at precision 1 / (2 sigma2), and its derivative.
 
     The weight of 1 is taken out, so that nothing underflows.
     """
@@ -79,7 +79,7 @@ def _log_variance(precision: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def sigma2_from_variance(variance: ArrayLike) -> FloatAnswer:
-    r"""Return the scale parameter of the discrete Gaussian that has a variance in (0, 1e30].
+    r"""Return the discrete Gaussian's scale parameter for a variance in (0, 1e30].
 
     The inverse of ``DiscreteGaussian(sigma2).var()``, by Newton's method on
     :math:`\log \operatorname{var}` as a function of :math:`1 / (2 \sigma^2)`. This smooth curve
@@ -111,7 +111,7 @@ def sigma2_from_variance(variance: ArrayLike) -> FloatAnswer:
 
 
 def budget_chain(budget: pd.DataFrame, level: str, query: str) -> list[Fraction]:
-    """Return the budgets of a query at a level and at those below it, from a table of budgets."""
+    """Return a query's budgets at a level and the levels below it, from a budget table."""
     budget = check.frame(budget, "budget", ("level", "query", "rho"))
     levels = list(dict.fromkeys(budget["level"]))
     if level not in levels:
@@ -127,7 +127,7 @@ def budget_chain(budget: pd.DataFrame, level: str, query: str) -> list[Fraction]
 
 
 class Scales:
-    """Scale parameters for the variances of one query at one level.
+    """Scale parameters by variance, for one query at one level.
 
     A unit without siblings hands its budget to its parent, and that one perhaps to its own: with
     a table of budgets a row's share is the level's own and those of one, two, ... levels below.
@@ -144,11 +144,11 @@ class Scales:
 
     @property
     def allowed(self) -> list[float] | None:
-        """Variances that the budget allows, or None."""
+        """Variances that the budget allows, or None without a budget."""
         return None if self._exact is None else self._variance.tolist()
 
     def __call__(self, variance: FloatArray) -> FloatArray:
-        """Return sigma2 for each variance; NaN where the budget does not explain it."""
+        """Return sigma2 for each variance, NaN where no budget gives it."""
         distinct, place = np.unique(variance, return_inverse=True)
         if self._exact is None:
             scales = np.asarray(sigma2_from_variance(distinct))
@@ -171,7 +171,7 @@ _SUFFIX = 16  # characters of a block's geocode that are published geography
 
 
 def unpack(archive: Path, folder: str | Path) -> Path:
-    """Return the folder of a product, unpacked from a zip into another folder."""
+    """Return a product's folder, unpacked from a zip into ``folder``."""
     faults = zipfile.BadZipFile, RuntimeError, NotImplementedError
     with named(str(archive), also=faults), zipfile.ZipFile(archive) as members:
         check_held(str(archive), sum(member.file_size for member in members.infolist()))
@@ -200,7 +200,7 @@ def folder_levels(folder: Path) -> tuple[str, ...]:
 
 
 def level_files(folder: Path, level: str, kind: str) -> Iterator[tuple[Path, str | None]]:
-    """Yield the files of a level with the state of their folder, the states one after the other."""
+    """Yield a level's files with the state of their folder, state by state."""
     root = folder / f"{level}.parquet" / kind
     for file in sorted(root.rglob("*.parquet")):
         inner = file.relative_to(root).parts
@@ -225,7 +225,7 @@ def level_files(folder: Path, level: str, kind: str) -> Iterator[tuple[Path, str
 
 
 def geocode_widths(folder: Path, levels: tuple[str, ...]) -> dict[str, int]:
-    """Return the characters of a geocode by level, from the first row of each.
+    """Return the number of characters of geocodes by level, from each level's first row.
 
     A run of the agency's system finds them from the largest number of children, so that they
     differ from product to product; along the spine they grow, as each unit's code starts with
@@ -252,7 +252,7 @@ def geocode_widths(folder: Path, levels: tuple[str, ...]) -> dict[str, int]:
 
 
 def _first_geocode(folder: Path, level: str) -> tuple[Path, str] | None:
-    """Return a level's first geocode that is text, and its file; None where it has no row."""
+    """Return a level's first non-missing geocode and its file, or None if there is none."""
     for kind in ("Constraint", "DPQuery"):
         for file, _ in level_files(folder, level, kind):
             with opened(file) as (source, _):
@@ -266,7 +266,7 @@ def _first_geocode(folder: Path, level: str) -> tuple[Path, str] | None:
 
 
 def refuse_repeated(rows: Rows, codes: NDArray[np.str_], level: str, previous: set[int]) -> None:
-    """Refuse a unit that has been read before, and remember these.
+    """Raise if a unit has been read before; remember the new ones.
 
     A unit is kept as a number; a block by its published part, the nation as a single 1.
     """
@@ -291,7 +291,7 @@ SIGNS = ("=", "<=", ">=")
 @displayed
 @dataclass(frozen=True)
 class NoisyMeasurements:
-    """A folder of noisy measurement files; ``open`` it, and read by its methods.
+    """A folder of noisy measurement files, opened by ``open``.
 
     Every row is checked when it is read: types, shapes against axes and lists, geocodes against
     level and folder, units that occur twice.  Memory does not grow with the files: a batch holds
@@ -334,7 +334,7 @@ class NoisyMeasurements:
 
     @classmethod
     def open(cls, folder: str | Path, *, budget: pd.DataFrame | None = None) -> Self:
-        """Open a product's folder, such as ``US_Person_PL_PROD``: it holds ``<Level>.parquet``.
+        """Return an opened product folder, such as ``US_Person_PL_PROD`` with ``<Level>.parquet``.
 
         A zip of one is unpacked where the system has its temporary files, for as long as needed.
 
@@ -371,7 +371,7 @@ class NoisyMeasurements:
         return tuple(sorted(name.removesuffix("_dpq") for name in names))
 
     def iter_values(self, level: str, query: str) -> Iterator[MeasurementBatch]:
-        """Yield the noisy answers to one of :meth:`queries`, rows of one file at a time.
+        """Yield the noisy answers to one query, in batches of rows of one file.
 
         A batch has about 2**20 cells; a row that breaks the format is a ``DataError`` with its
         file, row and column.
@@ -406,7 +406,7 @@ class NoisyMeasurements:
                 )
 
     def units(self, level: str) -> NDArray[np.str_]:
-        """Return the sorted geocodes of all units that the constraints of a level list."""
+        """Return the sorted geocodes of all units that a level's constraints list."""
         check.choice(level, "level", self.levels)
         units, listed = units_between(self, level, kinds=("Constraint",))
         if not listed:
@@ -426,7 +426,7 @@ _NAMES = 2**17  # rows of short columns in memory
 
 
 class QueryRows(NamedTuple):
-    """Rows of one query in some units, the units sorted.
+    """Rows of one query in some units, sorted by unit.
 
     ``sigma2`` is empty for constraints, ``sign`` is empty for noisy answers.
     """
@@ -441,7 +441,7 @@ class QueryRows(NamedTuple):
 
 
 def _in_range(codes: pa.Array, low: str, high: str) -> pa.Array:
-    """Return which geocodes begin with ``low``, ``high`` or what is between them."""
+    """Return a mask of the geocodes whose beginning lies between ``low`` and ``high``."""
     if not (low and high):
         return pc.is_valid(codes)
     first = pc.greater_equal(pc.utf8_slice_codeunits(codes, 0, len(low)), low)
@@ -451,7 +451,7 @@ def _in_range(codes: pa.Array, low: str, high: str) -> pa.Array:
 def _pieces(
     nmf: NoisyMeasurements, level: str, kind: str, columns: tuple[str, ...], low: str, high: str
 ) -> Iterator[tuple[str | None, Rows]]:
-    """Yield rows of units in a range, with the state of their folder."""
+    """Yield the rows of units in a range, with the state of their folder."""
     axes, rows = tuple(nmf.universe.axes), _NAMES
     if "value" in columns:
         rows = max(1, BATCH_CELLS // (2 * (nmf.universe.size or _MOST)))
@@ -467,7 +467,7 @@ def _pieces(
 
 
 def state_prefixes(nmf: NoisyMeasurements, level: str) -> list[str]:
-    """Return the beginnings of geocodes, one for each state in which a level has units.
+    """Return the geocode prefixes of the states in which a level has units.
 
     Those that no folder of a state holds are looked for in the files; the nation has one, empty.
     """
@@ -493,7 +493,7 @@ def units_between(
     high: str = "",
     kinds: tuple[str, ...] = ("Constraint", "DPQuery"),
 ) -> tuple[NDArray[np.str_], bool]:
-    """Return the geocodes of the units in a range, sorted, and whether constraints list them.
+    """Return the sorted geocodes of units in a range, and whether constraints list them.
 
     Where a level has no constraints, units are those with a noisy answer.
     """
@@ -507,7 +507,7 @@ def units_between(
 
 
 def definitions(nmf: NoisyMeasurements, level: str, kind: str) -> dict[str, tuple[str, ...]]:
-    """Return the answers on each axis of each query of a level, by name without its ending."""
+    """Return each query's answers on the axes, by the query's name without ending."""
     axes = tuple(nmf.universe.axes)
     queries: dict[str, tuple[str, ...]] = {}
     for file, _ in level_files(nmf.folder, level, kind):
@@ -535,7 +535,7 @@ def rows_between(
     high: str,
     queries: tuple[str, ...] | None = None,
 ) -> dict[str, QueryRows]:
-    """Return the rows of all queries, or of some, in the units of a range, by query."""
+    """Return, by query, the rows of units in a range for all queries or some."""
     axes = tuple(nmf.universe.axes)
     extra = "sign" if kind == "Constraint" else "variance"
     columns = ("geocode", "query_name", *axes, "query_shape", "value", extra)
@@ -576,7 +576,7 @@ def rows_between(
 
 
 def _joined(parts: list[QueryRows], source: str) -> QueryRows:
-    """Return the rows of several pieces as one, sorted by unit."""
+    """Return the rows of several pieces joined and sorted by unit."""
     signs = {part.sign for part in parts}
     if len(signs) > 1:
         raise DataError(f"{source}: {parts[0].name} must have one sign, got {sorted(signs)}")
@@ -595,7 +595,7 @@ def _joined(parts: list[QueryRows], source: str) -> QueryRows:
 
 
 class CellBounds(NamedTuple):
-    """The least and the largest count of cells, one row for each distinct set of bounds.
+    """Least and largest counts of cells, one row for each distinct pattern of bounds.
 
     ``pattern`` is the row of each unit.  ``lower`` and ``upper``, of shape (patterns, cells), are 0
     and 2**52 where nothing is known; ``kind`` is the constraint that gives the upper bound, as a
@@ -612,7 +612,7 @@ class CellBounds(NamedTuple):
 
 
 class Atoms:
-    """The cells of the histogram that no constraint tells apart, and how constraints see them.
+    """Histogram cells grouped by constraints: an atom's cells are counted alike by all constraints.
 
     ``constraints`` says of each what it asks of the axes (levels share names and meanings);
     ``ignored`` are constraints with a recode that is not known, which are not used; ``cell_atoms``
@@ -638,22 +638,22 @@ class Atoms:
         return 0 if self.cell_atoms is None else int(self.cell_atoms.max()) + 1
 
     def knows(self, name: str) -> bool:
-        """Return whether a constraint is understood."""
+        """Return whether a constraint's definition is known."""
         return name in self._labels
 
     def labels(self, name: str) -> IntArray:
-        """Return the total of a constraint that counts each cell, -1 for none."""
+        """Return, for each cell, the constraint's total that counts it, or -1."""
         return self._labels[name]
 
     def atom_labels(self, name: str) -> IntArray:
-        """Return the total of a constraint that counts each atom, -1 for none."""
+        """Return, for each atom, the constraint's total that counts it, or -1."""
         out = np.empty(self.size, dtype=np.int64)
         out[self.cell_atoms] = self._labels[name]
         return out
 
 
 def _around(labels: IntArray, target: IntArray, n: int) -> IntArray:
-    """Return for each target cell the total that holds all of it; -1 for none."""
+    """Return, for each target cell, the total that contains all of it, or -1."""
     cells = target >= 0
     least, most = np.full(n, np.iinfo(np.int64).max), np.full(n, -2)
     np.minimum.at(least, target[cells], labels[cells])
@@ -668,7 +668,7 @@ def cell_bounds(
     rows: Sequence[tuple[str, int, Mapping[str, QueryRows]]],
     source: str,
 ) -> CellBounds:
-    """Return the least and largest counts that constraints leave of a query's cells in some units.
+    """Return the least and largest counts of a query's cells that constraints allow in some units.
 
     ``target`` is the cell of the query of every cell of the histogram, -1 for none; ``units`` are
     sorted.  ``rows`` has, for the units' own level and those around it, what to put before the
@@ -737,7 +737,7 @@ _Column = tuple[str, str, str, int, int, bool]
 def _stacked(
     atoms: Atoms, units: NDArray[np.str_], rows: Sequence[tuple[str, int, Mapping[str, QueryRows]]]
 ) -> tuple[IntArray, list[_Column]]:
-    """Return all totals about each unit side by side; -1 where there is no row."""
+    """Return all totals about each unit as columns, with -1 where a row is missing."""
     parts: list[IntArray] = [np.zeros((units.size, 0), dtype=np.int64)]
     columns: list[_Column] = []
     start = 0
@@ -755,7 +755,7 @@ def _stacked(
 
 
 def positions(codes: NDArray[np.str_], listed: NDArray[np.str_]) -> IntArray:
-    """Return the place of each code among sorted ones, -1 where it is not there."""
+    """Return each code's position among sorted codes, or -1 if it is absent."""
     if not listed.size:
         return np.full(codes.size, -1)
     place = np.minimum(np.searchsorted(listed, codes), listed.size - 1)
@@ -771,7 +771,7 @@ def _refuse_contradictions(
     most: IntArray,
     source: str,
 ) -> None:
-    """Refuse a total that is at least more than what others leave of its cells."""
+    """Raise if a total exceeds the most that other totals leave to its cells."""
     for label, name, sign, start, size, local in columns:
         if sign not in ("=", ">=") or not local:
             continue

@@ -1,4 +1,4 @@
-"""Rows of a noisy measurement file, checked; the folder around them is in ``reader``."""
+"""Checked rows of a noisy measurement file (``reader`` handles the folder)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Groups = tuple[tuple[int, ...], ...]
 
 
 def _ranges(*first: int, stop: int) -> Groups:
-    """Return the runs that start at the given values, up to ``stop``."""
+    """Return ranges that start at the given values, the last up to ``stop``."""
     return tuple(tuple(range(a, b)) for a, b in pairwise((*first, stop)))
 
 
@@ -42,7 +42,7 @@ _RELATIVES = _ranges(*range(18), stop=18)  # members of households, by relations
 
 @dataclass(frozen=True)
 class Universe:
-    """The histogram of a product, ``other`` where it is not known.
+    """The histogram of a product: axes with sizes, and recodes; ``other`` if it is not known.
 
     Its axes in order, each with its size (0 where it is not known), and for each axis the groups
     of values of each recode.
@@ -54,11 +54,11 @@ class Universe:
 
     @property
     def size(self) -> int:
-        """Return the number of cells of the histogram, 0 where it is not known."""
+        """Return the number of histogram cells, or 0 if unknown."""
         return prod(self.axes.values())
 
     def groups(self, axis: str, answer: str) -> Groups | None:
-        """Return the values behind each position of an axis, or None for an unknown recode."""
+        """Return the values at each position of an axis's answer, or None for an unknown recode."""
         extent = self.axes[axis]
         if extent and answer == "*":
             return (tuple(range(extent)),)
@@ -115,7 +115,7 @@ UNIVERSES = MappingProxyType(
 
 
 def cell_labels(universe: Universe, answers: Sequence[str]) -> IntArray | None:
-    """Return, for every cell of the histogram, the cell of a query that counts it; -1 for none.
+    """Return, for every histogram cell, the query's cell that counts it, or -1.
 
     ``answers`` say how each axis is answered.  None where an axis or a recode is not known.
     """
@@ -134,7 +134,7 @@ def cell_labels(universe: Universe, answers: Sequence[str]) -> IntArray | None:
 
 
 def matching_universe(axes: tuple[str, ...]) -> Universe:
-    """Return the universe with these axes; one of unknown sizes where they are not known."""
+    """Return the universe with these axes, or one of unknown sizes."""
     for universe in UNIVERSES.values():
         if tuple(universe.axes) == axes:
             return universe
@@ -142,7 +142,7 @@ def matching_universe(axes: tuple[str, ...]) -> Universe:
 
 
 def axis_answers(universe: Universe, query: str) -> dict[str, str]:
-    """Return the answer of a query of known recodes on each axis.
+    """Return a query's answer on each axis, given known recodes.
 
     ``votingage * cenrace`` is the cross of two answers; ``total`` sums everything out.
     """
@@ -156,7 +156,7 @@ def axis_answers(universe: Universe, query: str) -> dict[str, str]:
 
 
 def query_groups(universe: Universe, query: str) -> tuple[Groups, ...]:
-    """Return, axis by axis, the groups of values that a query of known recodes counts."""
+    """Return, for each axis, the groups of values that a query with known recodes counts."""
     answers = axis_answers(universe, query)
     groups = (universe.groups(axis, answers[axis]) for axis in universe.axes)
     return tuple(group for group in groups if group is not None)
@@ -168,7 +168,7 @@ def query_groups(universe: Universe, query: str) -> tuple[Groups, ...]:
 @displayed
 @dataclass(frozen=True)
 class MeasurementBatch:
-    """Noisy answers to one query in some units, whose ``geocodes`` have shape (n,).
+    """Noisy answers to one query in some units; ``geocodes`` has shape (n,).
 
     ``values``, shape (n, cells), are noisy counts, the cells in C order of ``shape``: the positions
     on each axis of the histogram.  ``variance``, shape (n,), is that of the noise as the file has
@@ -202,12 +202,12 @@ def _is_numbers(kind: pa.DataType) -> bool:
 
 
 def histogram_axes(schema: pa.Schema) -> tuple[str, ...]:
-    """Return the columns that are axes of the histogram."""
+    """Return the columns that are histogram axes."""
     return tuple(name for name in schema.names if name not in _NOT_AXES)
 
 
 def check_columns(file: Path, axes: Sequence[str], wanted: Sequence[str]) -> None:
-    """Refuse a file whose columns are missing or of another type."""
+    """Raise if a file's columns are missing or of another type."""
     with opened(file) as (source, _):
         schema = source.schema_arrow
     tests: dict[str, tuple[Any, str]] = {
@@ -232,7 +232,7 @@ def check_columns(file: Path, axes: Sequence[str], wanted: Sequence[str]) -> Non
 
 
 def _groups(source: parquet.ParquetFile, span: tuple[str, str] | None) -> list[int]:
-    """Return the row groups whose units may be in a range, by the statistics of the footer."""
+    """Return the row groups that may contain units of a range, by the footer's statistics."""
     footer = source.metadata
     everything = list(range(footer.num_row_groups))
     columns = [footer.schema.column(i).path for i in range(footer.num_columns)]
@@ -252,7 +252,7 @@ def _groups(source: parquet.ParquetFile, span: tuple[str, str] | None) -> list[i
 def batches(
     file: Path, columns: Sequence[str], rows: int, span: tuple[str, str] | None = None
 ) -> Iterator[Rows]:
-    """Yield the rows of a file in pieces of at most ``rows``.
+    """Yield a file's rows in pieces of at most ``rows``.
 
     ``span`` are the beginnings of the first and the last geocode wanted: row groups that hold
     none are not read.  What is read may hold others too.
@@ -285,7 +285,7 @@ def _runs(numbers: list[int]) -> list[list[int]]:
 
 
 class Rows:
-    """The rows of one query in one file, checked, as NumPy arrays."""
+    """Rows of one query in one file, read as checked NumPy arrays."""
 
     def __init__(self, file: Path, table: pa.RecordBatch) -> None:
         self.file = file
@@ -300,14 +300,14 @@ class Rows:
         return Rows(self.file, self.table.filter(good))
 
     def refuse(self, place: int, column: str, message: str) -> DataError:
-        """Return the error about one row."""
+        """Return an error about one row."""
         row = int(self.numbers[place]) + 1
         return DataError(f"{self.file}: row {row}, column {column!r}: {message}")
 
     def check(
         self, column: str, good: BoolArray, rule: str, values: Sequence[object] | TextArray
     ) -> None:
-        """Raise for the first row that is not good, with its value."""
+        """Raise for the first row that is not good, quoting its value."""
         if not good.all():
             place = int(good.argmin())
             value = values[place]
@@ -315,7 +315,7 @@ class Rows:
             raise self.refuse(place, column, f"must {rule}, got {text}")
 
     def queries(self, suffix: str) -> tuple[pa.Array, list[str]]:
-        """Return the query of each row, and all of them; refuse one with another ending."""
+        """Return each row's query, and the distinct ones; raise for a name without the ending."""
         names = self.column("query_name").cast(pa.string())
         distinct = pc.unique(names).to_pylist()
         for name in distinct:
@@ -325,13 +325,13 @@ class Rows:
         return names, distinct
 
     def by_query(self, suffix: str) -> Iterator[tuple[str, Rows]]:
-        """Yield the rows of each query, by its name without its ending."""
+        """Yield each query's name without ending, and its rows."""
         names, distinct = self.queries(suffix)
         for name in distinct:
             yield name.removesuffix(suffix), self.select(pc.equal(names, name))
 
     def sigma2(self, scales: Callable[[FloatArray], FloatArray]) -> FloatArray:
-        """Return the scale of each row's noise; refuse a variance that a budget excludes."""
+        """Return each row's noise scale; raise if the budget excludes its variance."""
         variance = self.variance()
         sigma2 = scales(variance)
         rule = f"be one that the budget gives, {getattr(scales, 'allowed', None)}"
@@ -351,7 +351,7 @@ class Rows:
         return column
 
     def geocodes(self, level: str, width: int | None, state: str | None) -> TextArray:
-        """Return the geocodes, each one of its level and of the state of its folder."""
+        """Return the geocodes; raise unless they are of the level and in the folder's state."""
         codes = self.text("geocode")
         fault = first_fault(codes, level, width)
         if fault:
@@ -365,7 +365,7 @@ class Rows:
         return codes
 
     def _lists(self, name: str) -> tuple[IntArray, IntArray]:
-        """Return the numbers of a column of lists, end to end, and how many are in each."""
+        """Return a list column's numbers, concatenated, and the length of each list."""
         column = self.column(name)
         flat = column.flatten()
         lengths = pc.list_value_length(column).to_numpy(zero_copy_only=False).astype(np.int64)
@@ -380,7 +380,7 @@ class Rows:
         return flat.to_numpy(), lengths
 
     def shape(self, universe: Universe) -> tuple[int, ...]:
-        """Return the shape that all rows have; it fits what the row says of each axis."""
+        """Return the rows' common shape; raise unless it fits the answers on each axis."""
         flat, lengths = self._lists("query_shape")
         axes = tuple(universe.axes)
         rule = f"have one entry for each of the {len(axes)} axes"
@@ -397,7 +397,7 @@ class Rows:
         return shape
 
     def answers(self, axes: Sequence[str]) -> tuple[str, ...]:
-        """Return the answer on each axis, the same in all rows."""
+        """Return the rows' common answer on each axis."""
         answers = []
         for axis in axes:
             column = self.column(axis).cast(pa.string())
@@ -426,7 +426,7 @@ class Rows:
                 )
 
     def values(self, shape: tuple[int, ...]) -> IntArray:
-        """Return the answers, one row each, in the order of the shape."""
+        """Return the noisy answers, one row each, flattened in the shape's order."""
         flat, lengths = self._lists("value")
         cells = prod(shape)
         rule = f"hold {cells} numbers for query_shape {list(shape)}"
@@ -438,7 +438,7 @@ class Rows:
         return values
 
     def variance(self) -> FloatArray:
-        """Return the variances, positive and no larger than any noise can have."""
+        """Return the variances; raise unless they are positive and plausible for noise."""
         column = self.table.column("variance")
         values: FloatArray = column.to_numpy(zero_copy_only=False).astype(np.float64)
         self.check("variance", values > 0.0, "be > 0", values.tolist())

@@ -1,4 +1,4 @@
-"""A small noisy measurement file with the form of the released ones, and the truth behind it."""
+"""A small noisy measurement file in the form of the released ones, with its truth."""
 
 from __future__ import annotations
 
@@ -45,27 +45,27 @@ _MOST_UNITS_OF_A_KIND = 9
 
 
 class SyntheticSpine(NamedTuple):
-    """Units of every level, coarse to fine and sorted, and the place of each one's parent."""
+    """Sorted units of every level, coarse to fine, and each unit's parent."""
 
     levels: tuple[str, ...]
     geocodes: Mapping[str, NDArray[np.str_]]
     parent: Mapping[str, IntArray]
 
     def only_child(self, level: str) -> NDArray[np.bool_]:
-        """Return whether each unit is without siblings."""
+        """Return whether each unit has no siblings."""
         parents = self.parent[level]
         alone: NDArray[np.bool_] = (np.bincount(parents) == 1)[parents]
         return alone
 
     def add_up(self, values: IntArray, level: str) -> IntArray:
-        """Return the sums over the children of each unit of the level above."""
+        """Return the children's sums for each unit of the level above."""
         parents = self.parent[level]
         sums = np.zeros((int(parents.max()) + 1, values.shape[1]), dtype=np.int64)
         np.add.at(sums, parents, values)
         return sums
 
     def by_state(self, level: str) -> Iterator[tuple[str, IntArray]]:
-        """Yield the units of each state; the nation's state has no name."""
+        """Yield each state and its units; the nation's state is an empty text."""
         codes = self.geocodes[level]
         if level == _LEVELS[0]:
             yield "", np.arange(codes.size)
@@ -81,7 +81,7 @@ def draw_spine(
     sizes: Mapping[str, tuple[int, int]],
     rng: np.random.Generator,
 ) -> SyntheticSpine:
-    """Draw how many units each has, and number them."""
+    """Draw the number of children of every unit, and number the units."""
     check.integer(counties, "counties", lower=1, upper=99)
     for name, pair in sizes.items():
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
@@ -125,7 +125,7 @@ def draw_spine(
 
 
 def _profile() -> FloatArray:
-    """Return shares of the 2,016 cells, in the order of the histogram."""
+    """Return the shares of the 2,016 cells, in the histogram's order."""
     adults = np.array([_ADULTS_AT_HOME, *_ADULTS[1:]])
     # The voting age of nursing homes is fixed by a constraint: nobody there is a minor.
     adults[3] = 1.0
@@ -142,7 +142,7 @@ def _profile() -> FloatArray:
 
 
 def draw_counts(n_blocks: int, universe: Universe, rng: np.random.Generator) -> IntArray:
-    """Draw histograms of blocks: some empty, the others with few cells that hold most people."""
+    """Draw blocks' histograms: some empty, others with most people in few cells."""
     mean = _MEAN_PEOPLE if universe.name == "pl94-person" else _MEAN_UNITS
     size = np.where(rng.random(n_blocks) < _EMPTY, 0, rng.geometric(1.0 / mean, n_blocks))
     if universe.name != "pl94-person":
@@ -163,7 +163,7 @@ _FACILITY = 99_999  # upper bound of the people in one facility
 @displayed
 @dataclass(frozen=True)
 class SyntheticMeasurements:
-    """A noisy measurement file that was written, and what only its writer knows.
+    """A written noisy measurement file, with the truth and budgets that only the writer knows.
 
     ``folder`` is for ``NoisyMeasurements.open``; ``geocodes`` are the units of each level, sorted;
     ``counts`` the true histograms of each level, shape (units, cells); ``rho`` has for a level and
@@ -179,7 +179,7 @@ class SyntheticMeasurements:
 def answer_query(
     counts: IntArray, universe: Universe, query: str
 ) -> tuple[IntArray, tuple[int, ...]]:
-    """Return the true answers to a query, one row for each histogram, and its shape."""
+    """Return a query's true answers, one row for each histogram, and their shape."""
     groups = query_groups(universe, query)
     answer = counts.reshape(-1, *universe.axes.values())
     for axis, members in enumerate(groups, start=1):
@@ -191,7 +191,7 @@ def answer_query(
 def _spent(
     spine: SyntheticSpine, budget: pd.DataFrame, level: str, query: str
 ) -> NDArray[np.object_]:
-    """Return the budget of a query for each unit of a level.
+    """Return a query's budget for each unit of a level.
 
     From the top down, a unit without siblings hands its budget, and what its own only child
     handed to it, to its parent.
@@ -267,7 +267,7 @@ def _measure(
     level: str,
     rng: np.random.Generator,
 ) -> list[pa.Table]:
-    """Return the noisy answers of some units, query by query."""
+    """Return noisy answers of some units, query by query."""
     tables = []
     for query, budgets in rho.items():
         mine = units[np.array([budgets[i] > 0 for i in units], dtype=bool)]
@@ -294,7 +294,7 @@ def _measure(
 def _constraints(
     universe: Universe, counts: IntArray, facilities: IntArray, geocodes: Sequence[str], level: str
 ) -> list[pa.Table]:
-    """Return the constraints of some units: what the 2020 system held fixed."""
+    """Return the constraints of some units, those that the 2020 system held fixed."""
     n, every, one = len(geocodes), dict.fromkeys(universe.axes, "*"), [1] * len(universe.axes)
 
     def stated(
@@ -317,7 +317,7 @@ def _constraints(
 
 
 def _facilities(blocks: IntArray, universe: Universe) -> IntArray:
-    """Return homes (three people each) and, for each other type with people, one facility."""
+    """Return numbers of housing units (for three people each), and of facilities by type."""
     if universe.name != "pl94-person":
         return np.zeros((blocks.shape[0], 8), dtype=np.int64)
     people = answer_query(blocks, universe, "hhgq")[0]

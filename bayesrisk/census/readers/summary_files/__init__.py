@@ -1,1 +1,1 @@
-"""Summary tables: Summary File 1 as the Bureau publishes it, and as NHGIS does."""
+"""Summary tables: Census Bureau summary files, and NHGIS extracts of them."""

@@ -1,4 +1,4 @@
-"""Tables of the 2010 and 2020 Censuses as NHGIS delivers them: CSV files and their codebooks."""
+"""NHGIS extracts of the 2010 and 2020 Censuses: CSV files and their codebooks."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -39,7 +39,7 @@ DATASETS = MappingProxyType(
 
 
 class Codebook(NamedTuple):
-    """A codebook: the code of each table, its data set and its year, where they are stated.
+    """An NHGIS codebook: tables' codes, the data set and the year, where stated.
 
     ``sources`` are all tables that it describes, those that are not read among them, by the names
     of the agency; ``dataset`` has what it calls the data set, such as ds172 and 2010_SF1a.
@@ -52,7 +52,7 @@ class Codebook(NamedTuple):
 
 
 def read_codebook(source: forms.Source) -> Codebook:
-    """Return the NHGIS code of each table that a codebook describes, and its data set."""
+    """Return a codebook's table codes, with its data set and year."""
     codes: dict[str, str] = {}
     sources: list[str] = []
     table = year = number = name = None
@@ -100,7 +100,7 @@ _SUPPORTED = (
 
 
 class Candidate(NamedTuple):
-    """A CSV file of which only the name has been looked at."""
+    """A CSV file known only by its name so far."""
 
     source: forms.Source
     level: str | None = None
@@ -109,7 +109,7 @@ class Candidate(NamedTuple):
 
 
 class Extract(NamedTuple):
-    """A CSV file of an extract; ``dataset`` is what its codebook and its name call the data set.
+    """A CSV file of an extract, with its header, codes and product.
 
     ``first`` is its first line below the header, which may describe the columns in words.
     """
@@ -128,7 +128,7 @@ class Extract(NamedTuple):
 
 
 def csv_candidates(path: str | Path, codebook: str | Path | None) -> list[Candidate]:
-    """Return the CSV files at a place: the only one, or those that are called as NHGIS does."""
+    """Return the CSV files at a path: the only one, or those named as NHGIS names them."""
     sources = forms.list_sources(path)
     if len(sources) == 1 and sources[0].member is None and not Path(path).is_dir():
         tables = [source for source in sources if not source.base.endswith(".dat")]
@@ -201,7 +201,7 @@ def _is_place(row: dict[str, str]) -> bool:
 def _product(
     source: forms.Source, year: str, dataset: tuple[str, ...], tables: Sequence[str]
 ) -> Product:
-    """Return the summary file that a data set is of, some of whose tables are known."""
+    """Return the summary file that a data set belongs to; raise if it is unknown."""
     names = {text.upper() for text in dataset}
     ours = not tables or any(map(usual_table, tables))
     if year == "2010" and ours:
@@ -223,7 +223,7 @@ def table_files(
     dataset: str | None,
     codebook: str | Path | None,
 ) -> list[Extract]:
-    """Return the files that the tables of a level are in, each table in one of them."""
+    """Return the files that contain a level's tables, one file for each table."""
     place = candidates[0].source.path
     fitting = [c for c in candidates if len(candidates) == 1 or c.level == level]
     if not fitting:
@@ -272,7 +272,7 @@ def _listed(extracts: Sequence[Extract]) -> str:
 def table_columns(
     extract: Extract, workload: Workload, level: str
 ) -> dict[tuple[str, str], list[str]]:
-    """Return the columns of each table: its cells, then its total where it has one to compare."""
+    """Return the columns of each table: its cells, then its total if the file has one."""
     columns = {}
     for key, table in workload.tables.items():
         if key[0] != level or table.name not in extract.codes:
@@ -442,7 +442,7 @@ def read_nhgis(
 
 
 def _check_workload(workload: Workload) -> None:
-    """Refuse a workload that no data set holds."""
+    """Raise if no data set contains the workload."""
     check.instance(workload, Workload, "workload")
     faults = []
     for product in PRODUCTS:
@@ -460,7 +460,7 @@ def _check_workload(workload: Workload) -> None:
 
 
 def _geoids(piece: forms.Piece, level: str, state: str | None, year: int) -> TextArray:
-    """Return the published codes of places, compared with the columns of their parts."""
+    """Return the published codes of places, checked against the columns of their parts."""
     length = _LENGTHS[level]
     rule = f"G and the {length - 1} digits of a {level.replace('_', ' ')}"
     matrix = piece.text("GISJOIN", length, rule)

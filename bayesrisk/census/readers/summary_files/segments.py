@@ -1,4 +1,4 @@
-"""Summary files of a state: a header of places, and segments of lines in step with it.
+"""A state's summary file: a geographic header, and segments of lines aligned with it.
 
 A record number says which place a line of a segment is of.
 """
@@ -37,7 +37,7 @@ _TABLE = re.compile(r"(PCT|P|H)0*(\d+)([A-Z]?)")
 
 
 class Block(NamedTuple):
-    """The columns of a table in its segment, the first counted from 1."""
+    """The columns of a table in its segment, counted from 1."""
 
     segment: int
     column: int
@@ -46,7 +46,7 @@ class Block(NamedTuple):
 
 @cache
 def sf1_codebook() -> dict[str, Block]:
-    """Return the place of every table of the 2010 Summary File 1."""
+    """Return the segment and columns of every table of the 2010 Summary File 1."""
     text = (resources.files("bayesrisk.census.readers") / "sf1_codebook.csv").read_text(
         encoding="utf-8"
     )
@@ -57,13 +57,13 @@ def sf1_codebook() -> dict[str, Block]:
 
 
 def usual_table(text: str) -> str | None:
-    """Return the name of a table as ours are written: ``P012A`` is ``P12A``."""
+    """Return a table's name in the package's spelling: ``P012A`` becomes ``P12A``."""
     match = _TABLE.fullmatch(text.strip().upper())
     return None if match is None else f"{match[1]}{int(match[2])}{match[3]}"
 
 
 def cell_number(cell: str, title: str = "Summary File 1") -> tuple[str, int]:
-    """Return table and number of a published cell, such as ``P012A003``."""
+    """Return the table and number of a published cell, such as ``P012A003``."""
     if cell == "H00010001":  # alone in having a digit more
         return "H1", 1
     match = _CELL.fullmatch(cell)
@@ -124,7 +124,7 @@ _BYTES = 2**24  # of a header of fixed width in memory at a time
 
 
 class Header(NamedTuple):
-    """The records of a state: every number, and level and code of those that are wanted.
+    """A state's geographic records: all record numbers, and level and code of those requested.
 
     ``level`` is a position among the levels asked for, -1 for other records.  Codes are numbers,
     for their leading zeros are known from the level.
@@ -139,7 +139,7 @@ class Header(NamedTuple):
 def _column_names(
     source: forms.Source, delimiter: str, first: tuple[str, ...], least: int
 ) -> list[str]:
-    """Return names for the columns of a file without a header: the first ones, then numbers."""
+    """Return column names for a file without header: the given ones, then numbers."""
     count = forms.first_lines(source, None)[1].count(delimiter.encode()) + 1
     if not least <= count <= MAX_COLUMNS:
         raise DataError(
@@ -150,7 +150,7 @@ def _column_names(
 
 
 def _header_pieces(source: forms.Source, year: int) -> Iterable[forms.Piece]:
-    """Return the records of a geographic header: of fixed width in 2010, else between ``|``."""
+    """Return pieces of the geographic header: fixed width in 2010, else delimited by ``|``."""
     if year == 2010:
         return (lines.piece(WIDE_FIELDS) for lines in forms.line_pieces(source, _BYTES))
     return forms.csv_pieces(
@@ -164,7 +164,7 @@ def _header_pieces(source: forms.Source, year: int) -> Iterable[forms.Piece]:
 
 
 def read_header(product: "Product", source: forms.Source, levels: tuple[str, ...]) -> Header:
-    """Return the records of a geographic header, by the codes of their levels."""
+    """Return the records of a geographic header, with the codes of their levels."""
     unit, variants = "row", ["GEOVAR", "GEOCOMP"]
     if product.year == 2010:
         unit, variants = "line", ["GEOCOMP"]
@@ -226,7 +226,7 @@ _ITERATIONS = "ABCDEFGHIJKLMNO"
 
 @dataclass(frozen=True)
 class Product:
-    """A summary file: its title in messages, the year of the census, the ending of its files.
+    """A summary file product: its title, census year, file ending and layout.
 
     ``delimiter`` stands between the fields of a segment, ``block_level`` is the summary level of
     blocks, and ``leaves`` says how many cells a table has that together are its first cell, the
@@ -242,13 +242,13 @@ class Product:
 
     @cached_property
     def codebook(self) -> dict[str, Block]:
-        """Return the place of every table."""
+        """Return the segment and columns of every table."""
         if self.year == 2010:
             return sf1_codebook()
         return _pl94_codebook() if self.ending == "pl" else _dhc_codebook()
 
     def segment(self, state: str, number: int) -> str:
-        """Return the name of a segment."""
+        """Return a segment's file name."""
         return f"{state}{number:05d}{self.year}.{self.ending}"
 
     @property
@@ -257,7 +257,7 @@ class Product:
         return {**SUMMARY_LEVELS, "block": self.block_level}
 
     def check_workload(self, workload: Workload) -> None:
-        """Refuse a workload that the file does not hold."""
+        """Raise if the product does not contain the workload."""
         check.instance(workload, Workload, "workload")
         if workload.schema.geography.name != "census":
             raise ArgumentError(
@@ -267,7 +267,7 @@ class Product:
             self.numbers(table)
 
     def numbers(self, table: Table) -> IntArray:
-        """Return the numbers of a table's cells, from 1, after checking that they are known."""
+        """Return the numbers of a table's cells, from 1; raise if one is unknown."""
         numbers, book = [], self.codebook
         for cell in table.cells:
             name, number = cell_number(cell, self.title)
@@ -282,7 +282,7 @@ class Product:
         return np.array(numbers, dtype=np.int64)
 
     def has_total(self, table: Table) -> bool:
-        """Return whether all cells of a table together are its first, which it does not hold.
+        """Return whether a table's cells add up to its first cell, which it leaves out.
 
         So it is where every leaf is held: the tables of race and of age by sex.
         """
@@ -290,12 +290,12 @@ class Product:
         return self.leaves.get(table.name.rstrip(_ITERATIONS)) == len(numbers) and 1 not in numbers
 
     def with_total(self, table: Table) -> list[int]:
-        """Return the numbers of a table's cells, then that of a total which they add up to."""
+        """Return the numbers of a table's cells, then that of their total if there is one."""
         return [*self.numbers(table).tolist(), *([1] if self.has_total(table) else [])]
 
 
 def _placed(segment: int, *tables: tuple[str, int], start: int = 6) -> dict[str, Block]:
-    """Return tables that follow one another in a segment."""
+    """Return the columns of tables that follow one another in a segment."""
     codebook = {}
     for name, size in tables:
         codebook[name] = Block(segment, start, size)
@@ -312,7 +312,7 @@ def _pl94_codebook() -> dict[str, Block]:
 
 
 def _dhc_codebook() -> dict[str, Block]:
-    """Return the tables of persons by sex, age, race and Hispanic origin.
+    """Return the columns of person tables by sex, age, race and Hispanic origin.
 
     P2 (urban and rural) and P13 (medians) stand between them and are not read. Nor are the tables
     of sex by age for other groups (P12J to P12AH), which share segments with those that are read.
@@ -356,7 +356,7 @@ _NOT_THERE = "."  # in the files of 2020: not published at this level
 def _tables(
     product: Product, path: str | Path, workload: Workload, chunk: int, on_error: str
 ) -> Iterator[PublishedTables]:
-    """Read tables of a state's summary file, some places at a time."""
+    """Yield tables of a state's summary file, some places at a time."""
     rows = check.integer(chunk, "chunk", lower=1)
     faults = forms.Faults(on_error)
     product.check_workload(workload)
@@ -385,7 +385,7 @@ def _tables(
 
 
 class _Segment:
-    """The lines of a segment, taken in step with the records of the header."""
+    """The lines of a segment, read in step with the header's records."""
 
     def __init__(
         self,
@@ -428,7 +428,7 @@ class _Segment:
             yield piece
 
     def _check(self, piece: forms.Piece) -> None:
-        """Segment, state and record numbers are what they must be."""
+        """Raise if the segment, state or record numbers are wrong."""
         piece.whole("CIFSN", self.number, self.number)
         piece.check("STUSAB", piece.equals("STUSAB", self.state), self.state)
         record = piece.whole("LOGRECNO", 1, 9_999_999)
@@ -442,7 +442,7 @@ class _Segment:
             self._last = int(record[-1])
 
     def take(self, records: IntArray) -> tuple[forms.Piece, IntArray]:
-        """Return rows up to the last of some records, and which row is of which record (or -1)."""
+        """Return the rows up to the last given record, and each record's row (or -1)."""
         last = int(records[-1])
         pieces = [] if self._piece is None else [self._piece]
         while not pieces or not len(pieces[-1]) or pieces[-1].table["LOGRECNO"][-1].as_py() < last:

@@ -94,7 +94,7 @@ def _support(cells: CellBits, pattern: CodeArray, out: WordArray) -> np.uint64:
 
 @kernel
 def pattern_supports(cells: CellBits, patterns: CodeArray, supports: Numbering) -> int:
-    """Number the patterns by the eligible cells they match; return how many numbers there are."""
+    """Assign equal numbers to patterns with equal eligible cells; return their number."""
     number, first, size, hashes, table = supports
     support, other = np.empty(cells.base.size, np.uint64), np.empty(cells.base.size, np.uint64)
     slots = table.size

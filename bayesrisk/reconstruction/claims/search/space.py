@@ -103,7 +103,7 @@ class ClaimSpace:
         return np.stack([f.place for f in self.families])
 
     def classes(self, cells: IntArray, chosen: IntArray) -> tuple[IntArray, BoolArray]:
-        """Return a class for each cell, and whether any published cell binds each class.
+        """Return each cell's class by the chosen published cells, and a mask of the classes bound.
 
         Cells are of one class when all the chosen published cells count them alike.
         """
