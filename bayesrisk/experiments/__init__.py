@@ -1,4 +1,4 @@
-"""Long runs: studies that are computed in shards, resumed and reported.
+"""Long studies that are computed in shards, can be resumed, and write reports.
 
 May import everything but ``cli``; writes only inside the folder it is given.
 

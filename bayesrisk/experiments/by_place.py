@@ -1,4 +1,4 @@
-"""Data sets by place: reading them a part at a time, and making them part by part.
+"""Data sets partitioned by place: reading one part at a time, and making them part by part.
 
 A shard is a part: its folder is written by whoever computes it, and then a small file of what the
 index says of it, which stands for the shard.  The index is written when all parts are there.
@@ -70,7 +70,7 @@ def split_by_place(
     places: ArrayLike | None = None,
     made_up: bool = False,
 ) -> None:
-    """Write records as microdata by place, each part an ordinary folder of microdata.
+    """Write records as microdata partitioned by place, one folder of microdata per part.
 
     Pieces are put down by place as they come, and each place is then written by itself.  Memory:
     one piece, or the records of one place; disk: the records once more while it works.
@@ -150,7 +150,7 @@ def _tables(
 
 
 def _listed(places: ArrayLike, geography: Geography, schemas: Mapping[str, Schema]) -> pa.Table:
-    """Return a public list of places as a table of blocks."""
+    """Return a public list of block codes as a table; raise if microdata list blocks."""
     if _BLOCKS in schemas:
         raise ArgumentError("places", "must not be given where microdata have blocks")
     codes = np.unique(check.text_array(places, "places"))
@@ -179,7 +179,7 @@ def _width(first: Schema, schema: Schema, level: str) -> int:
 
 
 def _spill(table: pa.Table, place: str, width: int, folder: Path, unit: str) -> set[str]:
-    """Append rows to a file for each place, and return the places."""
+    """Append rows to one temporary file per place, and return the places."""
     codes = pc.utf8_slice_codeunits(table.column(place).cast(pa.string()), 0, width)
     coded = pc.dictionary_encode(codes.combine_chunks())
     number = coded.indices.to_numpy()
@@ -196,7 +196,7 @@ def _spill(table: pa.Table, place: str, width: int, folder: Path, unit: str) -> 
 def _write_part(
     code: str, put_down: Path, schemas: dict[str, Schema], target: Path, made_up: bool
 ) -> pa.Table:
-    """Write the microdata of a place, and return its rows of the index."""
+    """Write the microdata of one place, and return its rows of the index."""
     units: dict[str, Records] = {}
     places: list[str] = []
     for unit in _UNITS:
@@ -226,7 +226,7 @@ def _write_part(
 
 @functools.lru_cache(maxsize=1)
 def open_index(records: str | Path) -> exchange.Partitions:
-    """Return the index of microdata by place; the last one is kept."""
+    """Return the index of microdata by place, cached for the last folder."""
     source = check.path(records, "records")
     if not exchange.Partitions.there(source):
         raise DataError(f"{source}: must be microdata by place, which has _partitions.json")
@@ -234,7 +234,7 @@ def open_index(records: str | Path) -> exchange.Partitions:
 
 
 def level_of_parts(index: exchange.Partitions, workload: Workload) -> str:
-    """Return the level of the parts, which a workload must have tables inside of."""
+    """Return the level of the parts; raise if the workload has no finer level."""
     geography = workload.schema.geography
     level = check.choice(index.level, "level of the parts", geography.levels)
     if geography.rank(workload.levels[-1]) <= geography.rank(level):
@@ -247,7 +247,7 @@ def level_of_parts(index: exchange.Partitions, workload: Workload) -> str:
 
 
 def read_place(records: str | Path, shard: int, digest: str) -> tuple[str, Microdata]:
-    """Return code and microdata of a part; refuse others than when the study began."""
+    """Return code and microdata of a part; raise if the index has changed since the start."""
     index = open_index(records)
     if index.digest != digest:
         raise DataError(f"{records}: must not change while it is read")
@@ -256,7 +256,7 @@ def read_place(records: str | Path, shard: int, digest: str) -> tuple[str, Micro
 
 
 def check_reach(mechanism: Mechanism, workload: Workload, level: str, *, whole: str) -> None:
-    """Refuse a mechanism that needs more than a part; ``whole`` is what to do instead."""
+    """Raise if a mechanism needs records of several parts; ``whole`` is advice for the error."""
     name, geography = mechanism.spec.mechanism, workload.schema.geography
     acts_within = getattr(mechanism, "acts_within", None)
     reach = None if acts_within is None else acts_within(workload)
@@ -294,7 +294,7 @@ def select_levels(tables: PublishedTables, levels: Sequence[str]) -> PublishedTa
 def _sum_parts(
     parts: Iterable[pa.Table], workload: Workload, levels: Sequence[str], codes: Sequence[str]
 ) -> PublishedTables:
-    """Return the tables of coarse levels, from the rows that every part adds to them."""
+    """Return the tables of coarse levels as sums of the rows that the parts contribute."""
     names = exchange.ROWS.names[:-1]
     total = exchange.ROWS.empty_table().to_pandas()
     for rows in parts:
@@ -326,7 +326,7 @@ PLACES = Layout(
 
 
 class PlacePart(NamedTuple):
-    """A part as it is computed: its code, what it holds, and what the index needs to know.
+    """A computed part: its code and content, with finest places for the index.
 
     ``width`` is the number of digits of the places that the index counts in.
     """
@@ -338,13 +338,13 @@ class PlacePart(NamedTuple):
 
 
 class PlaceFolder(RunFolder):
-    """The folder of a run that makes a data set by place; further kinds are files of each part."""
+    """The folder of a run that makes a data set by place, with small files for each part."""
 
     #: Kind of the data set: tables or microdata.
     holds: ClassVar[str] = "tables"
 
     def write_parts(self, shard: int, tables: Mapping[str, Any]) -> None:
-        """Write the folder of a part, under ``part`` a :class:`PlacePart`, and its small files."""
+        """Write the folder of a part, from the :class:`PlacePart` in ``part``, and small files."""
         part: PlacePart = tables["part"]
         folder = self.path / exchange.part_name(part.code)
         more = {"readable": False} if isinstance(part.content, Release) else {}
@@ -355,7 +355,7 @@ class PlaceFolder(RunFolder):
         super().write_parts(shard, {**tables, "index": rows})
 
     def _check_whole(self, shard: int, states: Mapping[str, Any]) -> None:
-        """Refuse a part whose small files or whose folder are not as they were written."""
+        """Raise if the small files or the folder of a part have changed since they were written."""
         if self.has(shard, states):
             row = self.read_part(shard, "index").slice(0, 1).to_pylist()[0]
             folder = self.path / exchange.part_name(row["part"])
@@ -363,7 +363,7 @@ class PlaceFolder(RunFolder):
                 raise PartFileError(f"{folder}: is not as it was written; {ADVICE}")
 
     def index(self, level: str, above: PublishedTables | Release | None) -> dict[str, bytes]:
-        """Return the files of the index; tables of coarser levels are written beside."""
+        """Return the files of the index, after writing the tables of coarser levels."""
         digest = None
         if above is not None:
             folder = self.path / exchange.part_name(exchange.ABOVE)
@@ -423,27 +423,27 @@ class TabulationStudy(Study):
 
     @functools.cached_property
     def _coarse(self) -> list[str]:
-        """Levels that are coarser than the parts."""
+        """Published levels that are coarser than the parts."""
         return coarse_levels(self.published, self.config["level"])
 
     @property
     def layout(self) -> Layout:  # type: ignore[override]
-        """Small files of a part: its rows of the index, and of tables of coarser levels."""
+        """Small files of a part: its contribution to coarser tables, if any, and its index rows."""
         return replace(PLACES, kinds=(*(["above"] if self._coarse else []), "index"))
 
     def compute(self, shard: int) -> dict[str, Any]:
-        """Return the tables of a part, and what it adds to those of coarser levels."""
+        """Return the tables of a part, and its contribution to those of coarser levels."""
         code, data = read_place(self.records, shard, self.config["records"])
         tables = tabulate(data, self.workload)
         return self._part(code, tables, self._inner(tables))
 
     def work(self, shard: int) -> float:
-        """Return the places of a part, in those of the smallest."""
+        """Return the number of places in a part, relative to the smallest part."""
         sizes = np.maximum(open_index(self.records).sizes, 1)
         return float(sizes[shard] / sizes.min())
 
     def pilot(self, shard: int, amount: float) -> float:
-        """Make the smallest part."""
+        """Compute the smallest part, and return 1 as the amount of work done."""
         self.compute(int(open_index(self.records).sizes.argmin()))
         return 1.0
 
@@ -453,7 +453,7 @@ class TabulationStudy(Study):
     def _part(
         self, code: str, tables: PublishedTables, content: PublishedTables | Release
     ) -> dict[str, Any]:
-        """Return a part with its content, and what all its tables add to those of coarse levels."""
+        """Return a part with its content, and its contribution to tables of coarse levels."""
         inner = [level for level in self.published.levels if level not in self._coarse]
         # The index counts in places of the level above the finest.
         above = inner[-2] if len(inner) > 1 else self.config["level"]
@@ -467,24 +467,24 @@ class TabulationStudy(Study):
         }
 
     def _above(self, folder: RunFolder) -> PublishedTables | None:
-        """Return the tables of coarse levels of a run whose parts are all there."""
+        """Return the tables of coarse levels from all parts, or None without such levels."""
         if not self._coarse:
             return None
         rows = (folder.read_part(shard, "above") for shard in range(self.shards))
         return _sum_parts(rows, self.published, self._coarse, open_index(self.records).codes)
 
     def results(self, folder: RunFolder) -> dict[str, bytes]:
-        """Return the index; the tables of coarser levels are written beside."""
+        """Return the index of a complete run, after writing tables of coarser levels."""
         return cast(PlaceFolder, folder).index(self.config["level"], self._above(folder))
 
     def facts(self, folder: RunFolder, *, complete: bool) -> dict[str, Any]:
-        """Return the number of places of a complete run; else 0."""
+        """Return the number of places of a complete run, or 0 before."""
         places = exchange.Partitions.read(folder.path, "tables").sizes.sum() if complete else 0
         return {"places": int(places)}
 
 
 class _ReleaseFolder(PlaceFolder):
-    """A release by place; digest of the records, seed and progress stand beside it."""
+    """The folder of a release by place; seed and progress are in a confidential one beside it."""
 
     def __init__(self, path: str | Path, config: Mapping[str, Any], layout: Layout) -> None:
         super().__init__(path, config, layout)
@@ -495,7 +495,7 @@ class _ReleaseFolder(PlaceFolder):
         return file.is_relative_to(self.state)
 
     def _compute_again(self, error: BayesRiskError) -> None:
-        """Refuse to draw a part of a finished release again: the first draw may be known."""
+        """Raise if a part of a finished release would be drawn again, as a second release."""
         if self.config["seed"] is None and exchange.Partitions.there(self.path):
             text = str(error).replace(f"; {ADVICE}", "")
             raise PartFileError(
@@ -507,7 +507,7 @@ class _ReleaseFolder(PlaceFolder):
 
 @dataclass(frozen=True)
 class ReleaseStudy(TabulationStudy):
-    """A release of microdata by place, for :func:`~bayesrisk.run`: each part by itself.
+    """A release of microdata by place, each part protected by itself.
 
     A complete run is read by :meth:`Release.read`, as a whole, and by the commands that attack
     tables, place by place.  Each part is a release of its own.  The summary names ``places``,
@@ -558,7 +558,7 @@ class ReleaseStudy(TabulationStudy):
 
     @functools.cached_property
     def config(self) -> dict[str, Any]:
-        """Digests and parts as of tables, the mechanism's spec as JSON, seed and places."""
+        """Settings of the run: those of tables, and the mechanism's spec, seed and places."""
         if not isinstance(self.mechanism, Mechanism):
             raise ArgumentTypeError("mechanism", "must be a Mechanism", got=self.mechanism)
         if self.seed is not None:
@@ -577,12 +577,12 @@ class ReleaseStudy(TabulationStudy):
 
     @property
     def layout(self) -> Layout:  # type: ignore[override]
-        """Small files as of tables, and the description of each part."""
+        """Small files of a part: those of tables, and the description of its release."""
         kinds = (*(["above"] if self._coarse else []), "release", "index")
         return Layout("release by place", kinds=kinds, listing="run.json")
 
     def compute(self, shard: int) -> dict[str, Any]:
-        """Return the release of a part, and what it adds to the tables of coarser levels."""
+        """Return the release of a part, and its contribution to tables of coarser levels."""
         code, data = read_place(self.records, shard, self.config["records"])
         rng = None if self.seed is None else named_stream(self.seed, code)
         places = {} if self.places is None else {"places": self.places}
@@ -607,7 +607,7 @@ class ReleaseStudy(TabulationStudy):
         }
 
     def results(self, folder: RunFolder) -> dict[str, bytes]:
-        """Return the index and the description; tables of coarser levels are beside."""
+        """Return index and description of a complete run, after writing coarser tables."""
         spec, diagnostics, simulation = self._description(folder)
         tables, above = self._above(folder), None
         if tables is not None:
@@ -623,7 +623,7 @@ class ReleaseStudy(TabulationStudy):
         return {**files, RELEASE_FILE: document, exchange.PARTITIONS: index}
 
     def _description(self, folder: RunFolder) -> tuple[MechanismSpec, dict[str, float], bool]:
-        """Return the spec that all parts have, public facts of all, and if one is simulated."""
+        """Return the common spec and facts of all parts, and whether one is simulated."""
         rows = folder.frame("release") if self.shards else pd.DataFrame()
         if rows.empty:
             raise DataError(f"{self.records}: must have at least one part")
@@ -639,7 +639,7 @@ class ReleaseStudy(TabulationStudy):
         return MechanismSpec.from_dict(json.loads(spec)), facts, bool(rows["simulation"].any())
 
     def facts(self, folder: RunFolder, *, complete: bool) -> dict[str, Any]:
-        """Return the number of places, whether it is a simulation, and public facts."""
+        """Return the number of places, whether the release is simulated, and public facts."""
         diagnostics, simulation = dict[str, float](), self.seed is not None
         if complete:
             _, diagnostics, simulation = self._description(folder)
@@ -648,7 +648,7 @@ class ReleaseStudy(TabulationStudy):
 
 
 def _diagnostics(parts: Sequence[Mapping[str, float]], totals: Sequence[str]) -> dict[str, float]:
-    """Return public facts about all parts: sums, values that all share, or the extremes."""
+    """Return facts over all parts: totals, common values, or lowest and highest."""
     facts: dict[str, float] = {}
     for name in dict.fromkeys(name for part in parts for name in part):
         values = [part[name] for part in parts if name in part]

@@ -1,4 +1,4 @@
-"""Attacks on tables of a folder or a release: bounds, records and claims, each by its study."""
+"""Attacks on a folder of tables or a release: bounds, records and claims, each in a study."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _FACTS = (
 
 
 def step_sentences(step: str, summary: Any, path: str = "") -> list[str]:
-    """Return the findings of a step in words; ``path`` says in which file they are."""
+    """Return the findings of a step in words, naming the file ``path`` that holds them."""
     if step == "bounds":
         return list(summary.sentences)
     blocks = ", ".join(f"{count} {name}" for name, count in summary.statuses.items())
@@ -51,7 +51,7 @@ def attack_folder(
     say: Callable[[str], None] | None,
     progress: Callable[[int, int], None] | None,
 ) -> tuple[list[str], dict[str, pd.DataFrame], dict[str, int]]:
-    """Return sentences, frames and facts of all steps, each of which has a folder of its own.
+    """Return sentences, frames and facts of all steps, each run in a folder of its own.
 
     Tables that are held, and results that nobody asked to keep, are on disk for the time of it.
     """

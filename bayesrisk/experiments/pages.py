@@ -1,4 +1,4 @@
-"""Pages of reports: a title, the answer, parts in order, and where it comes from; one writer.
+"""HTML pages of reports: title, answer, sections, quotations and origin.
 
 Parts are made by the macros of ``templates/pieces.html``.  Every text is escaped, figures are
 embedded.  A page holds no date and no path, and is whole without its script, which lets tables be
@@ -39,7 +39,7 @@ CONFIDENTIAL = (
 
 
 class Figure(NamedTuple):
-    """A figure: caption, width in pixels, PNG in base 64; and as it is drawn for a phone."""
+    """A figure on a page: caption, width and PNG in base 64, with a version for phones."""
 
     caption: str
     width: int
@@ -49,7 +49,7 @@ class Figure(NamedTuple):
 
 
 class PageTable(NamedTuple):
-    """A table, every cell as text."""
+    """A table on a page, with every cell as text."""
 
     caption: str
     heads: list[str]
@@ -57,20 +57,20 @@ class PageTable(NamedTuple):
 
 
 class Quotes(NamedTuple):
-    """Sentences that may be quoted of a report, and false ones with the reason."""
+    """Sentences from a report that may be quoted, and wrong ones with the reason."""
 
     may: Sequence[str]
     may_not: Mapping[str, str]
 
 
 class PageCell(str):
-    """A text of a page, with the value that it is sorted by or a file beside it as its proof."""
+    """Text of a table cell, with a value to sort by or a link to the file that proves it."""
 
     sort: object
     href: str
 
     def __new__(cls, text: object, **attributes: object) -> Self:
-        """Return the text with what is known about it; ``href=""`` where there is no file."""
+        """Return the cell with its attributes, ``sort`` or ``href`` (empty without a file)."""
         cell = super().__new__(cls, text)
         vars(cell).update(attributes)
         return cell
@@ -82,12 +82,12 @@ Part = str | Figure | tuple[object, ...]
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return "a, b and c"."""
+    """Return names as a list in words: "a, b and c"."""
     return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
 
 
 def marked(text: str, *values: object, **names: object) -> "Markup":
-    """Return a text with markup of the package's own, in which values of others are escaped."""
+    """Return text with HTML markup, filled with escaped values."""
     from markupsafe import Markup
 
     clean = {name: _printable(value) for name, value in names.items()}
@@ -109,7 +109,7 @@ def render(
     warning: str = "",
     made_up: bool = False,
 ) -> bytes:
-    """Return a page: all that is no markup of its own is escaped.
+    """Return a report as an HTML page, with all values escaped.
 
     The answer stands in a box, the parts below it, and what may be quoted at the end; a page about
     people who are ``made_up`` begins with that, and so does each of its quotations end.
@@ -144,7 +144,7 @@ def _environment() -> "Environment":
 
 
 def _printable(value: object) -> object:
-    """Return a value as text without control characters, which HTML may not hold; markup as is."""
+    """Return a value as text without control characters; markup and numbers unchanged."""
     if hasattr(value, "__html__") or isinstance(value, (int, float)):
         return value
     text = str(value)
@@ -174,7 +174,7 @@ def findings(
     words: Mapping[str, str] | None = None,
     warning: str = "",
 ) -> bytes:
-    """Return a page that begins with the answer in sentences, the first of them large.
+    """Return a page that opens with the answer in sentences, the first in large type.
 
     The settings say whether the people are made up.
     """
@@ -190,7 +190,7 @@ def findings(
 
 
 def origin(config: Mapping[str, Any], content: str) -> str:
-    """Return the sentence about where a report comes from, and what the files beside it hold."""
+    """Return a sentence on the published data behind a report, and on the files beside it."""
     digest = str(config.get("tables") or config["measurements"])[:16]
     return (
         f"Made by bayesrisk {config['version']} from nothing but what was published, of digest "
@@ -202,7 +202,7 @@ _CLASS = "bayesrisk-report"
 
 
 def fragment(page: str) -> str:
-    """Return a page as a part of another one, such as of Quarto or Jupyter.
+    """Return a page as an HTML fragment for embedding, as in Quarto or Jupyter.
 
     The style holds inside of it alone, by nested rules, and there is no script.
     """
@@ -219,13 +219,13 @@ def fragment(page: str) -> str:
 
 
 def drawing(draw: Callable[[], Any], caption: str) -> Figure:
-    """Return a figure for a page that alone shows it."""
+    """Return a figure for a page, without keeping files of it."""
     with TemporaryDirectory() as folder:
         return figure(draw, Path(folder) / "figure", caption)
 
 
 def figure(draw: Callable[[], Any], stem: Path, caption: str) -> Figure:
-    """Write a figure beside the page and return it for the page, drawn once more for a phone."""
+    """Save a figure beside the page; return it for the page, with a version for phones."""
     from bayesrisk.plotting.attacks import phone_png  # slow to import
 
     axes = draw()
@@ -238,14 +238,14 @@ def figure(draw: Callable[[], Any], stem: Path, caption: str) -> Figure:
 
 
 def table(frame: pd.DataFrame, caption: str) -> PageTable:
-    """Return a frame for the page; numbers to five significant digits, none as a dash."""
+    """Return a data frame as a table; numbers have five significant digits, missing ones a dash."""
     heads = [str(name).replace("_", " ") for name in frame.columns]
     rows = [[_cell(value) for value in row] for row in frame.itertuples(index=False)]
     return PageTable(caption, heads, rows)
 
 
 def rounded(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table whose rates have three decimals, and whose intervals are one column each."""
+    """Return a frame with rates to three decimals, and each interval in one column."""
     numbers = [str(c) for c in table if table[c].dtype.kind == "f"]
     text = {
         name: table[name].map(lambda value: "–" if pd.isna(value) else f"{value:.3f}").astype("str")

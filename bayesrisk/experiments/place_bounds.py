@@ -1,4 +1,4 @@
-"""Bounds of published counts, found a few places at a time until the time is over."""
+"""Bounds of published counts, computed a few places at a time within a time limit."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SHORT, _LONG = 0.25, 1.0
 
 
 class Clock:
-    """Seconds of the clock that are left for all steps; each may take half of what is left."""
+    """The time limit of all steps together; each step may take half of the time left."""
 
     def __init__(self, limit: float | None) -> None:
         self._begun = time.monotonic()
@@ -34,22 +34,22 @@ class Clock:
 
     @property
     def left(self) -> float | None:
-        """Seconds that are left, at least a hundredth; None without a limit."""
+        """Seconds left, at least 0.01, or None without a limit."""
         return None if self.end is None else max(self.end - time.monotonic(), 0.01)
 
     @property
     def share(self) -> float | None:
-        """Half of the seconds that are left; None without a limit."""
+        """Half of the seconds left, or None without a limit."""
         return None if self.left is None else self.left / 2
 
     @property
     def ended(self) -> bool:
-        """Whether the time is over."""
+        """Whether the time limit has passed."""
         return self.end is not None and time.monotonic() >= self.end
 
 
 class PlaceBounds:
-    """Bounds of the counts of more and more places of a problem, of which each is by itself.
+    """Bounds of the counts of a problem, extended by more places in each step.
 
     Places of one part share its time.  What that leaves open is looked at again when all places
     were, place by place.
@@ -61,7 +61,7 @@ class PlaceBounds:
 
     @property
     def complete(self) -> bool:
-        """Whether all places were bounded."""
+        """Whether the counts of all places are bounded."""
         return self.number == self._problem.geoids.size
 
     @property
@@ -72,7 +72,7 @@ class PlaceBounds:
 
     @property
     def bounds(self) -> CountBounds:
-        """The bounds of all places that were bounded so far."""
+        """The bounds of all places bounded so far."""
         parts = [self._parts[first] for first in sorted(self._parts)]
         conflict = {
             place: text
@@ -84,7 +84,7 @@ class PlaceBounds:
         return replace(parts[0], counts=counts, conflict=conflict)
 
     def steps(self) -> Iterator[int]:
-        """Bound more places, at least one, and yield how many are."""
+        """Bound more places in each step, and yield the number bounded so far."""
         size = 1
         while not self.complete and not (self.number and self._clock.ended):
             began, last = time.monotonic(), min(self.number + size, self._problem.geoids.size)
@@ -96,7 +96,7 @@ class PlaceBounds:
             yield self.number
 
     def _part(self, first: int, last: int) -> CountBounds:
-        """Return the bounds of some places, each with its share of the time."""
+        """Return bounds for places ``first`` to ``last - 1``, which share one time limit."""
         share, size = self._clock.share, self._problem.geoids.size
         whole = last - first == size
         problem = self._problem if whole else self._problem.part(np.arange(first, last))
@@ -104,7 +104,7 @@ class PlaceBounds:
         return reconstruction.count_bounds(problem, time_limit=limit)
 
     def _retry(self) -> None:
-        """Bound places again that were left open in a part of several."""
+        """Bound places again, one by one, that were undecided in a part of several."""
         for first, part in self._parts.items() if self._clock.end is not None else ():
             frame, places = part.counts, len(part.counts["geoid"].unique())
             width = len(frame) // places

@@ -1,4 +1,4 @@
-"""The folder of a plan: rules, settings, certificates, and a report that begins with the answer."""
+"""The folder of a release plan: rules, settings, certificates and report."""
 
 import functools
 import json
@@ -32,7 +32,7 @@ def write_plan(
     tables: Mapping[str, Any] | None = None,
     made_up: bool = False,
 ) -> list[str]:
-    """Write a plan into a folder, with certificates of a release by it; return what was found.
+    """Write a plan into a folder, with certificates of a release; return findings in words.
 
     Parameters
     ----------
@@ -121,6 +121,6 @@ def write_plan(
 
 
 def _ladders(plan: ReleasePlan) -> set[str]:
-    """Return the columns of the frontier that name rules."""
+    """Return the columns of the frontier that name rules of withholding or rounding."""
     columns = [*plan.frontier]
     return set(columns[1 : columns.index("cost")])

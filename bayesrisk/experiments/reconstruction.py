@@ -1,4 +1,4 @@
-"""Studies that read published tables and nothing else, in shards of places.
+"""Studies that attack published tables and read nothing else, in shards of places.
 
 The reconstruction of the records behind the tables, and the claims that must be true of them.
 """
@@ -51,14 +51,14 @@ from bayesrisk.tables.published import assumed_true, joined, level_and_kind, sel
 
 
 def published(folder: Path) -> PublishedTables:
-    """Return the tables of a folder, or of a release: then its description must be whole too."""
+    """Return the tables in a folder, read through the release description where there is one."""
     if (folder / RELEASE_FILE).exists():
         return Release.read(folder).tables
     return PublishedTables.read(folder)
 
 
 class TableSource:
-    """Tables or a release, in one folder or by place, of which a part is held at a time."""
+    """Tables or a release, in one folder or by place, with one part held at a time."""
 
     def __init__(self, folder: Path, digest: str) -> None:
         self._folder, self._source_index = folder, _read_index(folder)
@@ -96,20 +96,20 @@ class TableSource:
 
     @functools.cached_property
     def _above(self) -> PublishedTables | None:
-        """The tables of levels that are coarser than the parts."""
+        """Tables of levels coarser than the parts, or None."""
         if self._source_index is None or not self._coarse:
             return None
         return published(self._source_index.checked(ABOVE))
 
     @functools.cached_property
     def workload(self) -> Workload:
-        """Levels and tables, those coarser than the parts included."""
+        """Levels and tables of the source, including those coarser than the parts."""
         above, part = self._above, self._part(0)
         return part.workload if above is None else above.workload.union(part.workload)
 
     @property
     def laws(self) -> dict[tuple[str, str], Likelihood]:
-        """Laws of tables whose counts need not be true, as the first part has them."""
+        """Laws of the tables whose published counts may differ from the true ones."""
         return {**({} if self._above is None else self._above.laws), **self._part(0).laws}
 
     @property
@@ -118,7 +118,7 @@ class TableSource:
         return int(self._ends[-1]) if len(self._ends) else 0
 
     def sample(self) -> PublishedTables:
-        """Return the tables of some places, for questions about all of them."""
+        """Return the tables of the first part, as a sample of all."""
         return self._part(0)
 
     def _starts(self, unit: str, blocks_per_shard: int) -> IntArray:
@@ -131,7 +131,7 @@ class TableSource:
         return starts
 
     def shard(self, number: int, unit: str, blocks_per_shard: int) -> PublishedTables:
-        """Return the tables of the blocks of a shard, and of the places up to the unit around."""
+        """Return the tables of a shard's blocks, and of the places around up to level ``unit``."""
         starts = self.starts(unit, blocks_per_shard)
         start = int(starts[number])
         stop = int(starts[number + 1]) if number + 1 < len(starts) else self.blocks
@@ -164,7 +164,7 @@ def _around(tables: PublishedTables, blocks: TextArray, levels: list[str]) -> Pu
 
 
 def open_tables(source: str | Path, digest: str | None = None) -> TableSource:
-    """Return the tables of a folder, opened once in a process; refuse those of another digest."""
+    """Return the tables in a folder, cached; raise if their digest differs from ``digest``."""
     folder = check.path(source, "source")
     if not folder.is_dir():
         raise DataError(f"{folder}: must be a folder of tables")
@@ -178,7 +178,7 @@ kept_tables = functools.lru_cache(maxsize=1)(TableSource)
 
 
 def _read_index(folder: Path) -> ReleaseIndex | Partitions | None:
-    """Return the index of a release or of tables by place; None for tables in one folder."""
+    """Return the index of a release or tables by place, or None for a single folder."""
     if ReleaseIndex.exists(folder):
         return ReleaseIndex.read(folder)
     return Partitions.read(folder, "tables") if Partitions.there(folder) else None
@@ -190,7 +190,7 @@ _BATCH = 2**16  # rows that are read at a time
 
 
 def _layout(*, variability: bool) -> Layout:
-    """Return the files of a reconstruction, those of a shard in the order they are written."""
+    """Return the layout of a reconstruction's files, in the order of writing."""
     kinds = ("records", "variability", "blocks") if variability else ("records", "blocks")
     return Layout("reconstruction", kinds=kinds, merged=kinds)
 
@@ -221,7 +221,7 @@ def read_reconstruction(folder: str | Path) -> ReconstructionOutput:
 
 
 class FinishedReconstruction:
-    """Settings (``config``) and ``files`` by kind of a finished run, as the manifest lists them."""
+    """Settings (``config``) and result ``files`` by kind of a finished reconstruction."""
 
     def __init__(self, folder: str | Path) -> None:
         store = RunFolder.existing(folder, _layout(variability=True))
@@ -235,12 +235,12 @@ class FinishedReconstruction:
             return list(schema.names)
 
     def rows(self, kind: str, digits: int) -> RowsByPlace:
-        """Return the rows of a file, place after place, a place being so many first digits."""
+        """Return the rows of a file by place, where a place is the first ``digits`` digits."""
         return RowsByPlace(self.files[kind], digits)
 
 
 class RowsByPlace:
-    """Rows of a file in the order of the codes in its first column, read as they are asked for."""
+    """Rows of a file that is sorted by place code, read as they are needed."""
 
     def __init__(self, file: Path, digits: int) -> None:
         self._file, self._digits = file, digits
@@ -248,7 +248,7 @@ class RowsByPlace:
         self._batch = next(self._batches)
 
     def rows(self, place: str) -> pd.DataFrame:
-        """Return the rows of a place; those of places before it are passed over."""
+        """Return the rows of a place, skipping those of places before it."""
         pieces = []
         while True:
             codes = pc.utf8_slice_codeunits(self._batch.column(0), 0, self._digits)
@@ -264,7 +264,7 @@ class RowsByPlace:
                 return frame
 
     def places(self) -> Iterator[tuple[str, pd.DataFrame]]:
-        """Yield all places that are left, with their rows."""
+        """Yield each remaining place with its rows."""
         while True:
             while not len(self._batch):
                 following = next(self._batches, None)
@@ -286,7 +286,7 @@ _SHOWN = 5  # conflicts, and sentences, that a summary quotes
 
 
 def shard_size(blocks: int) -> int:
-    """Return the number of blocks of a shard, which makes about 64 shards, or more.
+    """Return the number of blocks per shard that makes about 64 shards, or more.
 
     Blocks differ by orders of magnitude in the work that they take, so that few large shards keep
     workers waiting for the last one.  Only the number of blocks counts, never that of workers.
@@ -296,7 +296,7 @@ def shard_size(blocks: int) -> int:
 
 @dataclass(frozen=True)
 class TableStudy(Study):
-    """A study of published tables, in one folder or by place, in shards of whole places."""
+    """A study of published tables, in shards of whole places."""
 
     tables: str | Path
     _: KW_ONLY
@@ -314,14 +314,14 @@ class TableStudy(Study):
         return open_tables(self.tables).workload.schema
 
     def results(self, folder: RunFolder) -> Mapping[str, bytes]:
-        """Return the rows with labels, where places have names: else there may be very many."""
+        """Return a CSV file of the rows with labels, if places have names."""
         if not self._labelled or not self._schema.geography.names:
             return {}
         rows = self._schema.labelled(folder.frame(self._labelled, range(self.shards)))
         return {f"{self._labelled}.csv": csv_bytes(rows)}
 
     def _checked(self) -> tuple[TableSource, dict[str, Any]]:
-        """Return the tables and the fields that all have, checked; refuse tables of no place."""
+        """Return the tables, and the checked settings common to all studies of tables."""
         if self.blocks_per_shard is not None:
             check.integer(self.blocks_per_shard, "blocks_per_shard", lower=1)
         make_solver(check.text(self.solver, "solver"))
@@ -338,29 +338,29 @@ class TableStudy(Study):
 
     @property
     def _unit(self) -> str:
-        """The level whose places stay together in a shard."""
+        """Level whose places are kept together in a shard."""
         return str(self.config["scope"])
 
     def _shard(self, shard: int) -> PublishedTables:
-        """Return the tables of the places of a shard, whole ones of a level."""
+        """Return the tables of a shard."""
         source = open_tables(self.tables, self.config["tables"])
         return source.shard(shard, self._unit, self.config["blocks_per_shard"])
 
     def compute(self, shard: int) -> dict[str, pa.Table]:
-        """Return the parts of a shard, found in the tables of its places."""
+        """Return the parts of a shard, computed from the tables of its places."""
         return self._parts(self._shard(shard))
 
     @abstractmethod
     def _parts(self, tables: PublishedTables) -> dict[str, pa.Table]: ...
 
     def work(self, shard: int) -> float:
-        """Return the number of places of the finest level."""
+        """Return the number of blocks in a shard."""
         source = open_tables(self.tables, self.config["tables"])
         starts = source.starts(self._unit, self.config["blocks_per_shard"])
         return float(np.diff(starts, append=source.blocks)[shard])
 
     def pilot(self, shard: int, amount: float) -> float:
-        """Look at whole places of the shard, from all over it, with about so many inside."""
+        """Compute about ``amount`` blocks in whole places of a shard; return their number."""
         tables = self._shard(shard)
         levels = tables.workload.levels
         blocks = tables.geoids[levels[-1]]
@@ -373,7 +373,7 @@ class TableStudy(Study):
 
 
 def _block_facts(folder: RunFolder, tables: str | Path, *, taken_as_true: bool) -> dict[str, Any]:
-    """Return the number of blocks of each status, and the first conflicts."""
+    """Return the number of blocks by status, and the first conflicts."""
     laws = open_tables(tables).laws.values()
     statuses: Counter[str] = Counter()
     conflicts: list[str] = []
@@ -392,7 +392,7 @@ def _block_facts(folder: RunFolder, tables: str | Path, *, taken_as_true: bool) 
 
 @dataclass(frozen=True)
 class ReconstructionStudy(TableStudy):
-    """Records behind a folder of published tables, for :func:`~bayesrisk.run`.
+    """Reconstruction of the records behind published tables, for :func:`~bayesrisk.run`.
 
     A complete run has ``records.parquet``, ``blocks.parquet`` and, if asked for,
     ``variability.parquet``; :func:`read_reconstruction` reads them.  The summary has ``records``
@@ -431,7 +431,7 @@ class ReconstructionStudy(TableStudy):
 
     @functools.cached_property
     def config(self) -> dict[str, Any]:
-        """The checked fields, the digest of the tables, and the level that keeps together."""
+        """Checked settings, the digest of the tables, and the level kept together."""
         source, fields = self._checked()
         nodes = checked_nodes(self.node_limit, self.solver)
         if nodes is not None and self.variability is None:
@@ -457,7 +457,7 @@ class ReconstructionStudy(TableStudy):
 
     @property
     def layout(self) -> Layout:  # type: ignore[override]
-        """Parts of a shard: records, blocks and, if it was asked for, variability."""
+        """Parts of a shard: records, blocks and, on request, variability."""
         return _layout(variability=self.variability is not None)
 
     @property
@@ -465,11 +465,11 @@ class ReconstructionStudy(TableStudy):
         return str(self.config["unit"])
 
     def work(self, shard: int) -> float:
-        """Return the number of blocks; 0 for joint variability: one place may take long."""
+        """Return the number of blocks, or 0 (unknown) for joint variability."""
         return 0.0 if (self.variability or "").endswith("-joint") else super().work(shard)
 
     def _parts(self, tables: PublishedTables) -> dict[str, pa.Table]:
-        """Return records, blocks and variability of some places."""
+        """Return records, blocks and variability of the places of some tables."""
         config = self.config
         options = {name: config[name] for name in _SHARED}
         solution = reconstruction.reconstruct(
@@ -506,7 +506,7 @@ class ReconstructionStudy(TableStudy):
 
 
 def _records(solution: reconstruction.Reconstruction) -> pa.Table:
-    """Return reconstructed records, codes as 16-bit integers."""
+    """Return reconstructed records as a table with 16-bit codes."""
     frame = reconstruction.record_form(solution)
     return arrow_table(frame.astype({n: "int16" for n in frame if n != solution.problem.level}))
 
@@ -516,7 +516,7 @@ def _records(solution: reconstruction.Reconstruction) -> pa.Table:
 
 @dataclass(frozen=True)
 class BoundsStudy(TableStudy):
-    """Smallest and largest counts that a folder of tables allows, for :func:`~bayesrisk.run`.
+    """Smallest and largest counts consistent with published tables, for :func:`~bayesrisk.run`.
 
     A complete run has ``bounds.csv``, with the columns of :func:`count_bounds`.  Its summary has
     the numbers of counts that are proved to be what (``counts``, ``coarsened``, ``recovered``,
@@ -540,7 +540,7 @@ class BoundsStudy(TableStudy):
 
     @functools.cached_property
     def config(self) -> dict[str, Any]:
-        """The checked fields and the digest of the tables."""
+        """Checked settings and the digest of the tables."""
         source, fields = self._checked()
         levels = source.workload.levels
         scope = levels[-1] if self.scope is None else check.choice(self.scope, "scope", levels)
@@ -555,7 +555,7 @@ class BoundsStudy(TableStudy):
         )
 
     def _parts(self, tables: PublishedTables) -> dict[str, pa.Table]:
-        """Return bounds, facts and conflicts of some places."""
+        """Return bounds, facts and conflicts of the places of some tables."""
         config = self.config
         names = ("scope", "known_rule", "solver", "time_limit", "node_limit")
         bounds = reconstruction.count_bounds(tables, **{name: config[name] for name in names})
@@ -567,7 +567,7 @@ class BoundsStudy(TableStudy):
         }
 
     def results(self, folder: RunFolder) -> dict[str, bytes]:
-        """Return the bounds of all places as text, with the names of places that have one."""
+        """Return a CSV file of all bounds, with the names of places where they have one."""
         text, geography = io.BytesIO(), self._schema.geography
         for shard in range(self.shards):
             options = pa_csv.WriteOptions(include_header=shard == 0, quoting_style="needed")
@@ -579,7 +579,7 @@ class BoundsStudy(TableStudy):
         return {"bounds.csv": text.getvalue()}
 
     def facts(self, folder: RunFolder, *, complete: bool) -> dict[str, Any]:
-        """Return numbers of counts by what is proved of them, in words too, and conflicts."""
+        """Return numbers of counts by result, sentences on them, and the first conflicts."""
         shards = folder.finished()
         if not shards:
             return {"counts": 0, "sentences": [], "conflicts": {}}
@@ -613,7 +613,7 @@ _OPTIONS = (
 
 @dataclass(frozen=True)
 class ClaimsStudy(TableStudy):
-    """Claims that must be true of every block of a folder of tables, for :func:`~bayesrisk.run`.
+    """Statements that must be true of every block of published tables, for :func:`~bayesrisk.run`.
 
     A complete run has ``claims.parquet`` (verified and undecided claims), ``blocks.parquet`` and
     ``summary.json``. Its summary has, as facts, ``people`` (records; where counts are
@@ -652,7 +652,7 @@ class ClaimsStudy(TableStudy):
 
     @functools.cached_property
     def config(self) -> dict[str, Any]:
-        """The configuration: everything is checked that can be before a folder is made."""
+        """Checked settings and the digest of the tables."""
         source, fields = self._checked()
         options: dict[str, Any] = {name: getattr(self, name) for name in _OPTIONS}
         options["columns"] = None if self.columns is None else tuple(self.columns)
@@ -667,7 +667,7 @@ class ClaimsStudy(TableStudy):
         return source.workload.levels[-1]
 
     def _parts(self, tables: PublishedTables) -> dict[str, pa.Table]:
-        """Return claims, coverage, examples and blocks of some places."""
+        """Return claims, coverage, examples and blocks of the places of some tables."""
         config = self.config
         claims = reconstruction.find_claims(tables, **{name: config[name] for name in _OPTIONS})
         kinds = []
@@ -688,7 +688,7 @@ class ClaimsStudy(TableStudy):
         return claims_page(self.config, facts)
 
     def facts(self, folder: RunFolder, *, complete: bool) -> dict[str, Any]:
-        """Return counts of claims and blocks."""
+        """Return numbers of claims and of blocks by status, and coverage."""
         shards = folder.finished()
         parts = folder.frame("coverage", shards) if shards else pd.DataFrame()
         coverage = _coverage(parts) if shards else []
@@ -707,7 +707,7 @@ class ClaimsStudy(TableStudy):
 
 
 def _examples(claims: reconstruction.Claims) -> pd.DataFrame:
-    """Return the claims about one record with most columns, in words."""
+    """Return claims about one record with the most columns, as sentences."""
     frame = claims.to_frame(readable="here")
     single = frame[one_record(frame)].nlargest(_SHOWN, "n_columns")
     return pd.DataFrame(
@@ -720,7 +720,7 @@ def _examples(claims: reconstruction.Claims) -> pd.DataFrame:
 
 
 def _best(examples: pd.DataFrame, schema: Schema) -> list[str]:
-    """Return the sentence with most columns of each of a few places."""
+    """Return, for a few places, the sentence that uses most columns."""
     best = examples.sort_values("columns", ascending=False, kind="stable")
     best = best.drop_duplicates("place").head(_SHOWN)
     pairs = zip(schema.geography.named(best["place"]), best["sentence"], strict=True)
@@ -728,7 +728,7 @@ def _best(examples: pd.DataFrame, schema: Schema) -> list[str]:
 
 
 def _coverage(parts: pd.DataFrame) -> list[dict[str, int]]:
-    """Return records described and claims, of singletons and of all, by number of columns."""
+    """Return numbers of records covered and of claims, by number of columns."""
     names = {
         "singleton_records": ("covered", "singleton"),
         "singleton_claims": ("claims", "singleton"),

@@ -1,4 +1,4 @@
-"""The report of a release: which tables, what protects them, what it costs, and what is exact."""
+"""The report of a release: its tables, their protection, its budget, and exact parts."""
 
 import functools
 import math
@@ -19,7 +19,7 @@ _DRAWN = 12  # tables of the figure
 
 
 def cost(law: Likelihood, withheld: int) -> dict[str, Any]:
-    """Return the way a law publishes counts, and the error of one: on average, or at most."""
+    """Return a description of how a law changes counts, and the size of the error."""
     way, off, kind = "changed (by how much, running the mechanism tells)", None, "at most"
     if isinstance(law, NoiseSpec):
         way, off, kind = "with noise", mean_error(law), "on average"
@@ -51,7 +51,7 @@ def mean_error(noise: NoiseSpec) -> float:
 
 
 def release_lead(release: Contents) -> str:
-    """Return the first sentences: which tables, how they are protected, and its budget."""
+    """Return the opening sentences: number of tables, their protection, and the budget."""
     tables = pd.DataFrame(release["tables"], columns=["level", "table", "how", "off_by", "off"])
     places = [f"{n:,} {_plural('place', n)} ({level})" for level, n in release["places"].items()]
     ways = []
@@ -69,7 +69,7 @@ def release_lead(release: Contents) -> str:
 
 
 def privacy(release: Contents) -> list[str]:
-    """Return the sentence about the budget of the whole release, if its law is known."""
+    """Return a sentence on the privacy budget of the whole release, or [] if it has none."""
     rho, epsilon = release["rho"], release["epsilon"]
     budget = "" if rho is None else f"rho {rho:.6g}"
     if epsilon is None:
@@ -87,7 +87,7 @@ def _plural(noun: str, number: int) -> str:
 
 
 def release_quotes(release: Contents, exact: str) -> Quotes:
-    """Return quotations of a release, and what may not be quoted."""
+    """Return sentences about a release that may be quoted, and that may not."""
     changed = sum(part["cells"] for part in release["tables"] if not part["exact"])
     withheld = sum(part["withheld"] for part in release["tables"])
     may = [release_lead(release), exact]
@@ -112,7 +112,7 @@ def release_quotes(release: Contents, exact: str) -> Quotes:
 
 
 def release_page(release: Contents, exactly: Sequence[str]) -> bytes:
-    """Return the report of a release; ``exactly`` are its exact parts, in words."""
+    """Return the report of a release; ``exactly`` lists its exact parts in words."""
     from bayesrisk.plotting.attacks import draw_numbers  # slow to import
 
     tables = pd.DataFrame(release["tables"])

@@ -1,4 +1,4 @@
-"""Sweeps: closed forms of disclosure risk over every combination of budgets, priors and noise laws.
+"""Sweeps of exact disclosure risk over all combinations of budgets, priors and noise laws.
 
 A setting is a noise law, a sensitivity and a budget; the points of a setting are those of the
 priors, released counts, levels and groups that a quantity depends on.
@@ -87,20 +87,20 @@ _DELTA = 1e-10  # of a whole release, without accounting
 
 @dataclass(frozen=True)
 class Target:
-    """Someone in a cell: its label, and its count with the target included."""
+    """A person in a cell: its label, and its count including the person."""
 
     label: str
     count: int
 
     @property
     def known_count(self) -> int:
-        """Count of the others in the cell, which the adversary knows."""
+        """Count of the other people in the cell, which the adversary knows."""
         return self.count - 1
 
 
 @dataclass(frozen=True)
 class Budget:
-    """A value of rho, with its name where it has one.
+    """A value of rho, with an optional name.
 
     ``census`` marks a budget of the 2020 Census, whose rho stands for one noise in the literature
     and for another in production.
@@ -115,7 +115,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """Axes of the adversary who also reads a group's count and those of the siblings.
+    """Settings of an adversary who also reads counts of a group and the other blocks in it.
 
     Budgets of the group's count (the setting's rho is that of the blocks), its true counts with
     the target, numbers of other blocks in it, and ``"coherent"`` or ``"as-published"``.
@@ -130,7 +130,7 @@ class Hierarchy:
 
     @property
     def points(self) -> int:
-        """Number of combinations."""
+        """Number of combinations of the settings."""
         axes = (self.rho_group, self.group_count, self.n_siblings, self.conditionals)
         return math.prod(len(axis) for axis in axes)
 
@@ -167,7 +167,7 @@ class SweepStudy(Study):
 
     @classmethod
     def from_dict(cls, values: object, *, source: str = "config") -> Self:
-        """Return the study that :meth:`to_dict` wrote."""
+        """Return the study stored in a dictionary by :meth:`to_dict`."""
         try:
             return TypeAdapter(cls).validate_json(json.dumps(values), strict=True)
         except ValidationError as error:
@@ -190,7 +190,7 @@ class SweepStudy(Study):
 
     @property
     def settings(self) -> list[tuple[str, Budget, Budget]]:
-        """Every (noise, sensitivity, rho), in the order of the results."""
+        """All (noise, sensitivity, rho) combinations, in the order of the results."""
         return [(n, s, r) for n in self.noise for s in self.sensitivity for r in self.rho]
 
     @property
@@ -211,7 +211,7 @@ class SweepStudy(Study):
         return sum(points) * len(self.settings)
 
     def compute(self, shard: int) -> dict[str, pa.Table]:
-        """Return the rows of a shard, of schema ``SCHEMA``, in the order of the settings."""
+        """Return the rows of a shard with schema ``SCHEMA``, in the order of the settings."""
         return {"part": _table(self, self._numbers(shard))}
 
     def _numbers(self, shard: int) -> range:
@@ -219,18 +219,18 @@ class SweepStudy(Study):
         return range(len(self.settings))[first : first + self.settings_per_shard]
 
     def work(self, shard: int) -> float:
-        """Return the number of settings."""
+        """Return the number of settings in a shard."""
         return len(self._numbers(shard))
 
     def pilot(self, shard: int, amount: float) -> float:
-        """Compute some settings, from all over the shard."""
+        """Compute some settings, evenly spaced over the shard; return their number."""
         numbers = self._numbers(shard)
         settings = [numbers[place] for place in evenly(len(numbers), amount)]
         _table(self, settings)
         return len(settings)
 
     def results(self, folder: RunFolder) -> dict[str, bytes]:
-        """Return the rows of all shards as CSV."""
+        """Return the rows of all shards as one CSV file."""
         buffer = io.BytesIO()
         pa_csv.write_csv(guarded_table(_all_rows(folder)), buffer)
         return {"results.csv": buffer.getvalue()}
@@ -316,7 +316,7 @@ def _table(study: SweepStudy, numbers: Sequence[int]) -> pa.Table:
 
 
 def _points(study: SweepStudy) -> list[pd.DataFrame]:
-    """Return the points of each quantity in a setting, in the order of its values."""
+    """Return the points at which each quantity is computed in a setting."""
     others_count = np.repeat([target.known_count for target in study.targets], len(study.released))
     group = study.hierarchy
     axes = {
@@ -383,12 +383,12 @@ def _value(study: SweepStudy, number: int, law: NoiseRisk, name: str) -> object:
 
 @lru_cache(maxsize=4)
 def _whole_release(product: str, rho: float, sensitivity: str) -> PrivacyLoss:
-    """Return the law of a product of 2020 whose budgets add up to rho."""
+    """Return the privacy loss of a 2020 Census product with total budget rho."""
     return PrivacyLoss.of(census_2020_budget(product, total_rho=rho), sensitivity=sensitivity)
 
 
 def _two_levels(study: SweepStudy, number: int, name: str, conditionals: str) -> FloatArray:
-    """Return an average over the releases of two levels at every point of the hierarchy's axes."""
+    """Return the mean of a quantity over two-level releases, for all hierarchy settings."""
     _, sensitivity, rho = study.settings[number]
     axes, priors = study.hierarchy, [prior.value for prior in study.prior]
     budgets = [budget.value for budget in axes.rho_group]

@@ -1,4 +1,4 @@
-"""The TOML file of a sweep: its keys with their bounds, and the study that it describes."""
+"""The TOML file of a sweep: its keys with their limits, and the resulting study."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -53,7 +53,7 @@ _LARGEST = 10**9  # difference of a released count
 def _number(
     low: float, high: float, *, open_: bool = False, **details: object
 ) -> Callable[[object], Fraction]:
-    """Return the check of a number or fraction, which is read exactly."""
+    """Return a validator of numbers and fractions in an interval, read exactly."""
     brackets = "()" if open_ else "[]"
 
     def exact_value(value: object) -> Fraction:
@@ -71,7 +71,7 @@ _NORM = _number(1e-3, 1e3, key=f" ({', '.join(check.SENSITIVITIES)})")
 
 
 def _census(value: str, total: object) -> Fraction:
-    """Return the rho of PRODUCT/REGION/UNIVERSE/LEVEL/QUERY in the 2020 Census."""
+    """Return the rho of a 2020 Census budget named PRODUCT/REGION/UNIVERSE/LEVEL/QUERY."""
     parts = value.split("/")
     if len(parts) != 5:
         raise refuse("PRODUCT/REGION/UNIVERSE/LEVEL/QUERY", value=value)
@@ -89,14 +89,14 @@ def _census(value: str, total: object) -> Fraction:
 
 
 def _budget(value: object, name: str = "", total: object = None) -> Budget:
-    """Return the budget that a number, a fraction or a name of the 2020 Census stands for."""
+    """Return the budget given as a number, a fraction or a 2020 Census name."""
     census = isinstance(value, str) and value.split("/")[0] in ("pl94", "dhc")
     exact = _number(*_RHO, value=value)(_census(str(value), total) if census else value)
     return Budget(name, float(exact), census=census)
 
 
 def _prior(value: object) -> Budget:
-    """Return a prior under the text that it was written with."""
+    """Return a prior with the text it was written as."""
     exact = _number(0.0, 1.0, open_=True)(value)
     if not 0.0 < float(exact) < 1.0:
         raise refuse("strictly between 0 and 1 as a double", indexed=False)
@@ -124,7 +124,7 @@ _FORMS = ("value", "budget", "log", "linear")
 
 
 class Entry(_Keys):
-    """One budget, with a name that figures and tables mark, or a range of budgets."""
+    """A single budget with an optional name to be marked in figures, or a range of budgets."""
 
     name: Annotated[str, Field(max_length=200)] = ""
     value: Any = None
@@ -148,7 +148,7 @@ class Entry(_Keys):
 
     @cached_property
     def budgets(self) -> list[Budget]:
-        """The value, or those of the range."""
+        """The single budget, or all of the range."""
         if self.points is None:
             spelling = self.value if "value" in self.model_fields_set else self.budget
             return [_budget(spelling, self.name, self.total)]
@@ -173,7 +173,7 @@ def _flat(entries: list[Any]) -> list[Budget]:
 
 
 def _sorted(entries: list[Any]) -> tuple[Budget, ...]:
-    """Return budgets in order; of equal values the named ones are kept."""
+    """Return budgets sorted by value; of equal values only named ones are kept."""
     budgets = _flat(entries)
     names = [budget.name for budget in budgets if budget.name]
     repeated = [name for name, times in Counter(names).items() if times > 1]
@@ -185,7 +185,7 @@ def _sorted(entries: list[Any]) -> tuple[Budget, ...]:
 
 
 def _distinct(budgets: list[Budget]) -> tuple[Budget, ...]:
-    """Return one budget for each value, the last of its name."""
+    """Return budgets without repeated values, keeping the last of each."""
     return tuple({budget.value: budget for budget in budgets}.values())
 
 
@@ -199,7 +199,7 @@ _Budgets = Annotated[
 
 
 def _choices(options: Iterable[str]) -> Several:
-    """Return the check of a list of some of several names, each kept once."""
+    """Return a validator of lists of the given names, without repetitions."""
     return Several(read=Annotated[list[Annotated[str, choice(options)]], _Once])
 
 
@@ -215,7 +215,7 @@ class Span(_Keys):
     to: Annotated[int, Field(ge=-_LARGEST, le=_LARGEST + _MAX_POINTS)]
 
     def numbers(self) -> tuple[int, ...]:
-        """Return them all."""
+        """Return all numbers of the span."""
         return tuple(range(self.from_, self.to + 1))
 
     @model_validator(mode="after")
@@ -227,7 +227,7 @@ class Span(_Keys):
 
 
 class TableKeys(_Keys):
-    """The table whose cells hold the targets."""
+    """Keys of the table whose cells hold the targets."""
 
     path: str  # CSV or Parquet file, relative to the configuration, or sample:NAME
     count: str = "count"  # column of counts; the others name the cell
@@ -235,7 +235,7 @@ class TableKeys(_Keys):
 
 
 class GridKeys(_Keys):
-    """The settings: every combination of them."""
+    """Keys of the grid of settings, used in every combination."""
 
     rho: _Budgets
     prior: Annotated[_Several[_Prior], AfterValidator(_distinct)]
@@ -254,7 +254,7 @@ class GridKeys(_Keys):
 
 
 class LevelKeys(_Keys):
-    """Levels from the target's block upwards; only the proportions of rho matter."""
+    """Keys of the geographic levels, finest first; only the proportions of rho matter."""
 
     names: _Several[_Text]
     rho: Annotated[list[Budget], Several(read=Annotated[list[_Entry], AfterValidator(_flat)])]
@@ -268,7 +268,7 @@ class LevelKeys(_Keys):
 
 
 class GroupKeys(_Keys):
-    """The adversary who also reads a group's count and those of the siblings."""
+    """Keys of the adversary who also reads counts of a group and the other blocks in it."""
 
     rho_group: _Budgets
     group_count: Annotated[_Several[_Count], _Ordered]  # true ones, the target included
@@ -277,25 +277,25 @@ class GroupKeys(_Keys):
 
 
 class ReleaseKeys(_Keys):
-    """A whole release instead of one count: its allocation is rescaled to each rho."""
+    """Keys of a whole census release, whose budgets are rescaled to each rho."""
 
     budget: Literal["pl94", "dhc"]
 
 
 class AccountingKeys(_Keys):
-    """Settings of the quantity epsilon."""
+    """Keys of the quantity epsilon."""
 
     delta: Annotated[Fraction, PlainValidator(_number(1e-300, 1.0, open_=True))]
 
 
 class SimulationKeys(_Keys):
-    """An independent check by simulated releases."""
+    """Keys of the independent check by simulated releases."""
 
     releases: Annotated[int, Field(ge=2, le=10**9)]  # for each setting
 
 
 class Document(_Keys):
-    """Configuration of a sweep of bayesrisk."""
+    """The configuration document of a sweep."""
 
     title: _Text = "Disclosure risk over rho"
     scenario: Annotated[str, choice(SCENARIOS)] = "characteristics"
@@ -316,7 +316,7 @@ class Document(_Keys):
 
 
 def load_config(path: str | Path, *, seed: int | None = None) -> SweepStudy:
-    """Return the sweep that a TOML file describes.
+    """Return the study described in a TOML file.
 
     Parameters
     ----------
@@ -348,7 +348,7 @@ def parse_config(
     folder: str | Path = ".",
     seed: int | None = None,
 ) -> SweepStudy:
-    """Return the sweep that a document in memory describes, as TOML would give it.
+    """Return the study described by a document in memory, as parsed from TOML.
 
     ``source`` is its name in messages, relative paths start at ``folder``, and ``seed`` replaces
     the one in the document.
@@ -385,7 +385,7 @@ def parse_config(
 
 
 def _quantities(read: Document, source: str) -> tuple[str, ...]:
-    """Return the quantities that the document asks for, or all that its sections allow."""
+    """Return the quantities requested, or all that the document's sections allow."""
     only_gaussian = set(read.grid.noise) == {NOISES[0]}
     faults = {}
     for quantity, (_, need) in QUANTITIES.items():
@@ -410,7 +410,7 @@ def _quantities(read: Document, source: str) -> tuple[str, ...]:
 
 
 def _targets(section: TableKeys | None, source: str, folder: Path) -> tuple[Target, ...]:
-    """Return the targets of a table; without one a nameless target alone in its cell."""
+    """Return the targets in a table, or without one a person alone in a cell."""
     if section is None:
         return (Target("target", 1),)
     name, column = section.path, section.count

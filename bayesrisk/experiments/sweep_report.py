@@ -1,4 +1,4 @@
-"""The report of a sweep: its answer, figures against rho, and tables of the marked budgets."""
+"""The report of a sweep: its main result, figures against rho, and tables of named budgets."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ _IN_GROUP = (
 
 
 def write_report(folder: str | Path, *, progress: Callable[[int, int], None] | None = None) -> Path:
-    """Return ``report.html`` of a finished sweep, written with its figures; it needs no other file.
+    """Write figures and ``report.html`` of a finished sweep; return the path of the report.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def write_report(folder: str | Path, *, progress: Callable[[int, int], None] | N
 
 
 class SweepPanel(NamedTuple):
-    """The results under one noise law and sensitivity, of all budgets or of the one ``label``."""
+    """Results under one noise law and sensitivity, for all budgets or the one in ``label``."""
 
     study: SweepStudy
     noise: str
@@ -139,14 +139,14 @@ class SweepPanel(NamedTuple):
 
     @property
     def title(self) -> str:
-        """Noise law and sensitivity."""
+        """Noise law and sensitivity in words."""
         name, value = self.sensitivity.name, self.sensitivity.value
         law = "Discrete Gaussian" if self.noise == NOISES[0] else "Discrete Laplace"
         meaning = _MEANINGS.get(name, f"sensitivity {name}")
         return f"{law} noise; {meaning} (sensitivity {value:.4g})"
 
     def named(self, budgets: tuple[Budget, ...]) -> dict[str, float]:
-        """Return the named budgets; those of the census with the convention of the panel."""
+        """Return the named budgets; census budgets name the panel's noise convention."""
         spoken = ""
         if self.noise == NOISES[0]:
             conventions = (n for n, v in SENSITIVITIES.items() if v == self.sensitivity.value)
@@ -159,7 +159,7 @@ class SweepPanel(NamedTuple):
 
     @property
     def budgets(self) -> list[Self]:
-        """Panels of the named budgets, or else of the middle one."""
+        """One panel for each named budget, or for the middle one without names."""
         rhos = self.study.rho
         middle = rhos[len(rhos) // 2].value
         chosen = self.named(rhos) or {f"rho = {middle:.4g}": middle}
@@ -171,14 +171,14 @@ class SweepPanel(NamedTuple):
         ]
 
     def wide(self, quantities: Sequence[str], axes: Sequence[str]) -> pd.DataFrame:
-        """Return one row for each point, a column for each quantity; nothing where one lacks."""
+        """Return one row per point with a column per quantity, or no rows if one is missing."""
         chosen = self.frame[self.frame["quantity"].isin(quantities)]
         if chosen["quantity"].nunique() < len(quantities):
             return pd.DataFrame()
         return chosen.pivot(index=[*axes], columns="quantity", values="value").reset_index()
 
     def figure(self, draw: Callable[[], Any], kind: str, caption: str) -> Figure:
-        """Write a figure of the panel."""
+        """Return a figure of this panel, saved in the image folder."""
         stem = f"{kind}-{self.noise}-{self.sensitivity.value:.6g}{self.end}"
         number = self.frame["prior"].nunique()
         if number > _LINES and not kind.startswith("group"):
@@ -186,19 +186,19 @@ class SweepPanel(NamedTuple):
         return pages.figure(draw, self.images / stem, caption)
 
     def few(self, wide: pd.DataFrame) -> pd.DataFrame:
-        """Return the rows of so many priors as a figure has lines."""
+        """Return the rows of at most four priors, spread over all."""
         return wide[wide["prior"].isin(_few(wide["prior"]))]
 
 
 def _few(values: pd.Series) -> list[Any]:
-    """Return at most four of some values, the least and the greatest among them."""
+    """Return at most four values, evenly spread, with the least and the greatest."""
     every = sorted(values.unique().tolist())
     chosen = np.linspace(0, len(every) - 1, min(_LINES, len(every))).round()
     return [every[int(i)] for i in chosen]
 
 
 def _panels(study: SweepStudy, results: pd.DataFrame, images: Path) -> list[SweepPanel]:
-    """Split the results by noise law and sensitivity."""
+    """Return one panel for each noise law and sensitivity in the results."""
     # Budgets of two names are two settings of the same points.
     numbers = ("rho_name", "value", "standard_error", "effective_releases")
     results = results.drop_duplicates([name for name in results if name not in numbers])
@@ -217,7 +217,7 @@ def _percent(share: float) -> str:
 
 
 class Average(NamedTuple):
-    """The average of a panel that gains most, of its marked budgets and priors.
+    """The largest average gain of an adversary in a panel.
 
     ``before`` and ``after`` are probabilities of the truth; without a ratio to the prior, how
     often the best guess is right without and with the release.
@@ -233,19 +233,19 @@ class Average(NamedTuple):
 
     @property
     def gain(self) -> float:
-        """Return the key by which averages are ranked: ratios before differences."""
+        """Return the ranking key of averages; those with a ratio rank above all others."""
         return self.after - self.before if self.ratio is None else 1e3 + self.ratio
 
     @property
     def budget(self) -> str:
-        """The budget, in words."""
+        """The budget in words."""
         if self.label.startswith("rho = "):
             return f"{self.label} (smaller is more noise)"
         return f"“{self.label}”"
 
     @property
     def lead(self) -> str:
-        """The first sentence: what an adversary believes before and after, at which budget."""
+        """A sentence on the adversary's belief before and after the release."""
         if self.ratio is None:
             right = f"is right in {chance(self.after)} of all cases with the released count"
             if chance(self.after) == chance(self.before):
@@ -261,7 +261,7 @@ class Average(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """The same in full figures, with the noise that it is of."""
+        """A sentence with more digits and the noise law."""
         belief = f"a prior of {self.prior}"
         if self.ratio is None:
             text = f"with {belief} the best guess is right in {_percent(self.after)} of all cases "
@@ -273,7 +273,7 @@ class Average(NamedTuple):
 
 
 def chance(probability: float) -> str:
-    """Return a probability as people say it: 52 %, or 1 in 530."""
+    """Return a probability in everyday words: 52 %, or 1 in 530."""
     if probability >= 0.995:
         return "100 %" if probability == 1.0 else "more than 99 %"
     if probability >= 0.1:
@@ -282,7 +282,7 @@ def chance(probability: float) -> str:
 
 
 def growth(ratio: float) -> str:
-    """Return the growth of a belief that becomes so many times as large."""
+    """Return in words how a belief changes when multiplied by ``ratio``."""
     if abs(ratio - 1.0) < 0.005:
         return "stays as it was, to within 1 %,"
     if ratio < 1.0:
@@ -315,7 +315,7 @@ def _answer(averages: Sequence[Average]) -> list[Part]:
 
 
 def _quotes(averages: Sequence[Average], knowledge: str) -> Quotes:
-    """Return quotations of a sweep, and what may not be quoted."""
+    """Return sentences about a sweep that may be quoted, and that may not."""
     adversary = f"The adversary of this report knows {knowledge}."
     may_not = {
         "This budget keeps everybody in a whole release safe.": "It is that of one count; a "
@@ -334,7 +334,7 @@ def _quotes(averages: Sequence[Average], knowledge: str) -> Quotes:
 
 
 def _average(panel: SweepPanel) -> Average | None:
-    """Return the average of a panel that gains most; None without averages."""
+    """Return the largest average gain in a panel, or None without averages."""
     rows = pd.concat([one.frame.assign(label=one.label) for one in panel.budgets])
     marked_rows, axes = panel._replace(frame=rows), ["label", "prior"]
     averages = marked_rows.wide(["marginal_posterior", "marginal_risk"], axes).dropna()
@@ -389,7 +389,7 @@ def _question(study: SweepStudy) -> Iterator[Part]:
 
 
 def _census_conventions(study: SweepStudy) -> list[Part]:
-    """Return the risk under each of the two noises that a rho of the 2020 Census stands for."""
+    """Return the risk under both noise variances that a 2020 Census rho may denote."""
     budgets = [budget for budget in study.rho if budget.census and budget.name]
     if not budgets or NOISES[0] not in study.noise:
         return []
@@ -408,7 +408,7 @@ def _census_conventions(study: SweepStudy) -> list[Part]:
 
 
 def simulation_check(study: SweepStudy, results: pd.DataFrame) -> str:
-    """Return a comparison of simulated averages with the exact ones, where their error is known.
+    """Return a comparison of simulated with exact averages, where the error is known.
 
     Empty without a simulation.
     """
@@ -448,7 +448,7 @@ def simulation_check(study: SweepStudy, results: pd.DataFrame) -> str:
 
 
 def _settings(study: SweepStudy) -> str:
-    """Return the configuration as JSON, long lists of budgets cut."""
+    """Return the configuration as JSON, with long lists of budgets shortened."""
     settings = study.to_dict()
     if len(settings["rho"]) > 40:
         settings["rho"] = [*settings["rho"][:20], "...", *settings["rho"][-20:]]
@@ -459,7 +459,7 @@ def _settings(study: SweepStudy) -> str:
 
 
 def _figures(panel: SweepPanel) -> Iterator[Figure]:
-    """Draw the figures against rho, and those of each marked budget."""
+    """Yield the figures against rho, and those of each named budget."""
     budgets = panel.named(panel.study.rho)
     for quantities, plot, kind, caption in _AGAINST_RHO:
         wide = panel.wide(quantities, ["rho", "prior"])
@@ -481,7 +481,7 @@ def _figures(panel: SweepPanel) -> Iterator[Figure]:
 def _against_rho(
     plot: str, rows: pd.DataFrame, budgets: Mapping[str, float], *, whole: bool
 ) -> object:
-    """Draw a figure against rho, of a count or of a whole release."""
+    """Return a figure against rho, for one count or a whole release."""
     group = getattr(plotting, plot)(rows, budgets=budgets)
     if whole:
         for axes in group:
@@ -490,7 +490,7 @@ def _against_rho(
 
 
 def _budget_figures(panel: SweepPanel) -> Iterator[Figure]:
-    """Draw the risk at one budget by released count and by levels."""
+    """Yield figures of the risk at one budget, by released count and by level."""
     wide = panel.wide(*_RELEASED)
     if len(wide):
         target = wide["target"].iloc[0]
@@ -515,7 +515,7 @@ def _budget_figures(panel: SweepPanel) -> Iterator[Figure]:
 def _group_figures(
     panel: SweepPanel, name: str, twin: str, kind: str, axis: str, caption: str
 ) -> Iterator[Figure]:
-    """Draw an average of decisions with two levels, at the prior nearest 1/2 and the first m."""
+    """Yield a figure of two-level decisions, at the prior nearest 1/2 and the fewest siblings."""
     quantity = panel.frame["quantity"]
     alone = panel.frame[quantity == twin].set_index("prior")["value"]
     rows = panel.frame[quantity == name]
@@ -549,7 +549,7 @@ def _group_figures(
 
 
 def _tables(panel: SweepPanel) -> Iterator[PageTable]:
-    """Yield a table for each marked budget, one row for each prior, then those by release."""
+    """Yield tables of each named budget: one by prior, and two by released count."""
     for one in panel.budgets:
         rows = one.frame[one.frame["quantity"].isin([*_COLUMNS])]
         if len(rows):
@@ -578,7 +578,7 @@ def _budget_table(panel: SweepPanel, rows: pd.DataFrame) -> PageTable:
 
 
 def _released_tables(panel: SweepPanel) -> Iterator[PageTable]:
-    """Yield posteriors, and ratios, by released count: Kazan and Reiter's Table 4 in two."""
+    """Yield tables of posteriors and risk ratios by released count (Kazan and Reiter, Table 4)."""
     wide = panel.wide(*_RELEASED)
     if wide.empty:
         return

@@ -1,4 +1,4 @@
-"""Attacks on published tables: bounds, statements, records that fit, likely records."""
+"""Attacks on published tables: bounds, claims, matching records and likely records."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _MOST_READINGS = 60  # that are tried where no records fit
 @displayed
 @dataclass(frozen=True)
 class AttackAnswer:
-    """Bounds, claims and records that published tables give away.
+    """Bounds, claims and records that published tables reveal.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ def attack(
     progress: Callable[[int, int], None] | None = None,
     **settings: object,
 ) -> AttackAnswer:
-    """Return all that published tables give away, and write each part into a folder as it is found.
+    """Return all that published tables reveal; each part is written to a folder when found.
 
     A run that is ended leaves what was found by then; ``report.html`` says what is missing.
 
@@ -199,7 +199,7 @@ def attack(
 
 
 def _earlier_release(tables: Any) -> PublishedTables | Release | Path | None:
-    """Return tables that were read or made before, or the folder that holds them; else None."""
+    """Return tables made earlier, or their folder, or None for any other input."""
     one = tables[0] if isinstance(tables, list | tuple) and len(tables) == 1 else tables
     if isinstance(one, str | Path):
         return Path(one) if Path(one).is_dir() else None
@@ -218,7 +218,7 @@ def _reading(tables: Any, settings: Mapping[str, object]) -> TableReading:
 
 
 class _Attack:
-    """The tables, what was found of them so far, and the folder that it is written into."""
+    """The tables under attack, the results so far, and the output folder."""
 
     def __init__(
         self, reading: TableReading, target: Path | None, seed: int, certificates: _Certificates,
@@ -239,18 +239,18 @@ class _Attack:
 
     @property
     def place_share(self) -> float | None:
-        """Seconds for each place, so that all of them take half of what is left."""
+        """Seconds for each place, if all places together take half of the time left."""
         share = self.clock.share
         return None if share is None else share / len(self.tables.geoids[self.level])
 
     @property
     def half(self) -> Deadline | None:
-        """When a step must end, which takes half of what is left, and each place its share."""
+        """Deadline of a step that takes half of the time left, or None without a limit."""
         share = self.clock.share
         return None if share is None else Deadline(share, share=self.place_share)
 
     def steps(self) -> Iterator[None]:
-        """Take the steps, the surest and quickest first."""
+        """Run the steps of the attack, exact and quick ones first."""
         # Posed once: bounds, claims, records and their variability are of one system.
         self.problem = published_problem(self.tables, scope=None)
         search, wait = PlaceBounds(self.problem, self.clock), _SHOWN
@@ -289,7 +289,7 @@ class _Attack:
             yield
 
     def _bounds(self, bounds: CountBounds, number: int) -> None:
-        """Say how many hidden counts follow, and keep the ends of all, of a number of places."""
+        """Store sentences and bounds after ``number`` places were bounded."""
         keys = ["place", "table", "cell"]
         # A cell that a place publishes under another law, or not at all, is no hidden count of it.
         frame = self.reading.cells[self.reading.cells["file"] != ""]  # others are premises
@@ -318,7 +318,7 @@ class _Attack:
         self.frames["bounds"] = frame.merge(counts[columns], on=keys).drop(columns=keys)
 
     def _many(self, places: int) -> str:
-        """Say why records are not looked for in so many places, which labels may have made."""
+        """Return the reason why records are not searched for in so many places."""
         names = list(map(quote, self.reading.separate))
         if not names:
             return f"more than {_MOST_PLACES} places"
@@ -326,7 +326,7 @@ class _Attack:
         return f"each of {places:,} {kind} is taken by itself, and {_MOST_PLACES} are the limit"
 
     def _otherwise(self) -> str:
-        """Say the smallest change of what was assumed under which some records fit."""
+        """Return a sentence on the least changed reading of the tables that some records fit."""
         readings = list(dict.fromkeys(self.reading.alternatives))
         pairs = itertools.combinations(readings, 2)
         alone: Iterator[tuple[tuple[str, str], ...]] = ((one,) for one in readings)
@@ -348,13 +348,13 @@ class _Attack:
 
     @property
     def _coarse(self) -> str:
-        """The word for counts that are not stated exactly."""
+        """The adjective for inexact counts: "hidden", or "hidden or rounded"."""
         laws = self.tables.laws.values()
         withheld = all(law.exact or law.kind in ("ranges", "limits") for law in laws)
         return "hidden" if withheld else "hidden or rounded"
 
     def _claims(self) -> None:
-        """Find what must be true and no count states by itself."""
+        """Find statements that must be true and that no single count states."""
         claims = reconstruction.find_claims(self.problem, time_limit=self.place_share)
         frame = claims.to_frame(readable="here")
         frame = frame[frame["multiplicity"] > 0]
@@ -394,7 +394,7 @@ class _Attack:
         self.frames["claims"] = pd.concat([table, places, words], axis=1)
 
     def _records(self) -> None:
-        """Find records that fit, and how many of them could be others."""
+        """Find records that fit the tables, and how many of them other solutions replace."""
         tables = self.tables
         solution = reconstruction.reconstruct(self.problem, scope=self.level, time_limit=self.half)
         total = self.total = int(solution.count.sum())
@@ -436,12 +436,12 @@ class _Attack:
         self.frames["records"] = frame
 
     def _labels(self, solution: Reconstruction) -> list[str]:
-        """Return the labels that each place of a solution stands for, as a sentence has them."""
+        """Return the labels of each place in a solution, as a sentence writes them."""
         codes = [self.reading.places[code] for code in solution.geoids]
         return [", ".join(map(_in_sentence, labels)) for labels in codes]
 
     def _without(self, solution: Reconstruction) -> str:
-        """Say of labels without records whether none fit, or why none were found."""
+        """Return sentences on labels without records: none fit, or none were found."""
         names, text = self._labels(solution) if self.reading.separate else [], ""
         causes: dict[str, list[str]] = {}
         for name, status, conflict in zip(names, solution.status, solution.conflict, strict=False):
@@ -465,7 +465,7 @@ class _Attack:
         return text
 
     def _likely(self) -> None:
-        """Find the records that are most probably there, by an exact law or a short pilot."""
+        """Find the most probable records, by an exact law or a short Markov chain."""
         tables, schema = self.tables, self.tables.workload.schema
         if self.reading.separate or schema.size > _MOST_KINDS:
             reason = (
@@ -513,7 +513,7 @@ class _Attack:
         self.frames["likely"] = ranked
 
     def _combinations(self) -> None:
-        """Add bounds of the combinations of all variables that nobody published."""
+        """Add bounds for unpublished combinations of all variables."""
         stated, schema = self.frames["bounds"], self.tables.workload.schema
         geoids = self.tables.geoids[self.level]
         if schema.size * len(geoids) > _MOST_CELLS:
@@ -543,7 +543,7 @@ class _Attack:
     # The folder.
 
     def begin(self) -> None:
-        """Make the folder, with what was read."""
+        """Create the folder, and write the tables as they were read."""
         if self.target is None:
             return
         disk.new_folder(self.target)
@@ -552,7 +552,7 @@ class _Attack:
         self.tables.write(self.target / "tables")
 
     def save(self) -> None:
-        """Write the tables and proofs of what was found so far."""
+        """Write the tables and proofs found so far."""
         if self.target is None:
             return
         for name, frame in self.frames.items():
@@ -560,7 +560,7 @@ class _Attack:
         self.certificates.write(self.target)
 
     def report(self) -> None:
-        """Write the page of what was found so far, with its figures."""
+        """Write the report of the results so far, with figures."""
         if self.target is None:
             return
         first, *next_ = self.first
@@ -590,7 +590,7 @@ class _Attack:
 
     @property
     def last(self) -> list[str]:
-        """Sentences on proofs, on what is missing, and on what all of it rests."""
+        """Closing sentences: proofs, missing steps, and assumptions."""
         lines = self.certificates.answer()
         if self.missing:
             lines.append(
@@ -600,12 +600,12 @@ class _Attack:
 
     @property
     def sentences(self) -> list[str]:
-        """All sentences so far, in the order in which they were found."""
+        """All sentences so far, in the order they were found."""
         return [*self.first, *self.proved, *self.rest]
 
 
 def _in_sentence(label: str) -> str:
-    """Return a label, in quotes where a list of some would not be clear."""
+    """Return a label for a sentence, in quotes where it would be ambiguous in a list."""
     return quote(label) if "," in label or label.lower().startswith("of ") else label
 
 
@@ -613,7 +613,7 @@ _CELL = ("place", "table", "cell", "stated", "file", "row")
 
 
 class _Certificates:
-    """Certificates of what is proved, so many of each kind, and the files that they will be in."""
+    """Certificates of proved results, at most ``most`` of each kind, with file names."""
 
     folder = "proofs"
 
@@ -626,7 +626,7 @@ class _Certificates:
         self, tables: PublishedTables, answer: Claims | CountBounds | Reconstruction, size: int,
         **options: Workload,
     ) -> list[str]:  # fmt: skip
-        """Return the file of each of some statements, empty for those without."""
+        """Prove statements, and return the certificate file of each, or ``""``."""
         chosen = min(size, self.most)
         if not chosen:
             return [""] * size
@@ -647,7 +647,7 @@ class _Certificates:
     def add_bounds(
         self, tables: PublishedTables, bounds: CountBounds, **options: Workload
     ) -> CountBounds:
-        """Return bounds with the file of each that is narrower than stated, and has one."""
+        """Return bounds with the certificate file of each one narrower than stated."""
         if not self.most:
             return bounds
         frame = bounds.counts
@@ -669,7 +669,7 @@ class _Certificates:
         return [text + left * bool(unproved)] if every else []
 
     def write(self, folder: Path) -> None:
-        """Write the certificates found so far and their checker, if there are any."""
+        """Write the certificates found so far, with the program that checks them."""
         if self.parts:
             statements = pd.concat([part.statements for part in self.parts], ignore_index=True)
             statements = statements.assign(reading=self.digest)
@@ -678,7 +678,7 @@ class _Certificates:
 
 
 def _at_most(share: float) -> str:
-    """Return a share in words, rounded up."""
+    """Return a share as text, rounded up."""
     if share < 1e-3:
         return "fewer than 0.1%"
     digits = 0 if share >= 1e-2 else 1

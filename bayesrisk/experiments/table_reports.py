@@ -1,4 +1,4 @@
-"""Reports of attacks on published tables: first sentences, and what may be quoted of them."""
+"""Reports of attacks on published tables: opening sentences and quotations."""
 
 import functools
 from collections import Counter
@@ -49,7 +49,7 @@ def _by_status(statuses: Mapping[str, int], level: str) -> list[str]:
 
 
 def reconstruction_lead(every: int, proved: int, usual: int) -> str:
-    """Return the first sentence: how many records are proved, beside how many a guess gets right.
+    """Return a sentence on the number of proved records, and of those that a guess gets right.
 
     ``usual`` is the number of proved records that are the commonest one of their place.
     """
@@ -87,7 +87,7 @@ def _reconstruction_quotes(every: int, proved: int, lead: str, places: list[str]
 def reconstruction_page(
     config: Facts, folder: RunFolder, facts: Facts, variability: str | None
 ) -> bytes:
-    """Return the report of a reconstruction; places of a nation are never held together."""
+    """Return the report of a reconstruction, read one shard at a time."""
     people: Counter[str] = Counter()
     sums, most, usual = np.zeros(3), pd.DataFrame(), 0
     level = ""
@@ -134,7 +134,7 @@ def reconstruction_page(
 
 
 def _usual(records: pd.DataFrame, blocks: pd.DataFrame) -> int:
-    """Return the number of proved records that are the commonest one of their place."""
+    """Return the number of proved records that equal the commonest one of their place."""
     level = str(blocks.columns[0])
     proved = blocks.loc[blocks["status"] == "unique", level]
     mine = records[records[level].isin(proved)]
@@ -145,7 +145,7 @@ def _usual(records: pd.DataFrame, blocks: pd.DataFrame) -> int:
 
 
 def claims_lead(facts: Facts, most: int | None) -> str:
-    """Return the first sentence: what must be true that no table states.
+    """Return a sentence on the statements that must be true and that no table states.
 
     ``most`` is of how many columns statements were looked for.
     """
@@ -222,7 +222,7 @@ _DRAWN = 30  # counts of the figure
 
 
 def hidden_sentences(bounds: CountBounds, coarse: str) -> list[str]:
-    """Return sentences on the counts that can be worked out, and on how many people these are.
+    """Return sentences on hidden counts that can be worked out, and on their people.
 
     ``coarse`` is what such counts are, such as ``hidden``.
     """
@@ -267,7 +267,7 @@ def hidden_sentences(bounds: CountBounds, coarse: str) -> list[str]:
 
 
 def attack_quotes(first: str, proved: Sequence[str], facts: Mapping[str, int]) -> Quotes:
-    """Return quotations of an attack, and what may not be quoted.
+    """Return sentences about an attack that may be quoted, and that may not.
 
     ``first`` is the first sentence, ``proved`` are statements that must be true.
     """
@@ -288,13 +288,13 @@ def attack_quotes(first: str, proved: Sequence[str], facts: Mapping[str, int]) -
 
 
 def placed(sentence: str, place: Mapping[Any, str]) -> str:
-    """Return a sentence about records that says also where they are."""
+    """Return a sentence about records with the labels of their place added."""
     words = ", ".join(f"{name} {label}" for name, label in place.items())
     return sentence.replace(" with ", f" with {words}, ", 1) if words else sentence
 
 
 def linked(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a frame whose proofs are links of a page."""
+    """Return a frame with its proofs as links to files."""
     if "proof" not in frame:
         return frame
     links = [pages.PageCell(Path(file).name, href=file) for file in frame["proof"]]
@@ -302,7 +302,7 @@ def linked(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def bounds_figures(bounds: pd.DataFrame, folder: Path) -> list[pages.Figure]:
-    """Return the figure of the counts of which most is learned."""
+    """Return a figure of the counts with the narrowest bounds, or [] if none is narrowed."""
     ends = bounds[["low_stated", "high_stated", "low", "high"]].astype("Float64").fillna(np.inf)
     width, stated = ends["high"] - ends["low"], ends["high_stated"] - ends["low_stated"]
     chosen = bounds.loc[width[(width < stated)].sort_values(kind="stable").index].head(_DRAWN)

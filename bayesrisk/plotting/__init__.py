@@ -1,4 +1,4 @@
-"""Figures.  They draw frames and recompute nothing; only ``_canvas`` imports matplotlib.
+"""Figures drawn from result frames; only ``_canvas`` imports matplotlib.
 
 Every function takes a data frame with named columns: from :meth:`BlockRisk.to_frame`, from a sweep,
 or your own. It returns the Matplotlib Axes, or an array of them for several panels, in reading

@@ -1,4 +1,4 @@
-"""The canvas: all that imports matplotlib; style and the parts figures share.
+"""Style, axes and files shared by all figures; the only module that imports matplotlib.
 
 Colours are Okabe and Ito's, safe for colour-blind readers, and every line also has its own dash and
 marker for print.
@@ -51,12 +51,12 @@ _STYLE: dict[Any, Any] = {
 
 
 def style() -> AbstractContextManager[None]:
-    """Return the context in which every figure is drawn and written."""
+    """Return a context manager that sets the style in which figures are drawn and written."""
     return mpl.rc_context(_STYLE)
 
 
 def styled(draw: Callable[_P, _T]) -> Callable[_P, _T]:
-    """Let a function draw in the style of every figure."""
+    """Decorate a function so that it draws in the package's figure style."""
 
     @functools.wraps(draw)
     def wrapper(*arguments: _P.args, **keywords: _P.kwargs) -> _T:
@@ -76,7 +76,7 @@ _SHOWN = (100, 2)  # pixels to an inch where a notebook shows a figure, and how 
 
 
 def _png_image(figure: Figure) -> tuple[bytes, dict[str, int]]:
-    """Return a figure as a notebook shows it: PNG, and its width and height on the page."""
+    """Return the PNG bytes of a figure for a notebook, and its width and height in pixels."""
     pixels, finer = _SHOWN
     stream = io.BytesIO()
     with style():
@@ -86,14 +86,14 @@ def _png_image(figure: Figure) -> tuple[bytes, dict[str, int]]:
 
 
 class _Panel(Axes):
-    """Axes of a figure that pyplot does not know: a notebook shows them as their whole figure."""
+    """Axes of a figure unknown to pyplot; a notebook shows the whole figure for them."""
 
     def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
         return _png_image(parent_figure(self))
 
 
 class Panels(np.ndarray[Any, np.dtype[np.object_]]):
-    """Several Axes in an array: a notebook shows them as their whole figure."""
+    """An array of Axes; a notebook shows the whole figure for it."""
 
     def _repr_png_(self) -> tuple[bytes, dict[str, int]] | None:
         # Axes that somebody else made are shown by whoever made them.
@@ -106,7 +106,7 @@ Drawn: TypeAlias = Axes | Panels | Figure
 
 
 def parent_figure(plot: Drawn) -> Figure:
-    """Return the Matplotlib figure of what a plot function returned, for titles, sizes and files.
+    """Return the Matplotlib figure that holds the result of a plot function.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def _whole(plot: Drawn, name: str) -> Figure:
 
 
 def as_text(name: object) -> str:
-    """Return somebody's name for a thing as text that means only itself.
+    """Return a name as text that Matplotlib draws literally and lists in legends.
 
     A dollar sign would begin mathematics, control characters have no glyph (and no place in SVG),
     and a first underscore would hide the name from a legend.
@@ -138,7 +138,7 @@ def as_text(name: object) -> str:
 
 
 def label(value: float) -> str:
-    """Write a probability as a person would: 1/864, 0.3, 1e-300."""
+    """Return a probability as a short label: 1/864, 0.3, 1e-300."""
     fraction = Fraction(value).limit_denominator(10_000)
     if fraction.numerator == 1 and abs(float(fraction) - value) <= 1e-12 * value:
         return f"1/{fraction.denominator}"
@@ -146,7 +146,7 @@ def label(value: float) -> str:
 
 
 def require(frame: pd.DataFrame, columns: Iterable[str], name: str = "frame") -> pd.DataFrame:
-    """Return a frame with rows and these columns; refuse what is none."""
+    """Return a data frame; raise if it is empty or lacks one of ``columns``."""
     frame = check.frame(frame, name)
     missing = [column for column in columns if column not in frame.columns]
     if missing:
@@ -159,7 +159,7 @@ def require(frame: pd.DataFrame, columns: Iterable[str], name: str = "frame") ->
 
 
 def look(i: int, *, marked: bool = False) -> dict[str, Any]:
-    """Return colour and dash of the line of a number, and its marker."""
+    """Return colour and dash of line ``i``, and with ``marked`` its marker."""
     properties = {"color": COLOURS[i % len(COLOURS)], "linestyle": _DASHES[i % len(_DASHES)]}
     if marked:
         properties |= {"marker": MARKERS[i % len(MARKERS)], "markersize": 4.0}
@@ -199,7 +199,7 @@ def lines(
 
 
 def mark(axes: Axes, budgets: Mapping[str, float] | None) -> None:
-    """Mark chosen budgets by vertical lines, their names above the panel, each on a row of its own.
+    """Mark chosen budgets by vertical lines, each named on a row of its own above the panel.
 
     Names stand right of their lines where the budgets lie in the left half of the panel, and left
     of them elsewhere.  The name with most lines on its way has the highest row, so that none
@@ -242,7 +242,7 @@ def mark(axes: Axes, budgets: Mapping[str, float] | None) -> None:
 
 
 def ratio_axis(axes: Axes, values: pd.Series) -> None:
-    """Mark the ratio 1, nothing learned; use a logarithmic axis where ratios spread widely."""
+    """Draw a line at ratio 1, and make the y axis logarithmic where ratios span over 20-fold."""
     axes.axhline(1.0, zorder=0, **GREY)
     finite = values[(values > 0.0) & np.isfinite(values)]
     spread = float(finite.max() / finite.min()) if len(finite) else 1.0
@@ -258,7 +258,7 @@ _DECADES = 1e5  # from here on powers of ten, as matplotlib writes them, are eno
 
 
 def logarithmic(axes: Axes, *values: pd.Series) -> None:
-    """Make the axis across logarithmic, with plain numbers, few enough not to touch."""
+    """Make the x axis logarithmic, with plain tick labels few enough not to overlap."""
     axes.set_xscale("log")
     every = np.concatenate([np.asarray(part, dtype=float) for part in values])
     every = every[(every > 0.0) & np.isfinite(every)]
@@ -279,19 +279,19 @@ def logarithmic(axes: Axes, *values: pd.Series) -> None:
 
 
 def point(i: int) -> dict[str, Any]:
-    """Return colour and marker of the points of a number, a pair of its own for each of many."""
+    """Return colour and marker of point series ``i``; pairs repeat only after many series."""
     n = len(COLOURS)
     return {"color": COLOURS[i % n], "marker": MARKERS[(i + i // n) % len(MARKERS)]}
 
 
 def reach(value: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> list[list[float]]:
-    """Return the lengths of the error bars below and above values."""
+    """Return the lengths of the error bars below and above each value."""
     middle, low, high = (np.asarray(part, dtype=float) for part in (value, lower, upper))
     return [np.maximum(middle - low, 0.0).tolist(), np.maximum(high - middle, 0.0).tolist()]
 
 
 def named_ticks(axes: Axes, names: Sequence[str]) -> None:
-    """Put names along the axis across, one for each whole number from 0."""
+    """Label the whole numbers 0, 1, ... of the x axis with names."""
     axes.set_xticks(range(len(names)), names, rotation=25, ha="right")
     axes.tick_params(axis="x", labelsize=8.0, length=0.0)
     axes.grid(visible=False, axis="x")
@@ -300,7 +300,7 @@ def named_ticks(axes: Axes, names: Sequence[str]) -> None:
 def panels(
     ax: Where, n: int, size: tuple[float, float], *, columns: int | None = None, **sharing: Any
 ) -> Panels:
-    """Return n panels in reading order: those that are given, or those of a new figure.
+    """Return n panels in reading order: the given Axes, or those of a new figure.
 
     The figure is made outside pyplot, which would keep it for ever.
     """
@@ -331,7 +331,7 @@ _narrow: ContextVar[bool] = ContextVar("narrow", default=False)
 
 @contextmanager
 def narrow() -> Iterator[None]:
-    """Let figures be drawn for a phone: panels one below the other."""
+    """Draw the figures of a ``with`` block for a phone: panels below each other."""
     token = _narrow.set(True)
     try:
         yield
@@ -340,7 +340,7 @@ def narrow() -> Iterator[None]:
 
 
 def leftmost(group: Panels) -> Sequence[Axes]:
-    """Return the panels of a row that need a vertical axis of their own: on a phone all."""
+    """Return the panels of a row that need their own y label: on a phone all, else the first."""
     return [*group] if _narrow.get() else [group[0]]
 
 
@@ -362,7 +362,7 @@ def legend_outside(
     ncols: int = 1,
     **look: Any,
 ) -> None:
-    """Add a legend beside the panels of our own figure, inside the last panel of another's.
+    """Add a legend beside the panels of a new figure, or inside the last given panel.
 
     There are as many columns as fit, at most ``ncols``.
     """
@@ -386,13 +386,13 @@ def named_once(group: Panels) -> tuple[list[Artist], list[str]]:
 
 
 def legend(group: Panels) -> None:
-    """Name the lines below the panels, in the order in which they were drawn."""
+    """Add a legend of priors below the panels, in the order of drawing."""
     handles, labels = group[0].get_legend_handles_labels()
     legend_outside(group, handles, labels, title="prior", ncols=len(labels))
 
 
 def phone_png(draw: Callable[[], Drawn]) -> tuple[bytes, float]:
-    """Return a figure as it is drawn for a phone: PNG, and its width in inches."""
+    """Return the PNG of a figure drawn for a phone, and its width in inches."""
     stream = io.BytesIO()
     with narrow():
         figure = parent_figure(draw())
@@ -404,7 +404,7 @@ def phone_png(draw: Callable[[], Drawn]) -> tuple[bytes, float]:
 
 
 def save_figure(figure: Drawn, stem: str | Path, *, private: bool = False) -> list[Path]:
-    """Return the PNG (200 dpi) and SVG files of a figure, the same bytes for the same figure.
+    """Return paths of the PNG (200 dpi) and SVG files of a figure; its bytes are reproducible.
 
     Parameters
     ----------
@@ -433,7 +433,7 @@ def save_figure(figure: Drawn, stem: str | Path, *, private: bool = False) -> li
 
 @contextmanager
 def _laid_out(figure: Figure) -> Iterator[None]:
-    """Lay a figure out at 200 dpi, once for all files that are written of it, and as it was after.
+    """Lay a figure out at 200 dpi once for all its files, and restore it afterwards.
 
     ``savefig`` draws a figure twice for each file, the first time to lay it out anew.
     """

@@ -19,7 +19,7 @@ phone_png = canvas.phone_png
 
 @canvas.styled
 def draw_numbers(numbers: Mapping[str, int], label: str) -> Axes:
-    """Return a bar for each of a few numbers, with the number beside it."""
+    """Return a bar chart of a few numbers, each labelled with its value."""
     axes = canvas.panel(None, 6.4, 0.7 + 0.34 * len(numbers))
     names, sizes = [canvas.as_text(name) for name in numbers], list(numbers.values())
     axes.barh(range(len(names)), sizes, color=canvas.COLOURS[0], height=0.7)
@@ -38,7 +38,7 @@ def draw_numbers(numbers: Mapping[str, int], label: str) -> Axes:
 
 @canvas.styled
 def plot_bounds(frame: pd.DataFrame) -> Axes:
-    """Draw what counts say by themselves, and what all counts together leave of it.
+    """Draw the range of each count as stated, and as narrowed by all counts together.
 
     ``frame`` has columns ``label``, ``low_stated``, ``high_stated`` (missing without an end),
     ``low`` and ``high``, a row for each count; they are drawn from the top.
@@ -62,7 +62,7 @@ def plot_bounds(frame: pd.DataFrame) -> Axes:
 def plot_claims(
     coverage: pd.DataFrame, priors: Mapping[str, pd.DataFrame], *, ax: Where = None
 ) -> Panels:
-    """Return panels of places with a verified claim, and of their priors, by number of columns.
+    """Return panels of places with a verified claim, and of claims' priors, by columns.
 
     Left the number of places with at least one claim (Figures 2a and 3a of Liu et al.), then a
     panel for each prior: boxes are quartiles, whiskers reach 1.5 times their distance, points lie
@@ -152,7 +152,7 @@ def _name(protection: str) -> str:
 
 @canvas.styled
 def plot_occupancy_blocks(frame: pd.DataFrame, *, ax: Where = None) -> Panels:
-    """Return panels of precision and recall of blocks said to hold a violation, by protection.
+    """Return panels of precision and recall of finding blocks with a violation, by protection.
 
     Bars are intervals; the short lines are blind guesses of as many blocks.
 
@@ -174,7 +174,7 @@ def plot_occupancy_blocks(frame: pd.DataFrame, *, ax: Where = None) -> Panels:
 
 
 def _intervals(axes: Axes, frame: pd.DataFrame, names: list[str], measure: str) -> None:
-    """Draw one measure, protections along the axis, a mark for each reading."""
+    """Draw one measure with intervals by protection, one mark for each reading."""
     readings = frame["infeasible_as"].unique().tolist()
     for i, reading in enumerate(readings):
         rows = frame[frame["infeasible_as"] == reading].set_index("protection").loc[names]

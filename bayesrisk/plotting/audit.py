@@ -1,4 +1,4 @@
-"""Figures of audits and plans: what adversaries learn, and what protecting from it costs."""
+"""Figures of audits and plans: adversaries' knowledge against the cost of protection."""
 
 import math
 import textwrap
@@ -159,7 +159,7 @@ def _audit_table(folder: str | Path, name: str) -> pd.DataFrame:
 def _chosen_rows(
     frame: pd.DataFrame, column: str, value: str | None, *, must_exist: bool = False
 ) -> pd.DataFrame:
-    """Return the rows of one population or group; refuse to draw several above each other."""
+    """Return the rows of one population or group; raise if several would be overlaid."""
     values = list(dict.fromkeys(frame[column].tolist())) if column in frame else []
     if value in values:
         return frame[frame[column] == value]
@@ -178,7 +178,7 @@ def _best_readings(measures: pd.DataFrame) -> pd.DataFrame:
 
 
 def one_release(row: Mapping[Any, Any]) -> tuple[float, float]:
-    """Return between what the remaining answers of one more release are, 95 times of 100.
+    """Return the 95 % prediction interval of the remaining answers under one more release.
 
     With the standard error s of the mean logarithm over m releases its distance is t s sqrt(m + 1),
     t the quantile of Student's law with m - 1 degrees of freedom; NaN of a single one.
@@ -193,7 +193,7 @@ def one_release(row: Mapping[Any, Any]) -> tuple[float, float]:
 def _join(
     axes: Axes, rows: pd.DataFrame, error: pd.Series, comparisons: pd.DataFrame | None
 ) -> None:
-    """Join the points of protections whose order was told, unless a third one lies between."""
+    """Join protections whose order is decided by grey lines, leaving out implied pairs."""
     if comparisons is None:
         return
     best = rows[rows["attack"].isin(_BEST)]
@@ -219,7 +219,7 @@ def _join(
 def plot_beliefs(
     measures: pd.DataFrame, *, population: str | None = None, ax: Where = None
 ) -> Panels:
-    """Return panels of beliefs in the truth: before, without the target's record, and after.
+    """Return panels of the belief in the truth: prior, without the target's record, and after.
 
     A panel for each adversary, a line for each protection and reading.
 
@@ -263,7 +263,7 @@ def plot_beliefs(
 
 
 def _name(row: pd.Series) -> str:
-    """Return the name of a point: the protection, and how it is read where that needs saying."""
+    """Return the label of a point: its protection, and the attack unless it is the best."""
     protection, attack = canvas.as_text(row["protection"]), canvas.as_text(row["attack"])
     protection = shown_name(protection)
     read = f", {attack if attack in _NAMES else f'read {attack}'}" if attack not in _BEST else ""
@@ -364,7 +364,7 @@ def plot_statements(
 
 
 def _lines(statements: pd.DataFrame) -> pd.DataFrame:
-    """Return statements whose protection names the adversary too, where there are several."""
+    """Return statements with the adversary's name added to protections where there are several."""
     frame = statements.reset_index(drop=True)
     if "adversary" in frame:
         several = frame.groupby("attack")["adversary"].transform("nunique") > 1
@@ -411,7 +411,7 @@ def plot_plan(
     frontier: pd.DataFrame, *, leak: str = "proved", most: float | None = None,
     ax: Axes | None = None,
 ) -> Axes:  # fmt: skip
-    """Draw the cost of each setting against what it gives away.
+    """Draw the table error of each setting against the counts or records it discloses.
 
     Settings that were looked at only until a limit was exceeded give away at least what is drawn.
 

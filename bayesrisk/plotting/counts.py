@@ -105,7 +105,7 @@ def plot_privacy_loss(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
 def plot_correct_decision(
     frame: pd.DataFrame, *, budgets: Mapping[str, float] | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Return the chance of being found, if in the cell, by rho (Figure 3 of Kazan and Reiter).
+    """Return the chance that a person in a cell is found, by rho (Kazan and Reiter, Figure 3).
 
     It is not how often the adversary is right: see :func:`plot_decision_accuracy`.  The curves are
     jagged: between two rises the decision threshold stands still while the noise shrinks, so that
@@ -195,7 +195,7 @@ _COLUMNS = ("rho", "group_count", "risk_before", "risk_after")
 
 
 def _named(axes: Axes, frame: pd.DataFrame, column: str) -> tuple[list[Any], list[str]]:
-    """Return the lines that ``lines`` drew and their values, the largest first."""
+    """Return handles and labels of the lines by value of a column, largest first."""
     names = [f"{value:.4g}" for value in sorted(frame[column].unique().tolist(), reverse=True)]
     return axes.get_legend_handles_labels()[0][: len(names)], names
 
@@ -259,7 +259,7 @@ def _reach(rows: pd.DataFrame) -> list[list[float]]:
 
 
 def _certain(axes: Axes, priors: pd.Series) -> None:
-    """Mark the ratio at which the adversary is certain, where it is one number."""
+    """Mark the ratio 1 / prior of certainty, where all targets share one prior."""
     if priors.nunique() == 1:
         top = 1.0 / float(priors.iloc[0])
         axes.axhline(top, linestyle=(0, (2, 2)), zorder=0, **canvas.GREY)
@@ -270,7 +270,7 @@ def _certain(axes: Axes, priors: pd.Series) -> None:
 
 
 def _by_target(axes: Axes, frame: pd.DataFrame, names: list[str]) -> None:
-    """Draw every target's ratio, protections along the axis."""
+    """Draw the risk ratio of every target, by protection along the x axis."""
     for i, name in enumerate(names):
         rows = frame[frame["protection"] == name]
         width = min(0.6, 0.12 * (len(rows) - 1))
@@ -281,7 +281,7 @@ def _by_target(axes: Axes, frame: pd.DataFrame, names: list[str]) -> None:
 
 
 def _against_utility(axes: Axes, frame: pd.DataFrame, names: list[str], utility: str) -> None:
-    """Draw the mean over targets against the error of the tables."""
+    """Draw the mean risk ratio over targets against the error of the tables."""
     for i, name in enumerate(names):
         rows = frame[frame["protection"] == name]
         mean = rows[[*_RISK]].astype(float).mean().to_frame().T
@@ -366,7 +366,7 @@ def _kinds(rows: pd.DataFrame) -> pd.Series:
 
 
 def _tiles(axes: Axes, rows: pd.DataFrame) -> None:
-    """Draw one panel: siblings across, group up, each run of equal tiles as one bar."""
+    """Draw one panel: siblings' sum along x, group's count along y, equal tiles as one bar."""
     table = rows.pivot(index="group", columns="siblings", values="_kind")
     totals = table.columns.to_numpy()
     for n, kinds in zip(table.index, table.to_numpy(), strict=True):
@@ -381,7 +381,7 @@ def _tiles(axes: Axes, rows: pd.DataFrame) -> None:
 
 
 def _tile_style(kind: str) -> dict[str, Any]:
-    """Return the look of a kind of tile; hatches are drawn in the colour of the edge."""
+    """Return colour and hatch of a kind of tile; hatches take the edge colour."""
     look = {name: value for name, value in _KINDS[kind].items() if name != "label"}
     return {**look, "edgecolor": "white" if "hatch" in look else look["facecolor"], "linewidth": 0}
 
@@ -502,7 +502,7 @@ def plot_group(
 
 
 def _errors(axes: Axes, rows: pd.DataFrame) -> None:
-    """Draw values with bars of two standard errors where these are positive."""
+    """Draw values by group count with error bars of two standard errors, where positive."""
     error = rows.get("standard_error", pd.Series(0.0, index=rows.index))
     axes.errorbar(
         rows["group_count"],
@@ -528,7 +528,7 @@ _LAWS: tuple[tuple[str, str, str, Dash], ...] = (
 
 
 def _law(axes: Axes, frame: pd.DataFrame, name: str, text: str, colour: str, dash: Dash) -> None:
-    """Draw an expected number with a band of two standard deviations."""
+    """Draw an expected number of cells with a band of two standard deviations."""
     mean = frame[f"expected_{name}"].to_numpy(dtype=float)
     error = frame[f"error_{name}"].to_numpy(dtype=float)
     ratio = frame["risk_ratio"].to_numpy(dtype=float)
@@ -543,7 +543,7 @@ def _law(axes: Axes, frame: pd.DataFrame, name: str, text: str, colour: str, das
 def plot_noisy_measurements(
     curve: pd.DataFrame, thresholds: Iterable[float] = (), *, ax: Axes | None = None
 ) -> Axes:
-    """Return the number of cells above a risk ratio, beside the number by the noise alone.
+    """Return a plot of cells above each risk ratio, beside the number expected from noise alone.
 
     One panel, both axes logarithmic; bands are two standard deviations over the noise.
 

@@ -1,4 +1,4 @@
-"""Audits: protections, adversaries and attacks on one scale, in shards, with a report."""
+"""Audits that compare protections by what adversaries learn, with a report."""
 
 from typing import TYPE_CHECKING
 

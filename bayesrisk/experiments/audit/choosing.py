@@ -1,4 +1,4 @@
-"""Search for the weakest setting of each protection that keeps what is learned below a target."""
+"""Search for the weakest setting of each protection that meets a target risk ratio."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FRESH, PROVED, PROOFS = 20, 0.9, 3
 @displayed
 @dataclass(frozen=True)
 class ProtectionGoal:
-    """Bound on what may be learned from people's own records.
+    """Upper bound on the information gained from people's own records.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class ProtectionGoal:
 
 @dataclass(frozen=True)
 class Search:
-    """A bisection of the dial of a protection, from its strongest to its weakest value."""
+    """A bisection over one parameter of a mechanism, from its strongest to its weakest value."""
 
     protection: Protection
     dial: Dial
@@ -76,7 +76,7 @@ class Search:
     weakest: float
 
     def setting(self, value: float) -> Protection:
-        """Return the protection with a value."""
+        """Return the protection with its parameter set to ``value``."""
         plain: int | str = int(value) if self.dial.whole else _decimal(value)
         one = self.protection
         parameters = dict(one.parameters) | {self.dial.name: plain}
@@ -84,18 +84,18 @@ class Search:
 
     @property
     def stem(self) -> str:
-        """First part of the names of all settings, without the range that is searched."""
+        """Common prefix of the names of all settings, without the range searched."""
         stated = f"{self.dial.name}={self.protection.parameters.get(self.dial.name)}"
         name = self.protection.name.replace(stated, "").replace(":,", ":").replace(",,", ",")
         return f"{name.strip(':, ')} [{self.dial.name}="
 
     def first(self) -> list[float]:
-        """Return the values that are tried first: the ends, and the middle if there is one."""
+        """Return the values tried first: both ends, and their middle if there is one."""
         middle = self._middle(self.strongest, self.weakest)
         return [self.strongest, *([] if middle is None else [middle]), self.weakest]
 
     def following(self, met: Mapping[float, bool]) -> float | None:
-        """Return the value that is tried next, None where nothing is left to try."""
+        """Return the next value to try, or None when the search is over."""
         enough = self.chosen(met)
         if enough is None or enough == self.weakest:
             return None
@@ -103,23 +103,23 @@ class Search:
         return self._middle(enough, values[values.index(enough) + 1])
 
     def chosen(self, met: Mapping[float, bool]) -> float | None:
-        """Return the weakest value that is enough, as are all stronger ones that were tried."""
+        """Return the weakest value that met the goal together with all stronger ones, or None."""
         enough = list(itertools.takewhile(met.__getitem__, self.ordered(met)))
         return enough[-1] if enough else None
 
     def ordered(self, values: Iterable[float]) -> list[float]:
-        """Return values from the strongest to the weakest."""
+        """Return values sorted from the strongest to the weakest."""
         return sorted(values, reverse=self.strongest > self.weakest)
 
     def _middle(self, one: float, other: float) -> float | None:
-        """Return the geometric mean, rounded; None where that is one of the two."""
+        """Return the rounded geometric mean of two values, or None if it equals one of them."""
         mean = math.sqrt(one * other)
         value = float(round(mean)) if self.dial.whole else float(_decimal(mean))
         return value if min(one, other) < value < max(one, other) else None
 
 
 def make_search(protection: Protection) -> Search | None:
-    """Return the search of a protection, None where its setting is stated or it has no dial."""
+    """Return the search of a protection, or None if its setting is fixed or has no dial."""
     dial = mechanism_dial(protection.mechanism)
     ranges = {k: v for k, v in protection.parameters.items() if is_range(v)}
     for name in ranges:
@@ -141,7 +141,7 @@ def make_search(protection: Protection) -> Search | None:
 
 
 def is_range(value: object) -> bool:
-    """Return True for a parameter that is a range A..B."""
+    """Return whether a parameter is a range A..B."""
     return isinstance(value, str) and _RANGE in value
 
 
@@ -163,7 +163,7 @@ def _ends(protection: Protection, dial: Dial) -> tuple[float, float]:
 
 
 def _decimal(value: float) -> str:
-    """Return a value of a few digits as plain text, so that it is exact."""
+    """Return a value rounded to a few digits as text, so that it can be repeated exactly."""
     return np.format_float_positional(float(f"{value:.{_DIGITS}g}"), trim="-")
 
 
@@ -171,7 +171,7 @@ def _decimal(value: float) -> str:
 
 
 def worst_quantiles(statements: pd.DataFrame, goal: ProtectionGoal, share: float) -> pd.DataFrame:
-    """Return a row for each release of one setting: the worst quantile of all who ask.
+    """Return for each release of a setting the largest risk quantile of all adversaries.
 
     Where a ``share`` of people less than 1 was asked about, ``upper`` is the order statistic that
     the quantile of all people exceeds with a chance of 1 in 40 at most; targets without a
@@ -213,7 +213,7 @@ def worst_quantiles(statements: pd.DataFrame, goal: ProtectionGoal, share: float
 
 
 def setting_bound(worst: pd.DataFrame, goal: ProtectionGoal, *, tries: int) -> dict[str, Any]:
-    r"""Return the bound for one more release of a setting, and whether it keeps to the goal.
+    r"""Return the bound on the risk of one more release, and whether it meets the goal.
 
     With the logarithms :math:`w_r` of the worst quantiles of m releases it is
     :math:`\bar w + t_{m - 1} s \sqrt{1 + 1 / m}`, at 5 % for all ``tries`` of a search together.
@@ -241,7 +241,7 @@ def chosen_settings(
     *,
     follows: Callable[[str, str], bool] = lambda clear, faint: False,
 ) -> pd.DataFrame:
-    """Return a row for each protection: the chosen setting, its proof and its cost.
+    """Return for each protection the chosen setting, with its confirmation and cost.
 
     It is the weakest that keeps to the goal, as all stronger ones that were tried do, also in fresh
     releases.  ``searches`` are by the name of a protection; ``tried`` has a row for each setting,
@@ -275,12 +275,12 @@ def chosen_settings(
 
 
 def is_proved(proof: tuple[int, int] | None) -> bool:
-    """Return True where a goal was met in nine of ten fresh releases, or there are no others."""
+    """Return whether the goal was met in nine of ten fresh releases, or needs none."""
     return proof is not None and proof[0] >= PROVED * proof[1]
 
 
 def _sentence(row: Mapping[Any, Any], search: Search | None, goal: ProtectionGoal) -> str:
-    """Return the answer about a protection, in words."""
+    """Return the result for one protection as a sentence."""
     people = f"{100.0 * goal.quantile:.4g} % of people"
     question = ", ".join(row[name] for name in ("adversary", "attack", POPULATION) if name in row)
     upper = f"{row['upper']:.3g}" if np.isfinite(row["upper"]) else "no bound"
@@ -311,7 +311,7 @@ Reader = Callable[[int, int], pd.DataFrame]
 
 
 class Trial(NamedTuple):
-    """Releases of one setting of a protection, of which a search may have chosen the value."""
+    """A setting of a protection and its releases; ``value`` is that of a search, or None."""
 
     protection: Protection
     value: float | None
@@ -319,7 +319,7 @@ class Trial(NamedTuple):
 
 
 class Trials:
-    """The settings of protections that are tried for a goal, and their proofs.
+    """The settings that are tried to meet a goal, and the fresh releases that confirm them.
 
     Parameters
     ----------
@@ -359,7 +359,7 @@ class Trials:
 
     @property
     def stages(self) -> list[list[tuple[int, int]]]:
-        """By stages, the number of a protection and its step."""
+        """(Protection number, step) pairs of each stage."""
         numbers = range(len(self._protections))
         stages = [[(n, step) for n in numbers for step in range(max(len(self._first[n]), 1))]]
         searched = [n for n, search in enumerate(self._searches) if search is not None]
@@ -368,14 +368,14 @@ class Trials:
         return [*stages, *([(n, PROOF + step) for n in numbers] for step in range(PROOFS))]
 
     def trial(self, number: int, step: int, read: Reader) -> Trial | None:
-        """Return the setting and the releases of a step; None where there is nothing to do."""
+        """Return setting and releases of a step, or None if nothing is left to do."""
         key = number, step
         if key not in self._trials:
             self._trials[key] = self._proof(*key, read) if step >= PROOF else self._try(*key, read)
         return self._trials[key]
 
     def _try(self, number: int, step: int, read: Reader) -> Trial | None:
-        """Return the setting that a step tries."""
+        """Return the setting to try in a step of the search, or None if it is over."""
         search, first = self._searches[number], self._first[number]
         if search is None:
             one = self._protections[number]
@@ -392,7 +392,7 @@ class Trials:
         return range(self._releases if self._randomised(setting) else 1)
 
     def _met(self, number: int, steps: Iterable[int], read: Reader) -> dict[float, bool]:
-        """Return whether each value that was tried keeps to the goal; 0 of a stated setting."""
+        """Return for each value tried whether it met the goal; a fixed setting has key 0."""
         met = {}
         for step in steps:
             if (trial := self.trial(number, step, read)) is not None:
@@ -400,7 +400,7 @@ class Trials:
         return met
 
     def _tries(self, number: int) -> range:
-        """Return the steps at which settings of a protection are tried."""
+        """Return the steps in which settings of a protection are tried."""
         more = 0 if self._searches[number] is None else self._goal.steps
         return range(max(len(self._first[number]), 1) + more)
 
@@ -413,7 +413,7 @@ class Trials:
         return self._bounds[key]
 
     def _proof(self, number: int, step: int, read: Reader) -> Trial | None:
-        """Return fresh releases of the weakest setting that is enough and not yet refuted."""
+        """Return fresh releases of the weakest setting that met the goal and is not refuted."""
         refuted = set()
         for earlier in range(PROOF, step):
             trial = self.trial(number, earlier, read)
@@ -433,7 +433,7 @@ class Trials:
         return None
 
     def _fresh_met(self, number: int, step: int, read: Reader) -> tuple[int, int]:
-        """Return in how many of how many fresh releases a setting kept to the goal."""
+        """Return the numbers of fresh releases that met the goal, and of all fresh releases."""
         trial = self.trial(number, step, read)
         if trial is None or not len(trial.releases):
             return 0, 0
@@ -446,7 +446,7 @@ class Trials:
         errors: pd.DataFrame,
         follows: Callable[[Protection, Protection], bool],
     ) -> tuple[pd.DataFrame, pd.DataFrame, list[Trial]]:
-        """Return the chosen settings, all that were tried, and what results are about.
+        """Return chosen settings, all settings tried, and the trials that results describe.
 
         That are the releases that prove a chosen setting, where there are any.  ``follows`` says
         whether the second of two can be made from the first.

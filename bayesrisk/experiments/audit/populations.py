@@ -1,4 +1,4 @@
-"""Populations of an audit, the protections of them, and results by population."""
+"""Populations of an audit with their protected releases, and results by population."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from bayesrisk.tables.microdata import as_microdata
 
 @dataclass(frozen=True)
 class Protection:
-    """A mechanism with its parameters, under a name.
+    """A mechanism with its parameters, and a name.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class Protection:
 
     @property
     def setting(self) -> str:
-        """The mechanism and its parameters as text, by which results are cached."""
+        """The mechanism and its parameters as JSON text, the cache key of results."""
         return json.dumps([self.mechanism, self.parameters], sort_keys=True, default=repr)
 
 
@@ -115,12 +115,12 @@ _MOST_LOOKED_AT = 2**20  # records that are held against each other: some second
 
 
 def is_made_up(source: Source) -> bool:
-    """Return True for a synthetic population, and for the samples that come with the package."""
+    """Return whether a population is synthetic or a sample shipped with the package."""
     return datasets.is_made_up(source)
 
 
 def named_sources(population: Source | Mapping[str, Source], schema: Schema) -> dict[str, Source]:
-    """Return populations by name, frames as records; one without a name is called by an empty text.
+    """Return populations by name with frames as records; a single one is named ``""``.
 
     ``schema`` says what the columns of frames mean.
     """
@@ -136,7 +136,7 @@ def named_sources(population: Source | Mapping[str, Source], schema: Schema) -> 
 
 
 def _as_source(source: Any, schema: Schema) -> Source:
-    """Return a frame as records, and anything else as it is."""
+    """Return a data frame as records, and any other source unchanged."""
     if isinstance(source, Records) or not hasattr(source, "__arrow_c_stream__"):
         return cast("Source", source)
     return Records.from_frame(source, schema=schema)
@@ -144,7 +144,7 @@ def _as_source(source: Any, schema: Schema) -> Source:
 
 @contextmanager
 def about_population(name: str) -> Iterator[None]:
-    """Name one of several populations in errors."""
+    """Prefix errors in a ``with`` block with the population's name, if it has one."""
     try:
         yield
     except BayesRiskError as error:
@@ -154,7 +154,7 @@ def about_population(name: str) -> Iterator[None]:
 
 
 def source_digest(source: Source) -> str:
-    """Return the digest of the files of a population, of its records, or of its settings."""
+    """Return the digest of a population's files, records or generator settings."""
     if isinstance(source, PopulationSource):
         return source.digest()
     if isinstance(source, Records):
@@ -168,7 +168,7 @@ def source_digest(source: Source) -> str:
 
 
 def population_names(frame: pd.DataFrame) -> list[str]:
-    """Return the populations that rows are about; an empty text for the only one without name."""
+    """Return the population names in a frame, or ``[""]`` for one without a name."""
     return list(dict.fromkeys(frame[POPULATION].tolist())) if POPULATION in frame else [""]
 
 
@@ -182,7 +182,7 @@ def population_rows(frame: pd.DataFrame, name: str) -> pd.DataFrame:
 def by_population(
     frame: pd.DataFrame, function: Callable[[pd.DataFrame], pd.DataFrame]
 ) -> pd.DataFrame:
-    """Apply a function to the rows about each population, which are never pooled."""
+    """Apply a function to the rows of each population separately."""
     if POPULATION not in frame:
         return function(frame)
     parts = []
@@ -198,7 +198,7 @@ def by_population(
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """The targets of a population and the extent of its parts: small, and so sent to workers.
+    """The targets of a population and the sizes of its parts, small enough for workers.
 
     ``rows`` and ``places`` are the numbers of records and places before each part, and in all;
     ``targets`` the rows of targets, sorted, ``target_places`` the numbers of the places they live
@@ -216,7 +216,7 @@ class Survey:
 
 
 class Pilot(NamedTuple):
-    """Seconds of a processor that a protection takes."""
+    """CPU seconds that one protection takes per place, release, target and check."""
 
     place: float = 0.0  # before the first release of a place: an exact law that is too large
     release: float = 0.0  # for each release of a place
@@ -225,7 +225,7 @@ class Pilot(NamedTuple):
 
 
 class PopulationInParts:
-    """A population under audit, of which one part and its release are held at a time.
+    """A population under audit, held one part and its release at a time.
 
     Every part is protected by itself, with random numbers that its name chooses, and so is what is
     left of it without a record.  Records that are not by place are one part.  ``targets`` are so
@@ -271,7 +271,7 @@ class PopulationInParts:
         self.too_large: dict[str, dict[tuple[str, str], set[int]]] = {}
 
     def _microdata(self, number: int) -> Microdata:
-        """Return the records of a part."""
+        """Return the microdata of a part."""
         if isinstance(self.source, PopulationSource):
             return self.source.microdata()
         if self._index is not None:
@@ -284,7 +284,7 @@ class PopulationInParts:
         return as_microdata(Records.read(path, schema=self.schema))
 
     def _read(self, number: int, surroundings: Surroundings | None) -> AuditedPopulation | None:
-        """Return a part; None where nobody lives there."""
+        """Return the audited part, or None if nobody lives there."""
         data = self._microdata(number)
         if not len(data.for_schema(self.question.workload.schema)):
             return None
@@ -293,7 +293,7 @@ class PopulationInParts:
         )
 
     def _public_prior(self, source: str | Path) -> PublicPrior:
-        """Return the prior that public records give."""
+        """Return the prior estimated from public records."""
         path = check.path(source, "prior_from")
         data = Microdata.read(path) if path.is_dir() else Records.read(path, schema=self.schema)
         public = AuditedPopulation(data, self.question, seed=self.seed)
@@ -301,16 +301,16 @@ class PopulationInParts:
 
     @property
     def people(self) -> int:
-        """Number of records."""
+        """Number of records of the population."""
         return int(self.survey.rows[-1])
 
     def part(self, number: int) -> AuditedPopulation:
-        """Return a part, the last one kept."""
+        """Return the audited population of a part; only the last one is kept in memory."""
         around = self.survey.around[number] if self.survey.around else None
         return cast(AuditedPopulation, self._part(number, around))
 
     def _survey(self, targets: int | None) -> Survey:
-        """Return the targets, and the extent and surroundings of every part, in two passes."""
+        """Return targets, sizes and surroundings of all parts, reading them twice."""
         question, schema = self.question, self.question.workload.schema
         codes = ("",) if self._index is None else self._index.codes
         rows, places = [0], [0]
@@ -364,7 +364,7 @@ class PopulationInParts:
     def rare_records(
         self, keys: Sequence[str], stated: Sequence[str], max_size: int
     ) -> FirstLook | None:
-        """Return the rarity of records by place and keys; None of parts, and of very many."""
+        """Return the rarity of records by place and keys, or None if it is not computed."""
         level, schema = self.question.workload.levels[-1], self.question.workload.schema
         keys = [*([level] if level != "all" else []), *keys]
         if self._index is not None or not keys or self.people > _MOST_LOOKED_AT:
@@ -374,7 +374,7 @@ class PopulationInParts:
         return first_look(records, keys=keys, sensitive=secret, max_size=max_size)
 
     def check(self, protection: Protection) -> None:
-        """Refuse a protection that cannot be made, or that needs more than a part."""
+        """Raise if a protection cannot be applied, or needs more than one part at a time."""
         mechanism, workload = self.mechanism(protection), self.question.workload
         if self.level is not None:
             instead = "audit them as one folder of microdata, not by place"
@@ -399,7 +399,7 @@ class PopulationInParts:
                 pass
 
     def shards(self, size: int) -> list[IntArray]:
-        """Return targets in runs of about a size, those of one place together."""
+        """Return targets in groups of at least ``size``, each place in one group."""
         places = self.survey.target_places
         order = np.argsort(places, kind="stable")
         rows, place = self.survey.targets[order], places[order]
@@ -411,18 +411,18 @@ class PopulationInParts:
         return [rows[a:b] for a, b in zip(cuts, [*cuts[1:], rows.size], strict=True)]
 
     def target_parts(self, rows: IntArray) -> list[int]:
-        """Return the numbers of the parts that hold some rows."""
+        """Return the numbers of the parts that contain some rows."""
         numbers = np.searchsorted(self.survey.rows, np.unique(rows), side="right") - 1
         return [int(number) for number in np.unique(numbers)]
 
     def parameters(self, protection: Protection) -> dict[str, Any]:
-        """Return all parameters of a protection of this population."""
+        """Return all parameters of a protection, defaults for this population included."""
         workload, households = self.question.workload, self.survey.households
         settings: dict[str, Any] = dict(protection.parameters)
         return usual_parameters(protection.mechanism, workload, households=households, **settings)
 
     def mechanism(self, protection: Protection) -> Mechanism:
-        """Return the mechanism of a protection of this population, made once."""
+        """Return the mechanism of a protection for this population, cached."""
         if protection.setting not in self._mechanisms:
             result = make_mechanism(protection.mechanism, **self.parameters(protection))
             if isinstance(result, BaseMechanism):  # released anew without each target
@@ -431,7 +431,7 @@ class PopulationInParts:
         return self._mechanisms[protection.setting]
 
     def release(self, protection: Protection, number: int, part: int) -> tuple[Mechanism, Release]:
-        """Return a protection and its release of a number of a part, the last ones kept."""
+        """Return a mechanism and its release ``number`` of a part; recent ones are cached."""
         mechanism, stream = self.mechanism(protection), self._stream(protection)
         key = protection.setting, stream, number, part
         if key not in self._released:
@@ -442,7 +442,7 @@ class PopulationInParts:
         return mechanism, self._released[key]
 
     def separate(self, protections: Sequence[Protection]) -> None:
-        """Give settings that are equal in law releases of their own, where others share numbers.
+        """Give settings with the same output distribution their own random streams.
 
         Otherwise equal settings would seem to be the same for sure, however few releases there are.
         """
@@ -453,15 +453,15 @@ class PopulationInParts:
                 self._streams[one.name, one.setting] = f"{one.mechanism} {number}"
 
     def _stream(self, protection: Protection) -> str:
-        """Return the name of random numbers: settings of one mechanism share them, as a rule."""
+        """Return the name of the random stream, shared by settings of one mechanism by default."""
         return self._streams.get((protection.name, protection.setting), protection.mechanism)
 
     def randomised(self, protection: Protection) -> bool:
-        """Return True where another release of a protection may be another one."""
+        """Return whether releases of a protection are random."""
         return randomised(self.mechanism(protection).spec, self.question.workload)
 
     def counts(self, protection: Protection, number: int) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Return errors of the tables of a release, and differences, where targets live."""
+        """Return table errors of a release, and its differences from the truth near targets."""
         sums, differences, places = [], [], PLACES
         for number_of_part in self.target_parts(self.survey.targets):
             release = self.release(protection, number, number_of_part)[1]
@@ -480,7 +480,7 @@ class PopulationInParts:
     def proofs(
         self, protection: Protection, number: int, rows: IntArray, most: int
     ) -> pd.DataFrame:
-        """Return the numbers of counts that a release proves in places where rows live."""
+        """Return the number of counts that a release proves in the places of given rows."""
         tables = self.question.workload.tables.values()
         columns = [n for n in self.schema.names if any(n in table.factors for table in tables)]
         frames, left = [checks.NO_PROOFS], most
@@ -503,7 +503,7 @@ class PopulationInParts:
     def spots(
         self, protection: Protection, number: int, statements: pd.DataFrame, targets: int
     ) -> pd.DataFrame:
-        """Return some statements under a release beside what the plain way finds."""
+        """Return some statements about a release beside the same from a simpler method."""
         row = statements["target"].to_numpy(np.int64)
         mine = statements[statements["release"] == number]
         row = row[statements["release"] == number]
@@ -520,7 +520,7 @@ class PopulationInParts:
         return pd.concat(frames, ignore_index=True)
 
     def chained(self, protection: Protection) -> bool:
-        """Return whether each target needs chains of its own, by the first one alone."""
+        """Return whether the first target needs its own Markov chain, as all then do."""
         by_chains = False
         with suppress(BayesRiskError):  # which a shard will raise
             rows = self.shards(1)[0]
@@ -531,7 +531,7 @@ class PopulationInParts:
         return by_chains
 
     def pilot(self, protection: Protection) -> Pilot:
-        """Return the time of statements about the first targets, kept for each protection."""
+        """Return the CPU time of statements about the first targets, cached by protection."""
         key = protection.name, protection.setting
         if key not in self._pilots:
             self._pilots[key] = Pilot()
@@ -540,11 +540,11 @@ class PopulationInParts:
         return self._pilots[key]
 
     def take_pilots(self, other: PopulationInParts) -> None:
-        """Take what pilots of the same records, of whom others are asked about, have found."""
+        """Copy the pilot results of another audit of the same records."""
         self.too_large, self._law_stores = other.too_large, other._law_stores
 
     def _try(self, protection: Protection, rows: IntArray) -> tuple[float, pd.DataFrame]:
-        """Return statements about a few targets, and their seconds; laws by chains are kept."""
+        """Return CPU seconds of, and statements about, a few targets; sampled laws are kept."""
         too_large = self.too_large.setdefault(protection.name, {})
         law_store = self._law_stores.setdefault(protection.setting, DrawnLaws())
         law_store.in_pilot, begin = True, time.process_time()
@@ -590,7 +590,7 @@ class PopulationInParts:
         return pilot._replace(check=time.process_time() - begin)
 
     def _pilot_rows(self, places: int, number: int) -> IntArray:
-        """Return the first targets of the first place and of others evenly behind it."""
+        """Return the first targets of some places spread evenly over all."""
         homes, rows = self.survey.target_places, self.survey.targets
         names = np.unique(homes)
         index = np.unique(np.arange(places) * names.size // places)
@@ -603,7 +603,7 @@ class PopulationInParts:
         rows: IntArray,
         too_large: dict[tuple[str, str], set[int]] | None = None,
     ) -> pd.DataFrame:
-        """Return the statements about targets under some releases, those of a part together.
+        """Return statements about targets under some releases, one part at a time.
 
         ``too_large`` is that of :meth:`AuditedPopulation.statements`, of all parts.
         """

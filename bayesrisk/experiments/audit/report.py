@@ -1,4 +1,4 @@
-"""The files of a complete audit: its tables, figures, and one self-contained HTML page."""
+"""Files of a complete audit: tables, figures and one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _AGAINST_COST = (
 
 
 def adversary_words(name: str, attributes: Sequence[str]) -> str:
-    """Return "a linker who knows sex and age"."""
+    """Return an adversary in words, such as "a linker who knows sex and age"."""
     if name == "knows-all-but-one":
         text = "one who knows everybody else's record"
         return text + (f" and the {listed(attributes)} of the person" if attributes else "")
@@ -79,7 +79,7 @@ def _knowledge(adversary: Row) -> str:
 
 
 def check_totals(checks: pd.DataFrame) -> str:
-    """Return the numbers of checks that hold, calibration apart from the others.
+    """Return a sentence on how many checks passed, calibration curves apart.
 
     Some calibration is lost in every audit, and much by attacks that take reconstructed records or
     tables at their word.
@@ -109,7 +109,7 @@ def _plain(value: object) -> str:
 
 
 def _side_by_side(form: Callable[[Any], str]) -> Callable[..., str]:
-    """Return the text of several values beside each other, none as a dash."""
+    """Return a formatter that joins values by slashes, with a dash for a missing one."""
     return lambda *values: " / ".join("–" if pd.isna(one) else form(one) for one in values)
 
 
@@ -238,7 +238,7 @@ _PLAIN = {
 
 
 def _tables(frames: Mapping[str, pd.DataFrame]) -> dict[str, pages.PageTable]:
-    """Return tables by the frames that they show; columns that a frame has not are left out."""
+    """Return report tables by caption, without columns that their frame lacks."""
     tables, named = {}, {kind: _with_shown_names(frame) for kind, frame in frames.items()}
     for caption, (kind, columns) in _TABLES.items():
         rows, names_present = named[kind].to_dict(orient="records"), {*frames[kind].columns}
@@ -262,13 +262,13 @@ def _tables(frames: Mapping[str, pd.DataFrame]) -> dict[str, pages.PageTable]:
 
 
 def _with_shown_names(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return rows whose protections are called as they are shown."""
+    """Return rows with the display names of protections."""
     names = [name for name in ("protection", "against", "setting") if name in frame]
     return frame.assign(**{name: frame[name].map(shown_name) for name in names})
 
 
 def proofs_text(proofs: pd.DataFrame) -> str:
-    """Return in a sentence what the counts of one release prove under each protection."""
+    """Return a sentence on the counts that one release proves under each protection."""
     rows = _with_shown_names(proofs).to_dict(orient="records")
     open_, sentences = [row for row in rows if row["limited"] and row["coarsened"]], []
     recovered = [
@@ -287,7 +287,7 @@ def proofs_text(proofs: pd.DataFrame) -> str:
 
 
 def people_at_risk(targets: pd.DataFrame, measures: pd.DataFrame) -> pd.DataFrame:
-    """Return the people whose own records tell most under each protection, of one population.
+    """Return the people with the highest risk ratio under each protection.
 
     ``ratio`` is the mean over releases of the probability of the truth after over that without the
     person's record, by the adversary of the first screen, and ``error`` its standard error.
@@ -415,7 +415,7 @@ def _full(text: str) -> str:
 
 
 def _chosen(choice: pd.DataFrame, config: Row) -> list[Part]:
-    """Return the protection that costs least and meets the goal, and a sentence about each."""
+    """Return the cheapest protection that meets the goal, and a sentence about each."""
     goal = (
         f"for {100.0 * (config['quantile'] or 0.0):.4g} % of people, the ratio of posterior and "
         f"belief without their own record shall be at most {config['target_ratio']}, for "
@@ -433,7 +433,7 @@ def _chosen(choice: pd.DataFrame, config: Row) -> list[Part]:
 def _screen(
     measures: pd.DataFrame, comparisons: pd.DataFrame, costs: pd.DataFrame, config: Row
 ) -> tuple[list[Part], pages.Quotes]:
-    """Return the first screen of one population, and what may be quoted of it."""
+    """Return the top section of one population's report, and quotable sentences."""
     if headline_rows(measures).empty:
         return [NOTHING_SAID], NO_QUOTES
     screen = first_screen(measures, comparisons, costs)
@@ -454,7 +454,7 @@ def _screen(
 
 
 def _question(config: Row, undecided: pd.DataFrame) -> Part:
-    """Return who asked, and how often there is no answer."""
+    """Return the section on who asks for what, and how many answers are missing."""
     keys = [POPULATION, "protection", "attack", "adversary", "release", "target"]
     facts = {
         "asked": listed(config["stated"]),
@@ -479,7 +479,7 @@ def _answer_figures(
     end: str,
     title: str,
 ) -> list[Part]:
-    """Return the figure that answers, a panel for each adversary; nothing where nobody answers."""
+    """Return the main figure with a panel for each adversary, or [] without answers."""
     rows, panels = headline_rows(measures), []
     if rows.empty:
         return []
@@ -496,7 +496,7 @@ def _answer_figures(
 def _answer_panel(
     rows: pd.DataFrame, costs: pd.DataFrame, comparisons: pd.DataFrame, ends: Sequence[float]
 ) -> Any:
-    """Draw the panel of one adversary."""
+    """Draw the panel of one adversary in the main figure."""
     panels = plotting.plot_audit(rows, costs, comparisons)
     panels[0].set_ylim(*ends)
     return panels
@@ -505,7 +505,7 @@ def _answer_panel(
 def _belief_figures(
     measures: pd.DataFrame, folder: Path, end: str, title: str
 ) -> list[pages.Figure]:
-    """Return the figures of beliefs before, without and after."""
+    """Return figures of prior beliefs, of those without the record, and after."""
     figures = []
     beliefs = {
         EVERYBODY: "Probability of the truth: before any release, after one without the person's "

@@ -1,4 +1,4 @@
-"""The first screen of an audit: a sentence, two lines, and a row for each protection."""
+"""The top of an audit report: a sentence, two lines, and a table row for each protection."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _TOLD = {
 
 
 class Screen(NamedTuple):
-    """The rows of the first screen, one for each protection, the cheapest first.
+    """Rows of the top section of a report, one for each protection, cheapest first.
 
     They are about everybody and the adversary to whom people's own records tell most.  ``verdicts``
     has the comparison of every two protections, in both directions; ``words`` what each means;
@@ -60,12 +60,12 @@ class Screen(NamedTuple):
 
     @property
     def plain(self) -> str | None:
-        """The protection that publishes all counts as they are."""
+        """Name of the protection that publishes every count unchanged, or None."""
         rows = self.rows.items()
         return next((n for n, row in rows if row["error"] == row["withheld"] == 0.0), None)
 
     def fewer(self, one: str, other: str, measure: str, *, exactly: bool = False) -> bool:
-        """Return whether a protection surely has fewer people doubled or proved than another.
+        """Return whether ``one`` surely has fewer people doubled or proved than ``other``.
 
         Never against an order by construction.  With ``exactly`` also where the difference has no
         chance in it, so that it is sure in this population, if not in others.
@@ -77,19 +77,19 @@ class Screen(NamedTuple):
         return bool(row[f"{measure}_upper"] < 0.0 or (exact and row[measure] <= -0.5))
 
     def contradicts(self, name: str, measure: str) -> bool:
-        """Return whether a protection has fewer people than one that is made from it."""
+        """Return whether a protection has fewer people than a post-processing of it has."""
         pairs = [(n, self.verdicts[n, name]) for n in self.rows if (n, name) in self.verdicts]
         coarser = [n for n, row in pairs if row["verdict"] in (NO_MORE, AS_MUCH)]
         return any(self.rows[n][measure] - self.rows[name][measure] >= 0.5 for n in coarser)
 
     def lower(self, one: str, other: str) -> bool:
-        """Return whether less is learned under a protection, or no more by construction."""
+        """Return whether ``one`` reveals less than ``other``, or no more by construction."""
         row = self.verdicts.get((one, other))
         return row is not None and row["verdict"] in LOWER
 
 
 def headline_rows(measures: pd.DataFrame) -> pd.DataFrame:
-    """Return everybody's row of each protection and adversary, by the adversary's best model.
+    """Return the row on everybody of each protection and adversary, by the best attack.
 
     First comes the adversary to whom own records tell most: by the mean over protections of the
     logarithm of their factor on remaining answers.  Two kinds of adversaries come after all others.
@@ -114,7 +114,7 @@ def _fails(rows: pd.DataFrame) -> pd.Series:
 
 
 def first_screen(measures: pd.DataFrame, comparisons: pd.DataFrame, costs: pd.DataFrame) -> Screen:
-    """Return the rows of the first screen of one population, and what was told of each pair."""
+    """Return rows and pairwise verdicts of the top section for one population."""
     rows = headline_rows(measures)
     rows = rows[rows["adversary"] == rows["adversary"].iloc[0]].merge(costs, on="protection")
     rows = rows.sort_values("error", kind="stable")
@@ -130,7 +130,7 @@ def first_screen(measures: pd.DataFrame, comparisons: pd.DataFrame, costs: pd.Da
 
 
 def _converse(row: Row) -> Row:
-    """Return a comparison as it is read from the other side."""
+    """Return a comparison with the two protections swapped."""
     converse = dict(row)
     converse["verdict"] = CONVERSE.get(row["verdict"], row["verdict"])
     for name in ("doubled", "proved"):
@@ -145,7 +145,7 @@ def _converse(row: Row) -> Row:
 
 
 def _words(rows: Mapping[str, Row]) -> dict[str, str]:
-    """Return the meaning of each protection, in words; its name where they say too little."""
+    """Return each protection's meaning in words, with its name where two would read alike."""
     words = {n: _meaning(row) or _called(shown_name(n)) for n, row in rows.items()}
     several = [*words.values()]
     return {n: f"{w} ({n})" if several.count(w) > 1 else w for n, w in words.items()}
@@ -157,7 +157,7 @@ def _meaning(row: Row) -> str:
 
 
 def _called(name: str) -> str:
-    """Return a name as a sentence has it: in quotes where it has a comma."""
+    """Return a name for use in a sentence, in quotes if it contains a comma."""
     return f"“{name}”" if "," in name else name
 
 
@@ -168,7 +168,7 @@ _ENOUGH = 10
 
 
 def lead(screen: Screen) -> str:
-    """Return the sentences in front: what surely differs, and the price of it."""
+    """Return the opening sentences: the significant differences, and their price."""
     text = ". ".join(filter(None, [_finding(screen), _price(screen)]))
     if screen.unexplained:
         names = listed([screen.words[name] for name in screen.unexplained])
@@ -177,7 +177,7 @@ def lead(screen: Screen) -> str:
 
 
 def _finding(screen: Screen) -> str:
-    """Return sentences on what surely differs, and on how many people are left out."""
+    """Return sentences on significant differences, and on people without a posterior."""
     left = max(int(row["left_out"]) for row in screen.rows.values())
     targets = min(int(row["targets"]) for row in screen.rows.values())
     if targets < min(left, _ENOUGH):
@@ -233,7 +233,7 @@ def _difference(screen: Screen) -> str:
 def _best(
     screen: Screen, beats: Callable[[str, str], bool], measure: str
 ) -> str | None:  # fmt: skip
-    """Return the protection that beats most others and is beaten by none; None if none does."""
+    """Return the protection with most wins among those never beaten, or None."""
     names = [name for name in screen.rows if name not in screen.unexplained]
     wins = {n: sum(beats(n, other) for other in names) for n in names}
     never = [n for n in names if wins[n] and not any(beats(other, n) for other in names)]
@@ -242,7 +242,7 @@ def _best(
 
 
 def _people(screen: Screen, best: str, measure: str, beats: Callable[[str, str], bool]) -> str:
-    """Return the people whom the best protection affects, and those that surely affect more."""
+    """Return a sentence on people affected under the best protection and under those it beats."""
     rows, words = screen.rows, screen.words
     beaten = sorted((n for n in rows if beats(best, n)), key=lambda n: -rows[n][measure])
     base = screen.plain if screen.plain in beaten else None
@@ -268,7 +268,7 @@ def _people(screen: Screen, best: str, measure: str, beats: Callable[[str, str],
 
 
 def _doubled(row: Row, measure: str = "doubled") -> str:
-    """Return a number of people: nobody where the interval has none, or all were asked."""
+    """Return a number of people in words; "nobody" where it is zero beyond doubt."""
     number, high = row[measure], row[f"{measure}_upper"]
     nobody = high < 0.5 or (number == 0.0 and not _sampled(row))
     return "nobody" if nobody else _number(row, measure)
@@ -279,7 +279,7 @@ def _sampled(row: Row) -> bool:
 
 
 def _number(row: Row, measure: str) -> str:
-    """Return a number of people, as an estimate with its interval where some were asked."""
+    """Return a number of people as text, with an interval if only a sample was asked."""
     value, low, high = (row[f"{measure}{end}"] for end in ("", "_lower", "_upper"))
     if not _sampled(row):
         return people_text(value)
@@ -289,7 +289,7 @@ def _number(row: Row, measure: str) -> str:
 
 
 def _population(row: Row) -> str:
-    """Return of how many people a number is, and of how many of them was asked."""
+    """Return text on the size of the population, and of its sample if there is one."""
     sample = f", of whom {row['targets']:,} were asked" if _sampled(row) else ""
     return f" of {row['people']:,} people{sample}"
 
@@ -301,7 +301,7 @@ def _remaining(row: Row, other: Row | None = None) -> str:
 
 
 def _price(screen: Screen) -> str:
-    """Return the cost of each protection, in words."""
+    """Return a sentence on the error of each protection's tables."""
     words = screen.words  # which may have the price in them
     rows = [n for n, row in screen.rows.items() if n != screen.plain
             and f"of {error_text(row['error'])} a count" not in words[n]]  # fmt: skip
@@ -327,7 +327,7 @@ NO_QUOTES = Quotes(
 
 
 def audit_quotes(screen: Screen, reader: str, secret: str) -> Quotes:
-    """Return quotations of an audit, and what may not be quoted.
+    """Return sentences about an audit that may be quoted, and that may not.
 
     ``reader`` is the adversary of the first screen in words, ``secret`` what is guessed.
     """
@@ -370,7 +370,7 @@ def audit_quotes(screen: Screen, reader: str, secret: str) -> Quotes:
 
 
 def screen_lines(screen: Screen) -> dict[str, str]:
-    """Return the lines below the sentence in front, by what each answers."""
+    """Return the lines below the opening sentence, by topic."""
     from bayesrisk.plotting.audit import WIDE, one_release  # slow to import
 
     every = [*screen.rows.values()]
@@ -394,7 +394,7 @@ def screen_lines(screen: Screen) -> dict[str, str]:
 
 
 def screen_table(screen: Screen) -> PageTable:
-    """Return the table of the first screen."""
+    """Return the table of protections in the top section."""
     plain = screen.plain if len(screen.rows) > 1 else None
     heads = [
         "protection", "remaining answers before", "and after (interval)", "people doubled",
@@ -419,14 +419,14 @@ def screen_table(screen: Screen) -> PageTable:
 
 
 def _titled(name: str, words: str) -> str:
-    """Return a protection's name, and what it means where its name does not say so."""
+    """Return a protection's name, followed by its meaning unless the name says it."""
     title = shown_name(name)
     plain = all(word in title for word in words.removesuffix(" of people").split())
     return title if plain else f"{title} ({words})"
 
 
 def verdict_text(row: Row | None) -> str:
-    """Return the verdict of a comparison in a cell of a table, and what more would tell."""
+    """Return a verdict as the text of a table cell, with the data needed to decide it."""
     if row is None:
         return "–"
     if row["verdict"] in _TOLD:
@@ -446,7 +446,7 @@ def audit_brief(
     *,
     choice: pd.DataFrame | None = None,
 ) -> list[str]:
-    """Return at most five lines: what was chosen, the sentence in front, then the protections."""
+    """Return a short text report: chosen settings, the opening sentence, the protections."""
     lines = [] if choice is None else [f"{text}." for text in choice["answer"]]
     for name in population_names(measures):
         frames = [population_rows(frame, name) for frame in (measures, comparisons, costs)]

@@ -1,4 +1,4 @@
-"""An audit as a study: every protection, every adversary, targets in shards of whole places."""
+"""The study that runs an audit: protections and adversaries, with targets in shards by place."""
 
 from __future__ import annotations
 
@@ -108,14 +108,14 @@ class AuditResults:
         return audit_brief(self.measures, self.comparisons, self.costs)
 
     def plot(self, *, population: str | None = None, ax: Where = None) -> Panels:
-        """Draw what is learned from people's own records against the cost of each protection."""
+        """Draw the information gained from people's own records against the cost of protection."""
         from bayesrisk.plotting import plot_audit  # slow to import
 
         return plot_audit(self, population=population, ax=ax)
 
 
 def read_audit(folder: str | Path) -> AuditResults:
-    """Return the statements, measures, costs and comparisons of a complete audit in a folder."""
+    """Return the statements, measures, costs and comparisons in the folder of a complete audit."""
     store = RunFolder.existing(check.path(folder, "folder"), LAYOUT)
     statements = pq.read_table(store.result("statements.parquet")).to_pandas()
     names = ("measures", "costs", "comparisons")
@@ -125,7 +125,7 @@ def read_audit(folder: str | Path) -> AuditResults:
 def audited_protection(
     folder: str | Path, name: str, *, records: str | Path
 ) -> tuple[Protection, Workload, Schema, bool]:
-    """Return a protection of a complete audit with all parameters, the tables and the schema.
+    """Return a protection of a complete audit with its parameters, tables and schema.
 
     The last value is whether the file or folder of ``records`` has those that were audited; of
     several populations the protection is that of these records.
@@ -153,13 +153,13 @@ def audited_protection(
 
 
 def _csv(file: Path) -> pd.DataFrame:
-    """Return a table in which a protection may be called "None" or "1"."""
+    """Return a CSV table with names of protections as text, even "None" or "1"."""
     return read_own_csv(file, (POPULATION, "protection", "against", "setting"))
 
 
 @dataclass(frozen=True)
 class AuditStudy(Study):
-    """Protections of a population judged on one scale, for :func:`~bayesrisk.run`.
+    """An audit that compares protections of populations, for :func:`~bayesrisk.run`.
 
     A complete run has ``statements.parquet``, with a row for each target, adversary, reading of a
     release and statement, as :class:`Statements`. Further ``errors.parquet`` (of every published
@@ -253,7 +253,7 @@ class AuditStudy(Study):
 
     @functools.cached_property
     def config(self) -> dict[str, Any]:
-        """The checked fields, with digests of populations and tables."""
+        """Checked settings, with digests of populations and tables."""
         self._check_numbers()
         self._check_protections()
         digests = {name: source_digest(source) for name, source in self._sources.items()}
@@ -288,7 +288,7 @@ class AuditStudy(Study):
             check.choice(name, "keys", self.workload.schema.names)
 
     def _check_protections(self) -> None:
-        """Refuse names that come twice, and settings that cannot be made of a population."""
+        """Raise if names repeat, or if a setting cannot be applied to a population."""
         protections = check.instances(self.protections, Protection, "protections")
         names = [one.name for one in protections]
         if not names or len(set(names)) < len(names):
@@ -308,7 +308,7 @@ class AuditStudy(Study):
             )
 
     def rare_records(self) -> dict[str, FirstLook]:
-        """Return for each population that is held whole how rare its records are."""
+        """Return the rarity of records in each population that is held as a whole."""
         keys = self.keys or dict.fromkeys(n for one in self.adversaries for n in one.known)
         looks = {
             name: population.rare_records([*keys], self.stated, self.max_size)
@@ -334,12 +334,12 @@ class AuditStudy(Study):
 
     @functools.cached_property
     def _surveys(self) -> dict[str, Survey]:
-        """Surveys of populations by name: made once, and sent to workers."""
+        """Surveys by population, computed once and sent to workers."""
         return {}
 
     @functools.cached_property
     def _populations(self) -> dict[str, PopulationInParts]:
-        """Every population by name, with one seed for all: each is judged as it would be alone."""
+        """Populations by name; all share one seed, so that each is judged as it is alone."""
         populations, schema = {}, self.schema or self.workload.schema
         for name, source in self._sources.items():
             survey = self._surveys.get(name)
@@ -371,7 +371,7 @@ class AuditStudy(Study):
 
     @functools.cached_property
     def _shards(self) -> list[tuple[str, IntArray, bool]]:
-        """Population and targets of every shard of a setting, and whether they are its first."""
+        """Population and targets of each shard of a setting, and whether it is the first."""
         return [
             (name, rows, not number)
             for name, population in self._populations.items()
@@ -379,14 +379,14 @@ class AuditStudy(Study):
         ]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Send settings to another process, not the records."""
+        """Return the state to pickle: settings without the records."""
         return {k: v for k, v in self.__dict__.items() if k not in _OF_PROCESS}
 
     # Settings of protections: stated ones, or a search of which each step needs the one before.
 
     @functools.cached_property
     def _searches(self) -> list[choosing.Search | None]:
-        """The search of each protection; None where its setting is stated."""
+        """Search of each protection, or None where its setting is fixed."""
         if self.goal is not None:
             return [choosing.make_search(one) for one in self.protections]
         for one in self.protections:
@@ -400,12 +400,12 @@ class AuditStudy(Study):
 
     @functools.cached_property
     def _chained(self) -> list[str]:
-        """Populations of which few people are asked about, as each needs chains of its own."""
+        """Names of populations that get few targets, as each needs a Markov chain of its own."""
         return []
 
     @functools.cached_property
     def _too_large_first(self) -> dict[tuple[str, str], dict[tuple[str, str], set[int]]]:
-        """By population and protection, the readings and places that pilots found to need chains.
+        """By population and protection, readings and places that pilots found to need chains.
 
         Their results depend on no pilot: without it the exact law is tried in vain once more.
         """
@@ -413,14 +413,14 @@ class AuditStudy(Study):
 
     @functools.cached_property
     def _most_releases(self) -> int:
-        """Most releases of a protection with chance."""
+        """Largest number of releases of a randomised protection."""
         if self.releases is not None:
             return self.releases
         return FEW_RELEASES if self._populations and self._chained else USUAL_RELEASES
 
     @functools.cached_property
     def _batches(self) -> list[range]:
-        """Numbers of the releases of a protection, as they are made until there are enough."""
+        """Release numbers of a protection in batches, made until precision is sufficient."""
         stops = [min(_FIRST, self._most_releases)]
         while stops[-1] < self._most_releases and self.goal is None:
             stops.append(min(stops[-1] + max(4, stops[-1] // 2), self._most_releases))
@@ -428,7 +428,7 @@ class AuditStudy(Study):
 
     @functools.cached_property
     def _slots(self) -> list[list[tuple[int, int]]]:
-        """By stages, the number of a protection and its step, in the order of shards.
+        """(Protection number, step) pairs of each stage, in the order of shards.
 
         A step is a batch of releases, or with a goal what :class:`Trials` say.
         """
@@ -439,7 +439,7 @@ class AuditStudy(Study):
 
     @functools.cached_property
     def _trials(self) -> choosing.Trials | None:
-        """The settings that are tried where there is a goal."""
+        """Settings tried to meet a goal, or None without one."""
         if self.goal is None:
             return None
         populations = self._populations.values()
@@ -458,12 +458,12 @@ class AuditStudy(Study):
 
     @property
     def stages(self) -> Sequence[range]:
-        """Shards in stages: what is done next depends on the statements so far."""
+        """Shards in stages; later ones depend on the statements of earlier ones."""
         stops = np.cumsum([0, *map(len, self._slots)]) * len(self._shards)
         return [range(a, b) for a, b in itertools.pairwise(stops.tolist())]
 
     def _trial(self, number: int, step: int, folder: RunFolder | None) -> choosing.Trial | None:
-        """Return the setting and the releases of a step; None where there is nothing to do."""
+        """Return setting and releases of a step, or None if nothing is left to do."""
         if folder is None and self._order.index((number, step)) >= len(self._slots[0]):
             raise ArgumentError("shard", "must be of the first stage", shown=f"step {step}")
         if self._trials is not None:
@@ -474,7 +474,7 @@ class AuditStudy(Study):
         return None if step else choosing.Trial(protection, None, range(1))
 
     def _reader(self, folder: RunFolder | None) -> choosing.Reader:
-        """Return the function that reads the statements of a step."""
+        """Return a function that reads the statements of a protection and step."""
 
         def read(number: int, step: int) -> pd.DataFrame:
             if folder is None:
@@ -488,7 +488,7 @@ class AuditStudy(Study):
         return any(one.randomised(protection) for one in self._populations.values())
 
     def _enough(self, step: int, name: str, folder: RunFolder) -> bool:
-        """Return True where the batches before a step tell all gains of a population well enough.
+        """Return whether batches before a step estimate all gains precisely enough.
 
         Each population has as many releases as it would have alone.
         """
@@ -507,11 +507,11 @@ class AuditStudy(Study):
 
     @functools.cached_property
     def _widths(self) -> dict[tuple[int, str], float]:
-        """Largest half-width of a gain before each step, by population."""
+        """Largest half-width of a gain before each step, by population, cached."""
         return {}
 
     def outlook(self, todo: Sequence[int]) -> Outlook:
-        """Tell what a limit leaves out, and the time of some shards by the first few targets."""
+        """Return notes on targets left out, and expected seconds of the shards ``todo``."""
         lines = [
             f"{population.survey.targets.size} of {population.people} people are asked about"
             + (f" in {name!r}" if name else "")
@@ -554,15 +554,15 @@ class AuditStudy(Study):
     # Statements of a shard, and what all of them come to.
 
     def compute(self, shard: int) -> Mapping[str, pa.Table]:
-        """Return the statements of some targets under one protection, in the first stage."""
+        """Return the statements of a shard of the first stage."""
         return self._statements(shard, None)
 
     def compute_after(self, shard: int, folder: RunFolder) -> Mapping[str, pa.Table]:
-        """Return the statements of some targets under some releases of a protection."""
+        """Return the statements of a shard of a later stage."""
         return self._statements(shard, folder)
 
     def _statements(self, shard: int, folder: RunFolder | None) -> Mapping[str, pa.Table]:
-        """Return errors of the tables, with the first targets, and statements."""
+        """Return statements of a shard and, with the first targets, errors of the tables."""
         number, step = self._order[shard // len(self._shards)]
         trial = self._trial(number, step, folder)
         name, rows, first = self._shards[shard % len(self._shards)]
@@ -607,7 +607,7 @@ class AuditStudy(Study):
         return {kind: arrow_table(one) for kind, one in frames.items()}
 
     def _too_large(self, statements: pd.DataFrame) -> dict[tuple[str, str], set[int]]:
-        """Return the readings and places whose laws took chains under earlier releases."""
+        """Return readings and places that needed Markov chains under earlier releases."""
         strangers = [one.name for one in self.adversaries if not one.neighbours]
         chains = statements["engine"].isin(["lattice", "people"])
         rows = statements[chains & statements["adversary"].isin(strangers)]
@@ -615,7 +615,7 @@ class AuditStudy(Study):
         return {key: {0} for key in keys}
 
     def results(self, folder: RunFolder) -> Mapping[str, bytes]:
-        """Return measures, comparisons and report of a complete run."""
+        """Return measures, comparisons and report of a complete run by file name."""
         statements, errors, differences, spots, proofs = (
             folder.frame(k) for k in ("statements", "errors", "differences", "spots", "proofs")
         )
@@ -654,13 +654,13 @@ class AuditStudy(Study):
         return files | {_PROTECTIONS: self._protections_document(protections)}
 
     def _follows(self, clear: Protection, faint: Protection) -> bool:
-        """Return True if the second of two protections of each population is made of the first."""
+        """Return whether ``faint`` can be computed from ``clear`` in every population."""
         populations = self._populations.values()
         specs = [(one.mechanism(clear).spec, one.mechanism(faint).spec) for one in populations]
         return all(can_be_made(one, other, self.workload) for one, other in specs)
 
     def _protections_document(self, protections: Sequence[Protection]) -> bytes:
-        """Return protections with all their parameters, the tables and the schema, as JSON."""
+        """Return protections with their parameters, the tables and the schema as JSON."""
         protections_made = [
             _plain(replace(one, parameters=population.parameters(one))) | {"population": name}
             for name, population in self._populations.items()
@@ -680,7 +680,7 @@ class AuditStudy(Study):
         population: PopulationInParts,
         protections: Sequence[Protection],
     ) -> dict[str, pd.DataFrame]:
-        """Return the tables of one population's results."""
+        """Return the result tables of one population."""
         specs = {one.name: population.mechanism(one).spec for one in protections}
         targets, people = audit.audit_targets(statements), population.people
         pairs = constructions(specs, self.workload)
@@ -700,7 +700,7 @@ class AuditStudy(Study):
         }
 
     def facts(self, folder: RunFolder, *, complete: bool) -> dict[str, Any]:
-        """Return numbers, answers and checks of a complete run."""
+        """Return totals, answers and checks of a complete run."""
         if not complete:
             return {"statements": 0, "targets": 0, "releases": 0, "brief": (), "checks": ""}
         statements, measures = read_audit(folder.path)
@@ -715,7 +715,7 @@ class AuditStudy(Study):
         }
 
     def close(self) -> None:
-        """Forget the records."""
+        """Drop the records from memory."""
         for name in _OF_PROCESS:
             self.__dict__.pop(name, None)
         super().close()
@@ -724,7 +724,7 @@ class AuditStudy(Study):
 def _with_meaning(
     costs: pd.DataFrame, population: PopulationInParts, protections: Sequence[Protection]
 ) -> pd.DataFrame:
-    """Return costs with what each protection means in words, empty where there are none."""
+    """Return costs with a column that describes each protection in words."""
     error, texts = costs.set_index("protection")["error"], {}
     for one in protections:
         spec = population.mechanism(one).spec  # a rule of an agency is one of the mechanisms
@@ -734,7 +734,7 @@ def _with_meaning(
 
 
 def _plain(protection: Protection) -> dict[str, Any]:
-    """Return a protection as JSON keeps it."""
+    """Return a protection as plain JSON values; raise if a parameter has none."""
     try:
         plain: dict[str, Any] = json.loads(json.dumps(asdict(protection), default=str))
     except (TypeError, ValueError) as error:
@@ -744,7 +744,7 @@ def _plain(protection: Protection) -> dict[str, Any]:
 
 
 def _since(frame: pd.DataFrame, first: Mapping[str, int]) -> pd.DataFrame:
-    """Return the rows of some protections, from the first release of each on."""
+    """Return rows of the protections in ``first``, from the release it gives for each."""
     names, numbers = frame["protection"].astype(object), frame["release"]
     later = [n >= first.get(name, np.inf) for name, n in zip(names, numbers, strict=True)]
     return frame[np.array(later, np.bool_)]

@@ -1,4 +1,4 @@
-"""Numbers of an audit, in the words of its report."""
+"""Formatting of an audit's numbers as words."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ _WIDE = 1e4  # times its value the upper end of an interval says nothing
 
 
 def capital(text: str) -> str:
-    """Return a text that begins with a capital letter."""
+    """Return a text with its first letter in upper case."""
     return text[:1].upper() + text[1:]
 
 
 def answers_text(value: float) -> str:
-    """Return a number of remaining answers; it is infinite where a truth was held impossible."""
+    """Return a number of remaining answers as text."""
     return "unboundedly many" if math.isinf(value) else f"{value:.2f}"
 
 
 def people_text(number: float) -> str:
-    """Return a mean number of people as a whole one; more than none is never none."""
+    """Return a mean number of people as text; a small positive one never reads 0."""
     return "fewer than 1" if 0.0 < number < 0.5 else f"{number:,.0f}"
 
 
 def error_text(error: float) -> str:
-    """Return the error of a count, of two digits that count."""
+    """Return the error of a count as text with two significant digits."""
     if 0.0 < error < 0.005:
         return "less than 0.01"
     return f"{error:.2g}" if 0.0 < error < 10.0 else f"{error:,.0f}"
@@ -34,7 +34,7 @@ def interval_text(
     value: float, low: float, high: float, form: Callable[[float], str] = answers_text,
     most: float = math.inf,
 ) -> str:  # fmt: skip
-    """Return a value with its interval: "too few" for one that is missing, or as long as can be."""
+    """Return a value with its interval, or "too few" if data cannot bound it."""
     if math.isnan(value):
         return "–"
     if math.isinf(value):
@@ -48,7 +48,7 @@ def interval_text(
 
 
 def people_interval(value: float, low: float, high: float, people: float) -> str:
-    """Return a number of people with its interval."""
+    """Return a number of people with its interval as text."""
     if value == 0.0 and math.isnan(low):
         return "0 (in no release)"
     if value > 0.0 and high < 0.5:

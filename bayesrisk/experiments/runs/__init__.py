@@ -1,1 +1,1 @@
-"""The engine of long runs: shards, parts and executors."""
+"""The engine of long runs: shards, their files, and executors."""

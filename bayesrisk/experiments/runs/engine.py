@@ -1,4 +1,4 @@
-"""Studies, computations in shards, the function that runs them, and the time that they will take.
+"""Studies, computations split into shards, and the function that runs them.
 
 A run is resumable, and its bytes do not depend on the executor of ``concurrent.futures``.
 """
@@ -35,7 +35,7 @@ _R = TypeVar("_R")
 @displayed
 @dataclass(frozen=True)
 class RunSummary:
-    """The shards that a run computed, and the facts that a study found in all that are finished.
+    """Numbers of shards that a run computed, and the facts of all finished shards.
 
     Facts, the results of the study by name, are attributes, too.
     """
@@ -48,14 +48,14 @@ class RunSummary:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def __getattr__(self, name: str) -> Any:
-        """Return a fact."""
+        """Return a fact by its name."""
         facts = self.__dict__.get("facts", {})
         if name not in facts:
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}", name=name)
         return facts[name]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything in one dictionary, the facts beside the rest."""
+        """Return the summary as one dictionary, facts included."""
         attributes = {name: value for name, value in self.__dict__.items() if name != "facts"}
         return {**attributes, **self.facts}
 
@@ -74,7 +74,7 @@ _SHORT = 5.0  # seconds of all together that nobody asks about one by one
 
 
 class Outlook(NamedTuple):
-    """Lines that a study says before it begins, and about how long each of its shards takes."""
+    """Notes that a study gives before it runs, and expected seconds of its shards."""
 
     lines: Sequence[str] = ()  # such as what is left out
     seconds: Mapping[int, float] = MappingProxyType({})  # of a processor; none: all alike
@@ -82,7 +82,7 @@ class Outlook(NamedTuple):
     optional: float = 0.0  # seconds of these that may turn out not to be needed
 
     def sentences(self, workers: int, pace: float = 1.0) -> list[str]:
-        """Return the sentences that are told before a run by some workers of a pace."""
+        """Return the notes, and the expected time for ``workers`` workers."""
         if not (total := sum(self.seconds.values())):
             return list(self.lines)
         times = [spoken(s / at_once(workers, pace)) for s in (total - self.optional, total)]
@@ -96,7 +96,7 @@ class Outlook(NamedTuple):
 
 
 def at_once(workers: int, pace: float = 1.0) -> float:
-    """Return the seconds of a processor that workers have in a second of the clock.
+    """Return the CPU seconds that all workers provide per second of elapsed time.
 
     ``pace`` is what one had: less where others use the machine, more where it has threads.
     """
@@ -104,7 +104,7 @@ def at_once(workers: int, pace: float = 1.0) -> float:
 
 
 class Study(ABC):
-    """A computation in shards, for :func:`run`: everything but where and how it runs.
+    """A computation split into shards, for :func:`run`, whatever executes it.
 
     A study is a frozen dataclass whose fields are its configuration.  It is sent to workers, so it
     holds settings and paths rather than open files.  The parts of a shard depend on the study and
@@ -131,7 +131,7 @@ class Study(ABC):
         """
 
     def configuration(self, **derived: object) -> dict[str, Any]:
-        """Return the fields as a configuration: with what was found of them, and the version."""
+        """Return the fields as a configuration, with derived values and the version."""
         settings = {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]
         made_up = any(datasets.is_made_up(getattr(self, name)) for name in self.inputs)
         return settings | made_up_mark(made_up) | derived | {"version": __version__}
@@ -143,7 +143,7 @@ class Study(ABC):
 
     @property
     def stages(self) -> Sequence[range]:
-        """Shards in stages, one after the other: a later one may read the parts of earlier ones."""
+        """Shards grouped into stages; a stage may read the parts of earlier stages."""
         return (range(self.shards),)
 
     def open(self, folder: str | Path) -> RunFolder:
@@ -152,26 +152,26 @@ class Study(ABC):
 
     @abstractmethod
     def compute(self, shard: int) -> Mapping[str, Any]:
-        """Return the parts of a shard, tables of Arrow by kind."""
+        """Return the parts of a shard as Arrow tables by kind."""
 
     def compute_after(self, shard: int, folder: RunFolder) -> Mapping[str, Any]:
-        """Return the parts of a shard, where a folder holds those of all earlier stages."""
+        """Return the parts of a shard; ``folder`` holds those of all earlier stages."""
         return self.compute(shard)
 
     def work(self, shard: int) -> float:
-        """Return the amount of work in a shard, such as its places; 0 where no pilot tells."""
+        """Return the amount of work in a shard, such as its places, or 0 if unknown."""
         return 0.0
 
     def group(self, shard: int) -> str:
-        """Return the name of shards among which the same amount of work takes alike long."""
+        """Return the name of a group of shards with the same time per amount of work."""
         return ""
 
     def pilot(self, shard: int, amount: float) -> float:
-        """Do about so much of the work of a shard, leave no trace, return how much it was."""
+        """Compute about ``amount`` of a shard's work without output; return the amount done."""
         return 0.0
 
     def outlook(self, todo: Sequence[int]) -> Outlook:
-        """Return the time that some shards take, by a pilot that leaves no trace in them."""
+        """Return the expected time of the shards ``todo``, extrapolated from a pilot."""
         groups: dict[str, dict[int, float]] = {}
         for shard in todo:
             groups.setdefault(self.group(shard), {})[shard] = self.work(shard)
@@ -182,19 +182,19 @@ class Study(ABC):
         return Outlook(seconds=dict(ChainMap(*seconds.values())), parts=parts)
 
     def results(self, folder: RunFolder) -> Mapping[str, bytes]:
-        """Return files of a complete run, by name, besides those of merged parts."""
+        """Return further result files of a complete run by name, besides merged parts."""
         return {}
 
     def report(self, folder: RunFolder, facts: Mapping[str, Any]) -> bytes | None:
-        """Return ``report.html`` of a complete run with these facts; None for none."""
+        """Return the HTML report of a complete run with these facts, or None."""
         return None
 
     def facts(self, folder: RunFolder, *, complete: bool) -> Mapping[str, Any]:
-        """Return facts of the finished shards, for the summary; results are written before."""
+        """Return facts about the finished shards for the summary, after results are written."""
         return {}
 
     def close(self) -> None:
-        """Forget what this process keeps between shards."""
+        """Clear the caches that this process keeps between shards."""
         for cache in self.caches:
             cache.cache_clear()
 
@@ -330,7 +330,7 @@ def _timed(
     announce: Callable[[str, bool], None],
     progress: Callable[[int, int], None] | None,
 ) -> Callable[[int, int], None]:
-    """Say what is to be told before the start; return progress that says what time is left.
+    """Announce expectations before a run, and return a progress callback with the time left.
 
     ``power`` are the workers and the pace of one.
     """
@@ -356,7 +356,7 @@ def _timed(
 def _results(
     study: Study, folder: RunFolder, facts: Callable[[bool], Mapping[str, Any]]
 ) -> dict[str, bytes]:
-    """Return the files of a complete run, its facts among them where the study says so."""
+    """Return result files of a complete run, with its facts if the study wants them."""
     files = dict(study.results(folder))
     if type(study).report is not Study.report:
         files["report.html"] = study.report(folder, facts(True)) or b""
@@ -368,7 +368,7 @@ def _results(
 
 
 def _work(study: Study, folder: str, shard: int) -> int:
-    """Compute one shard and write its parts: what a worker does.
+    """Compute one shard and write its parts, as a worker does; return its number.
 
     A scheduler that lost a worker may ask again for what that one had finished: it is there.
     """
@@ -389,7 +389,7 @@ _GOLDEN = 0.6180339887498949
 
 
 def evenly(size: int, amount: float) -> list[int]:
-    """Return so many of the numbers below a size, from all over them: at least one, at most all."""
+    """Return about ``amount`` numbers below ``size``, evenly spaced, at least one."""
     many = max(1, min(size, int(amount)))
     return [size * (2 * number + 1) // (2 * many) for number in range(many)]
 
@@ -397,7 +397,7 @@ def evenly(size: int, amount: float) -> list[int]:
 def forecast(
     work: Mapping[int, float], compute: Callable[[int, float], float], *, seconds: float = _SECONDS
 ) -> dict[int, float]:
-    """Return the seconds of a processor for each shard, by its work.
+    """Return the expected CPU seconds of each shard, extrapolated from a short pilot.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Executors of runs: this process, worker processes on this machine, or a Dask cluster.
+"""Executors of runs: this process, local worker processes, or a Dask cluster.
 
 Others register in the entry-point group ``bayesrisk.executors`` (whatever returns an executor when
 it is called with the number of workers), or through ``REGISTRY``.  A plug-in that fails to load is
@@ -46,7 +46,7 @@ REGISTRY: Registry[Executor] = Registry(
 
 @contextmanager
 def some_executor(executor: str | Executor | None, workers: int) -> Iterator[Executor]:
-    """Provide the executor that was asked for; one of our own is shut down at the end."""
+    """Yield the requested executor, and shut it down afterwards if it was made here."""
     check.integer(workers, "workers", lower=1, upper=1024)
     if isinstance(executor, Executor):
         yield executor
@@ -64,13 +64,13 @@ def some_executor(executor: str | Executor | None, workers: int) -> Iterator[Exe
 
 
 class SerialExecutor(Executor):
-    """Calls in this process, each when it is submitted; ``workers`` changes nothing."""
+    """An executor that makes each call in this process at once, whatever ``workers`` is."""
 
     def __init__(self, workers: int = 1) -> None:
         self.workers = workers
 
     def submit(self, fn: Callable[..., _R], /, *args: object, **kwargs: object) -> Future[_R]:
-        """Call a function, and return its result as a future that is done."""
+        """Call a function, and return its result as a completed future."""
         future: Future[_R] = Future()
         try:
             future.set_result(fn(*args, **kwargs))
@@ -80,7 +80,7 @@ class SerialExecutor(Executor):
 
 
 class ProcessExecutor(Executor):
-    """Worker processes on this machine, which end with this one.
+    """An executor with worker processes on this machine, which end with this one.
 
     A worker that dies is replaced and its call tried again, three times in all; then the future
     holds a WorkerError.  The calls of other workers go on meanwhile.
@@ -96,7 +96,7 @@ class ProcessExecutor(Executor):
         self._killed = False
 
     def submit(self, fn: Callable[..., _R], /, *args: object, **kwargs: object) -> Future[_R]:
-        """Send a call to a worker.
+        """Send a call to a worker process.
 
         One that cannot be sent to another process is an ArgumentTypeError at once: a pool finds out
         in a thread of its own, and Python 3.11's can wait for ever then.
@@ -113,20 +113,20 @@ class ProcessExecutor(Executor):
         return self._threads.submit(self._call, fn, args, kwargs)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """End the workers, when their calls are done."""
+        """End the workers after their calls are finished."""
         self._threads.shutdown(wait=wait, cancel_futures=cancel_futures)
         while wait and self._pools:  # else they end with this process
             self._pools.pop().shutdown()
 
     def kill(self) -> None:
-        """End the workers at once, whatever they do; files are whole or as they were."""
+        """Kill the workers at once; files are written whole or not at all."""
         self._killed = True
         for pool in tuple(self._pools):
             for process in tuple((pool._processes or {}).values()):
                 process.kill()
 
     def _call(self, fn: Callable[..., _R], args: tuple[Any, ...], kwargs: dict[str, Any]) -> _R:
-        """Return the result of a worker of this thread, after as many workers as it takes."""
+        """Return the result of a call in this thread's worker, retried if the worker dies."""
         for _ in range(_TRIES):
             pool = self._pool()
             try:
@@ -144,7 +144,7 @@ class ProcessExecutor(Executor):
         ) from last
 
     def _pool(self) -> ProcessPoolExecutor:
-        """Return this thread's pool of one, whose worker has begun.
+        """Return this thread's pool of one worker, started if needed.
 
         One that cannot begin would not the next time either: that is a broken executor, and not
         the fault of a call.
@@ -165,7 +165,7 @@ class ProcessExecutor(Executor):
 
 
 def _allow_files(number: int) -> None:
-    """Let this process have so many more files open, or as many as the system allows."""
+    """Raise this process's limit on open files by ``number``, as far as the system allows."""
     try:
         import resource
     except ImportError:  # not a POSIX system, which has no such limit
@@ -177,7 +177,7 @@ def _allow_files(number: int) -> None:
 
 
 def _block_interrupts() -> None:
-    """Let no Ctrl-C reach processes that this thread starts: they inherit the blocked signals.
+    """Block Ctrl-C in this thread, so that processes it starts inherit the block.
 
     The process that tracks resources starts first, as starting it unblocks Ctrl-C.
     """
@@ -193,7 +193,7 @@ def _ignore_interrupts() -> None:
 
 
 def _begin_worker() -> None:
-    """Leave Ctrl-C to the process that made this worker, and end when that one is gone.
+    """Set a worker up to ignore Ctrl-C, and to end when its parent process ends.
 
     A worker whose parent was killed would finish and write all it holds; files appear whole or not
     at all, so that it may stop anywhere.  Linux kills it; elsewhere a thread ends it, once no
@@ -213,7 +213,7 @@ def _begin_worker() -> None:
 
 
 class DaskExecutor(Executor):
-    """A Dask scheduler that is there, or a local cluster without a dashboard.
+    """An executor on an existing Dask scheduler, or on a local cluster.
 
     The scheduler is the one at ``address``, such as ``tcp://host:8786``, or else in
     ``DASK_SCHEDULER_ADDRESS``; where there is none a local cluster has so many ``workers``.
@@ -235,7 +235,7 @@ class DaskExecutor(Executor):
         self._open = ExitStack()
 
     def room(self) -> int:
-        """Return the number of calls that the cluster can work on at once.
+        """Return the number of calls that the cluster can process at once.
 
         No more than that should wait there: every call that a worker holds when it dies is
         suspected of having killed it, and given up after the third time.
@@ -248,7 +248,7 @@ class DaskExecutor(Executor):
             raise BrokenExecutor(f"the scheduler does not answer: {error}") from error
 
     def submit(self, fn: Callable[..., _R], /, *args: object, **kwargs: object) -> Future[_R]:
-        """Send a call to the cluster, which is started for the first one."""
+        """Send a call to the cluster, which is started by the first one."""
         if self._pool is None:
             self._connect()
         future: Future[_R] = self._pool.submit(fn, *args, **kwargs)
@@ -279,7 +279,7 @@ class DaskExecutor(Executor):
         self._pool = self._client.get_executor(pure=False)
 
     def _hide_tracebacks(self) -> None:
-        """Keep what Dask logs on the way, but for tracebacks: a run says itself what failed."""
+        """Remove tracebacks from Dask's log messages, as a run reports errors itself."""
         names = ("distributed", "distributed.client", "tornado.application")
         handlers = {handler for name in names for handler in logging.getLogger(name).handlers}
         for place in (*handlers, logging.getLogger("asyncio")):
@@ -287,7 +287,7 @@ class DaskExecutor(Executor):
             self._open.callback(place.removeFilter, _has_no_traceback)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Leave the cluster; a local one ends."""
+        """Disconnect from the cluster, and end it if it is local."""
         if self._pool is not None:
             self._pool.shutdown(wait=wait)
             self._pool = self._client = None

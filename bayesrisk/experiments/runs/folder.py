@@ -1,4 +1,4 @@
-"""The folder of a run: parts that are whole or absent, the results made of them, and a manifest.
+"""The folder of a run: its parts (whole or absent), merged results, and manifest.
 
 A run that is killed at any moment leaves only whole parts.  Those of a shard count once its record
 is there, a small file with their checksums and the digest of the configuration, which is written
@@ -56,7 +56,7 @@ def config_digest(config: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Layout:
-    """The files of a run: what messages call it, the parts of a shard, and the names of files.
+    """Names and kinds of the files of a run.
 
     A complete run has the ``merged`` kinds of parts in one file each.  All of a ``confidential``
     run may be read by its owner only.
@@ -73,7 +73,7 @@ class Layout:
 
 
 class RunFolder:
-    """The folder of a run, with its configuration as plain containers; :meth:`prepare` makes it."""
+    """The folder of a run with its configuration; call :meth:`prepare` before writing."""
 
     def __init__(self, path: str | Path, config: Mapping[str, Any], layout: Layout) -> None:
         self.path = check.path(path, "folder")
@@ -89,7 +89,7 @@ class RunFolder:
 
     @classmethod
     def existing(cls, path: str | Path, layout: Layout) -> Self:
-        """Return the folder of a run that was begun, with the configuration it was begun with."""
+        """Return the folder of an existing run, with the configuration stored in it."""
         folder = cls(path, {}, layout)
         file = folder.state / layout.settings
         with named(str(file), OutputError):
@@ -123,12 +123,12 @@ class RunFolder:
 
     @property
     def manifest(self) -> dict[str, Any]:
-        """The list of parts and results; empty where there is none yet."""
+        """The list of parts and results; empty if there is none yet."""
         file = self.state / self.layout.listing
         return disk.read_document(file, PartFileError) if file.exists() else {}
 
     def result(self, name: str) -> Path:
-        """Return the path of a result of a complete run, after comparing it with the manifest."""
+        """Return the path of a result of a complete run, after verifying its checksum."""
         files = self.manifest.get("files", {})
         if not files:
             raise PartFileError(f"{self.path}: is not finished; run it with --resume")
@@ -152,7 +152,7 @@ class RunFolder:
     # The parts of a shard.
 
     def part(self, shard: int, kind: str | None = None) -> Path:
-        """Return the path of a part, by default of the last kind."""
+        """Return the path of a shard's part, by default of the last kind."""
         name = f"{kind or self.layout.kinds[-1]}-{shard:06d}.parquet"
         return self.state / self.layout.parts / name
 
@@ -160,7 +160,7 @@ class RunFolder:
         return self.state / self.layout.parts / f"shard-{shard:06d}.json"
 
     def write_parts(self, shard: int, tables: Mapping[str, Any]) -> None:
-        """Write the tables of a shard, by kind, each whole or not at all, and then their record."""
+        """Write the tables of a shard by kind, each file atomically, then their record."""
         parts = {}
         for kind in self.layout.kinds:
             sink, file = pa.BufferOutputStream(), self.part(shard, kind)
@@ -174,7 +174,7 @@ class RunFolder:
         disk.write_bytes(file, record, private=self._private(file), tidy=False)
 
     def read_part(self, shard: int, kind: str | None = None) -> pa.Table:
-        """Return the rows of a part, by default of the last kind."""
+        """Return the rows of a part, verified by checksum; by default of the last kind."""
         kind = kind or self.layout.kinds[-1]
         file = self.part(shard, kind)
         with _whole(file):
@@ -186,7 +186,7 @@ class RunFolder:
             return pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False)
 
     def frame(self, kind: str, shards: Sequence[int] | None = None) -> pd.DataFrame:
-        """Return the rows of a kind, of some shards or of all, in their order."""
+        """Return the rows of one kind, of given shards or all, in their order."""
         numbers = range(self.shards) if shards is None else shards
         # Each by itself: a part without rows has no types of its own.
         parts = [self.read_part(shard, kind).to_pandas() for shard in numbers]
@@ -194,7 +194,7 @@ class RunFolder:
         return rows
 
     def has(self, shard: int, states: Mapping[str, Any] | None = None) -> bool:
-        """Return whether the parts of a shard are there; refuse any that is not as written.
+        """Return whether the parts of a shard are present; raise if one has been changed.
 
         ``states`` are those of all parts, where they were listed already.
         """
@@ -210,11 +210,11 @@ class RunFolder:
         return True
 
     def _states(self) -> Mapping[str, Any]:
-        """Return the names of all parts and records, each with what changes when it does."""
+        """Return names of all parts and records, each with a value that changes with the file."""
         return disk.listing(self.state / self.layout.parts)
 
     def finished(self) -> list[int]:
-        """Return the shards whose parts are there; refuse any part that is not as written."""
+        """Return the numbers of the finished shards; raise if a part has been changed."""
         states = self._states()
         names = sorted(n for n in states if n.startswith("shard-") and n.endswith(".json"))
         numbers = [int(n) if (n := name[6:-5]).isdecimal() else -1 for name in names]
@@ -225,13 +225,13 @@ class RunFolder:
         return numbers
 
     def missing(self) -> list[int]:
-        """Return the shards whose parts are not there."""
+        """Return the numbers of the shards that are not finished."""
         return sorted(set(range(self.shards)).difference(self.finished()))
 
     def _recorded(
         self, shard: int, states: Mapping[str, Any] | None = None
     ) -> dict[str, dict[str, Any]]:
-        """Return rows and checksum of each part of a shard, which must be one of this run."""
+        """Return rows and checksum of each part of a shard; raise if it is of another run."""
         file = self._record(shard)
         state = None if states is None else states.get(file.name)
         if state is not None and self._records.get(file, ("",))[0] == state:
@@ -253,7 +253,7 @@ class RunFolder:
         )
 
     def _sha256(self, file: Path, states: Mapping[str, Any]) -> str:
-        """Return the checksum of a file, read again if the file changed."""
+        """Return the checksum of a file, cached until the file changes."""
         if file.name not in states:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         state = states[file.name]
@@ -264,7 +264,7 @@ class RunFolder:
     # A run, from the first look at the folder to its results.
 
     def prepare(self, shards: range, *, resume: bool) -> set[int]:
-        """Make the folder ready for the shards of a run; return those that are already there.
+        """Prepare the folder for the shards of a run; return those already finished.
 
         With ``resume`` a shard with a damaged part is to be computed again, and a warning names it.
         """
@@ -296,7 +296,7 @@ class RunFolder:
         return finished
 
     def _settle(self) -> None:
-        """Write the configuration into a folder that is new or empty; refuse any other."""
+        """Write the configuration into an empty folder; raise if the folder holds another run."""
         if self.path.exists() and not self.path.is_dir():
             raise OutputError(f"{self.path}: must be a folder, but is a file")
         file = self.state / self.layout.settings
@@ -331,7 +331,7 @@ class RunFolder:
         disk.write_bytes(file, text.encode(), private=self._private(file))
 
     def _check_whole(self, shard: int, states: Mapping[str, Any]) -> None:
-        """Refuse a shard any byte of which is not as it was written."""
+        """Raise if any byte of a shard has changed since it was written."""
         self.has(shard, states)
 
     def _compute_again(self, error: BayesRiskError) -> None:
@@ -339,17 +339,17 @@ class RunFolder:
         warnings.warn(text.replace(f"; {ADVICE}", ""), BayesRiskWarning, stacklevel=2)
 
     def _tidy(self, shards: Sequence[int]) -> None:
-        """Remove what killed processes left of the parts of shards."""
+        """Remove temporary files that killed processes left."""
         files = [self.part(shard, kind) for shard in shards for kind in self.layout.kinds]
         if files:
             disk.clear(*files, *map(self._record, shards))
 
     def _private(self, file: Path) -> bool:
-        """Return whether only the owner may read a file of this folder."""
+        """Return whether a file of this folder may be read by its owner only."""
         return self.layout.confidential or CONFIDENTIAL in file.relative_to(self.path).parts
 
     def _make_folder(self, folder: Path) -> None:
-        """Make a folder in or beside this one; one for confidential files is its owner's alone."""
+        """Create a folder in or beside this one, readable by its owner only if confidential."""
         top = self.state if folder.is_relative_to(self.state) else self.path
         inside = folder.relative_to(top)
         for below in (*reversed(inside.parents), inside):
@@ -365,7 +365,7 @@ class RunFolder:
         progress: Callable[[int, int], None] | None = None,
         results: Callable[[], Mapping[str, bytes]] | None = None,
     ) -> bool:
-        """Compute shards, keep those that are finished whatever happens, and make the results.
+        """Compute shards, keep the finished ones even after an error, and make the results.
 
         A shard that fails is set aside with its error, and the others go on; those of a stage begin
         when all of the stages before are there.  ``work`` computes a shard, writes its parts and
@@ -404,7 +404,7 @@ class RunFolder:
         return True
 
     def _merge(self, kind: str) -> dict[str, Any]:
-        """Write one file from the parts, some of them at a time; return its rows and checksum."""
+        """Merge the parts of a kind into one file; return its number of rows and checksum."""
         target = self.path / f"{kind}.parquet"
         part, rows = self.read_part(0, kind), 0
         columns = part.schema
@@ -430,7 +430,7 @@ class RunFolder:
         return {"rows": rows, "sha256": disk.digest(target)}
 
     def _write_manifest(self, files: Mapping[str, Any] | None = None) -> None:
-        """Write the list of parts; of a complete run with the files that are made of them."""
+        """Write the list of parts and, for a complete run, of its result files."""
         failed = sorted((self.state / self.layout.failures).glob("shard-*.json"))
         failures = [disk.read_document(file, PartFileError) for file in failed]
         states = self._states()
@@ -457,7 +457,7 @@ class RunFolder:
         return self.state / self.layout.failures / f"shard-{shard:06d}.json"
 
     def _set_aside(self, shard: int, error: Exception) -> None:
-        """Write down that a shard failed, unless no other can be finished either.
+        """Record that a shard failed; raise instead if no other shard can succeed either.
 
         That is so where nothing can be written, as on a full disk, and where many failed and none
         was ever finished: then the error is raised.
@@ -473,7 +473,7 @@ class RunFolder:
             raise self._errors[min(self._errors)]
 
     def _raise_failures(self) -> None:
-        """Raise what went wrong: the first error as it is, where no shard was ever finished."""
+        """Raise an error for the failed shards: the first one's own if none ever finished."""
         if not self._errors:
             return
         numbers = sorted(self._errors)
