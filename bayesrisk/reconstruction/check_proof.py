@@ -451,7 +451,7 @@ def read_counts(proof: dict[str, Any], frame: Frame) -> tuple[dict[str, Any], li
 
 
 def opposites(proof: dict[str, Any], boxes: list[Box], frame: Frame) -> dict[str, Any]:
-    """Return the opposites that must be refuted by name, each with its part in words."""
+    """Return the negations of a certificate's parts by name, each with the part in words."""
     goals: dict[str, Any] = {}
     for i, (part, box) in enumerate(zip(proof["says"], boxes), 1):
         least, most = part["least"], part["most"]

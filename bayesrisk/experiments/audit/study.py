@@ -405,7 +405,7 @@ class AuditStudy(Study):
 
     @functools.cached_property
     def _too_large_first(self) -> dict[tuple[str, str], dict[tuple[str, str], set[int]]]:
-        """By population and protection, readings and places that pilots found to need chains.
+        """Readings and places that pilots found to need chains, by population and protection.
 
         Their results depend on no pilot: without it the exact law is tried in vain once more.
         """

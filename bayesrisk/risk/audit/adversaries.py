@@ -93,7 +93,7 @@ def posterior_belief(law: RecordLaw, place: int, shares: FloatArray) -> TargetBe
 def belief_without_record(
     law: RecordLaw, place: int, shares: FloatArray, prior: RecordPrior, question: TargetQuestion
 ) -> TargetBelief:
-    r"""Return the belief about a person whose record is not among those of a law.
+    r"""Return the belief about a person whose record is outside the data of a law.
 
     .. math:: P(r) \propto E[(A \theta_r + x_r) / (A + n)],
 

@@ -326,7 +326,7 @@ def _missing(whole: pd.DataFrame, spots: pd.DataFrame, alpha: float) -> Iterator
 
 
 def _more_among(marked: BoolArray, out: BoolArray, strata: IntArray) -> float:
-    """Return the chance of at least as many marked among ``out``, given each stratum's numbers."""
+    """Return the chance that as many of ``out`` are marked as here, or more, within strata."""
     from scipy.stats import hypergeom  # slow to import
 
     law = np.ones(1)

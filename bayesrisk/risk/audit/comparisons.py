@@ -1,4 +1,4 @@
-"""Comparisons of protections: which one lets less be learned, where an audit can tell."""
+"""Comparisons of protections: which one reveals less, as far as an audit can decide."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def compare(
     constructions: Collection[tuple[str, str]] = (),
     confidence: float = 0.95,
 ) -> pd.DataFrame:
-    r"""Return, for each pair of protections, which lets less be learned and affects fewer people.
+    r"""Return, for each pair of protections, which one reveals less and affects fewer people.
 
     Parameters
     ----------

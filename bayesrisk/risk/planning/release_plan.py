@@ -198,7 +198,7 @@ class _Judge:
 
 
 def _exceeding(leak: Leak, limits: PlanLimits) -> int:
-    """Return the number of limited things that are proved about a place."""
+    """Return the total of the proved numbers about a place that limits restrict."""
     stated = (getattr(leak, n).least for n in PROVEN if getattr(limits, n) is not None)
     return sum(stated)
 
