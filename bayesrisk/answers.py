@@ -1,6 +1,6 @@
 """Answers of the package: a belief before and after a release, and a number with its error.
 
-Every zone may give these answers, so this module knows no other but the checks of arguments.
+All packages use these classes, so this module imports nothing but the checks of arguments.
 """
 
 from __future__ import annotations
@@ -105,8 +105,8 @@ _NUMBERS = ("value", "error", "lower", "upper")
 class Estimate(NDArrayOperatorsMixin, Tabular):
     """An estimated number, or array of numbers, with its standard error and interval.
 
-    In arithmetic, in comparisons and in functions of NumPy it stands for its value, and what comes
-    out is a plain number: only this class knows an error.
+    In arithmetic, comparisons and NumPy functions it stands for its value, and the result is a
+    plain number without an error.
 
     Attributes
     ----------

@@ -51,7 +51,7 @@ def names() -> list[str]:
 def is_made_up(data: object) -> bool:
     """Return whether an object, folder, file or sample is marked as data of made-up people.
 
-    A file is as its folder says, or the one around that.
+    A file takes the mark of its folder, or of the folder around it.
     """
     from bayesrisk.tables.exchange import is_marked  # slow to import
 

@@ -188,7 +188,7 @@ class PluginError(BayesRiskError, RuntimeError):
 class ShardError(BayesRiskError, RuntimeError):
     """Some shards of a run failed and were set aside; the others are finished.
 
-    Its cause is the error of the first of them.
+    Its cause is the error of the first failed shard.
     """
 
 

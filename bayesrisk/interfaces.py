@@ -79,8 +79,8 @@ class Sampler(Protocol):
 class Attack(Protocol):
     """Draws conclusions from a release and nothing else.
 
-    What ``run`` returns depends on the attack (a :class:`Reconstruction`, say).  An
-    :class:`AttackResult` makes statements with a prior and a posterior of it.
+    The result of ``run`` depends on the attack (a :class:`Reconstruction`, say).  If it is an
+    :class:`AttackResult`, statements with a prior and a posterior can be made from it.
     """
 
     name: str
@@ -93,7 +93,7 @@ class Attack(Protocol):
 class PopulationSource(Protocol):
     """A population for an audit that is generated or fetched wherever its records are needed.
 
-    It is small, and sent to workers; each call of ``microdata`` returns the same people.
+    The object is small and is sent to workers; each call of ``microdata`` returns the same people.
     """
 
     @property
@@ -114,8 +114,8 @@ _MAKER = EntryPoint("statements", "bayesrisk.risk.statements.results:result_stat
 class AttackResult:
     """Result of an attack that can be compared with other attacks, person by person.
 
-    Its class names in ``stated_by``, as ``module:function``, the function of the auditor that makes
-    statements of it: an ``AttackStatements``, as in ``bayesrisk.risk.statements.results``.
+    Its class attribute ``stated_by`` names, as ``module:function``, the auditor's function that
+    makes its statements: an ``AttackStatements``, as in ``bayesrisk.risk.statements.results``.
     """
 
     stated_by = ""

@@ -364,8 +364,8 @@ def _first_safe(
 ) -> FloatArray:
     """Return an epsilon of at least ``start`` where delta does not exceed the target.
 
-    In doubling steps, and back to within 1e-13: a root is where delta crosses the target only to
-    its own rounding, and delta may fall by many powers of ten between two doubles.
+    The search goes up in doubling steps, and back to within 1e-13: a root is exact only to its own
+    rounding, and delta may fall by many powers of ten between two doubles.
     """
     last, epsilon = start.copy(), start.copy()
     step = np.maximum(np.spacing(start), high * 2.0**-100)

@@ -1,9 +1,10 @@
 r"""The distribution of the privacy loss of a whole release, and what follows from it.
 
 The loss is :math:`L = \log P(\mathrm{release} \mid \mathrm{present}) - \log P(\mathrm{release} \mid
-\mathrm{absent})`, with the record there; counts with independent noise add their losses.  Epsilon,
-delta and tests of membership are sums over its law, and so are beliefs: whoever knows all others
-has logit(posterior) = logit(prior) + L.  Every number comes as two ends that enclose it.
+\mathrm{absent})`, with the record there; the losses of counts with independent noise add up.
+Epsilon, delta, tests of membership and beliefs are sums over its law: an adversary who knows all
+other records has logit(posterior) = logit(prior) + L. Every number comes as two ends that enclose
+it.
 
 Source: Dwork and Rothblum (2016, arXiv:1603.01887); Sommer, Meiser and Mohammadi (2019).
 

@@ -4,9 +4,9 @@ For rows ``l <= A x <= u``, bounds ``a <= x <= b``, an objective ``c`` and any w
 
     d c x = y (A x) + (d c - A' y) x <= sum_i max(y_i l_i, y_i u_i) + sum_j max(r_j a_j, r_j b_j)
 
-with ``r = d c - A' y``.  What a solver says in floating point is a proposal for ``y / d``: any
-``y`` gives a bound that holds, good ones a good bound.  With ``c = 0`` a bound below 0 is a
-contradiction (Farkas): there is no solution.
+with ``r = d c - A' y``.  A solver's floating-point duals suggest ``y / d``: any ``y`` gives a valid
+bound, good ones a good bound.  With ``c = 0`` a bound below 0 is a contradiction (Farkas): there is
+no solution.
 """
 
 from collections.abc import Iterator, Sequence

@@ -122,7 +122,8 @@ class FormEnds:
     def reach_together(self, side: IntArray) -> None:
         """Search for solutions that bring all open ends of one side to their goals at once.
 
-        Again, as long as two of them or more get there.  An end that was reached needs no program.
+        Repeated while two or more of them get there; an end that was reached needs no proof of its
+        own.
         """
         waiting = side.size + 2
         while not self._deadline.late:
@@ -146,8 +147,7 @@ class FormEnds:
     def _prove_many(self, ends: IntArray) -> None:
         """Prove that some ends cannot exceed their minimum, or find solutions that do.
 
-        Where each is at least its smallest value, and their sum is at most that of these, each is
-        its smallest value.
+        If their sum cannot exceed the sum of their minima, then each equals its minimum.
         """
         while ends.size > 1 and not self._deadline.late:
             objective = self._sum(ends)
@@ -202,8 +202,7 @@ def row_ends(
 ) -> tuple[IntArray, IntArray, BoolArray, BoolArray]:
     """Return the proved least and most of each row, and whether a solution reaches each.
 
-    They are the smallest and the largest, and the same of what is reached; the search begins at the
-    solution ``star``.  No weight is negative.
+    The search begins at the solution ``star``.  No weight is negative.
     """
     group, first = equal_rows(model.rows)
     rows, row_low, row_high = (

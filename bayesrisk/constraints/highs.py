@@ -1,9 +1,9 @@
 """HiGHS through its own interface: integer programs, warm relaxations, and column generation.
 
-Of very many variables a solution needs few.  A solver is given some of them; the others are 0.
-Dual values of its answer price all the others at once, and those that would better it come in,
-until none would: the answer is then that of the whole model.  A vertex has at most as many
-variables between their bounds as there are rows.
+Column generation: a solution needs few of very many variables, so that HiGHS is given some of them,
+and the others are 0. Dual values then price all others at once.  Those that would improve the
+solution are added until none would: it is then optimal for the whole model.  A vertex has at most
+as many variables between their bounds as there are rows.
 """
 
 import functools

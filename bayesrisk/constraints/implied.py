@@ -1,8 +1,8 @@
 """Which weighted sums of unknowns the counts of rows determine.
 
-The rows are eliminated modulo a prime, which needs no large numbers.  What a sum is a combination
-of is read off there, made whole, and then checked in whole numbers for every unknown: the check is
-the proof, the prime only a way to find it.
+The rows are eliminated modulo a prime, which needs no large numbers.  The combination of rows that
+gives a sum is found there, made whole, and then checked in integers for every unknown: the check is
+the proof, and the prime only a way to find it.
 """
 
 from dataclasses import dataclass

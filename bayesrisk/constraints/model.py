@@ -53,8 +53,7 @@ def expand(ptr: IntArray, items: IntArray) -> tuple[IntArray, IntArray]:
 def largest_alone(c: Columns, low: IntArray, high: IntArray) -> tuple[IntArray, IntArray]:
     """Return each unknown's largest value under every row, and the most that one row can need.
 
-    By each row alone, weights being > 0: the first is ``UNBOUNDED`` where no row has an upper end;
-    no row is served by more than the second.
+    Each row is used alone, with weights > 0; an unknown without an upper bound is ``UNBOUNDED``.
     """
     most, need = np.full(c.ptr.size - 1, UNBOUNDED), np.zeros(c.ptr.size - 1, np.int64)
     used = np.flatnonzero(np.diff(c.ptr))
@@ -234,8 +233,8 @@ def largest_ends(
 class Components:
     """A model whose variables and rows are sorted by component.
 
-    Those of component k stand from ``first_var[k]`` and ``first_row[k]`` on, and after the last one
-    rows without a variable.  ``variable`` and ``row`` say which of the given model each one was.
+    Component k begins at variable ``first_var[k]`` and row ``first_row[k]``; rows without a
+    variable come last.  ``variable`` and ``row`` say which of the given model each one was.
     """
 
     model: IntegerModel

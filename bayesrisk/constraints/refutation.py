@@ -1,7 +1,7 @@
 """Proofs that a model has no solution: trees of branches with contradictions as leaves.
 
-A leaf is a combination of rows without a solution, as whole numbers; where the relaxation of a part
-of the solutions has one, a row or a variable that is not whole there is branched on.
+A leaf is an integer combination of rows that has no solution. Where the relaxation of a part has a
+solution, the tree branches on a row or variable that is fractional there.
 """
 
 import itertools

@@ -254,7 +254,7 @@ class LogTable(NamedTuple):
     def times(self, other: "LogTable") -> "LogTable":
         """Return the product of two laws of one count, on the counts that both tabulate.
 
-        One impossible entry where there are none.
+        The product has one impossible entry if there is no such count.
         """
         if self.flat or other.flat:
             return other if self.flat else self

@@ -1,7 +1,7 @@
 """Data sets partitioned by place: reading one part at a time, and making them part by part.
 
-A shard is a part: its folder is written by whoever computes it, and then a small file of what the
-index says of it, which stands for the shard.  The index is written when all parts are there.
+A shard is a part: its worker writes the part's folder, and then a small file with its index rows,
+which marks the shard as finished.  The index is written when all parts are finished.
 """
 
 from __future__ import annotations

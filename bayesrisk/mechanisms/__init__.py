@@ -1,7 +1,7 @@
 """Protections, from confidential records to a release; they know no adversary.
 
-The public names are those of ``__init__.pyi``, loaded on first use: a mechanism costs what it
-imports only to those who use it.
+The public names are those of ``__init__.pyi``, loaded on first use, so that only users of a
+mechanism wait for its imports.
 """
 
 from bayesrisk._base.lazy import attach as _attach

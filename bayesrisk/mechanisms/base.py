@@ -131,9 +131,10 @@ class BaseMechanism(ABC):
     def acts_within(self, workload: Workload) -> str | None:
         """Return the level whose places are protected independently of each other, or None.
 
-        What is published of a place of this level, and of those inside it, depends on nothing
-        outside. A published table of a coarser level is the sum over these places. A release may
-        then be made of one after the other (:class:`~bayesrisk.experiments.by_place.ReleaseStudy`).
+        The published counts of a place of this level, and of the places inside it, depend on
+        nothing outside. A published table of a coarser level is the sum over these places. A
+        release may then be made place by place
+        (:class:`~bayesrisk.experiments.by_place.ReleaseStudy`).
 
         Examples
         --------
@@ -153,7 +154,7 @@ class BaseMechanism(ABC):
     def for_neighbours(self) -> Self:
         """Return the mechanism with caches for data sets that differ in few records.
 
-        Its releases are the same; work that they share may be done once.
+        Its releases are the same as this mechanism's; work that they share may be done once.
         """
         return self
 
@@ -265,7 +266,8 @@ class PreparingMechanism(BaseMechanism, Generic[P]):
     ) -> P:
         """Return the non-random part of releases, for many draws from one truth.
 
-        Its ``draw(rng)`` is ``release(microdata, workload=workload, rng=rng, places=places)``.
+        The result's ``draw(rng)`` is ``release(microdata, workload=workload, rng=rng,
+        places=places)``.
         """
         data, listed = self._placed(microdata, workload, places)
         prepared = self._prepare(data, workload)
@@ -379,7 +381,7 @@ def different_cells(schema: Schema, tables: list[Table]) -> NDArray[np.int64]:
 def most_cells(schema: Schema, table: Table, *, norm: int) -> int:
     """Return the largest sum, over a table's cells, of one record's weights to the power ``norm``.
 
-    It is the number of cells that one record counts in, where weights are 0 and 1.
+    With weights 0 and 1 it is the number of cells that one record counts in.
     """
     weights = table.incidence(schema, different_cells(schema, [table]))
     return int((weights.power(norm)).sum(axis=0).max())

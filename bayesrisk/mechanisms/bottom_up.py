@@ -96,8 +96,8 @@ def _is_split(rows: Rows) -> bool:
 def scale_counts(noisy: IntArray, totals: IntArray, rng: np.random.Generator) -> IntArray:
     """Return whole counts, in proportion to the noisy ones, that add up to the totals.
 
-    Largest remainders, in exact integers; ties fall at random.  Where nothing is left after
-    clipping, all cells are alike.
+    Rounding is by largest remainders, in exact integers, with random ties.  If all noisy counts are
+    0, the cells get equal shares.
     """
     counts = np.where(noisy.any(axis=1, keepdims=True), noisy, 1)
     whole = counts.sum(axis=1, keepdims=True)

@@ -30,10 +30,10 @@ class _Share(NamedTuple):
 class ReleaseComposition(BaseMechanism):
     """Publish several independent releases of the same records, as agencies do over the years.
 
-    What everybody then holds is :meth:`Release.combine` of all. Their draws are independent, so the
-    likelihood is the product of theirs. Budgets rho add up where all releases have
-    zero-concentrated differential privacy (Bun and Steinke 2016, Lemma 1.7). Table ``t`` of release
-    ``r`` is called ``"r: t"``.
+    The result is :meth:`Release.combine` of all releases. Their draws are independent, so that
+    their likelihoods multiply. Budgets rho add up where all releases have zero-concentrated
+    differential privacy (Bun and Steinke 2016, Lemma 1.7). Table ``t`` of release ``r`` is called
+    ``"r: t"``.
 
     Parameters
     ----------

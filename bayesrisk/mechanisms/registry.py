@@ -180,8 +180,8 @@ def _value(text: str) -> object:
 def usual_roles(schema: Schema) -> tuple[list[str], list[str]]:
     """Return the attributes usually known about a person, and those usually secret.
 
-    Of people with a race or an ethnic origin these are at risk, and sex and age are known.  Of
-    other records the last attribute is at risk, and all others are known.
+    If records have race or ethnic origin, these are secret, and sex and age are known.  Otherwise
+    the last attribute is secret, and all others are known.
     """
     names = list(schema.names)
     identifiers, sensitive = ([n for n in names if n in choices] for choices in (_KNOWN, _STATED))

@@ -150,8 +150,8 @@ def _group_words(codes: Any) -> str:
 class RulesByTable(BaseMechanism):
     """Publish each table at each level by its own rule, without randomness.
 
-    Each table needs a rule, so that none is published as it is because nobody thought of it.
-    Recoded tables are called ``"NAME recoded"``.
+    Each table needs a rule, so that no table is published unprotected by oversight. Recoded tables
+    are called ``"NAME recoded"``.
 
     Parameters
     ----------

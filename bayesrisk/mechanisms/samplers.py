@@ -164,7 +164,7 @@ class SeenDraws:
 def vetted_sampler(recipe: str) -> tuple[str, CheckedSampler]:
     """Return the sampler named ``NAME`` or ``NAME VERSION``, after its stated name and version.
 
-    Its version is the one that is installed, whichever was stated.
+    The version is the installed one, whichever was stated.
     """
     sampler = CheckedSampler(recipe.split(" ")[0] if isinstance(recipe, str) else recipe)
     return sampler.stated, sampler

@@ -107,7 +107,7 @@ def plot_correct_decision(
 ) -> Axes:
     """Return the chance that a person in a cell is found, by rho (Kazan and Reiter, Figure 3).
 
-    It is not how often the adversary is right: see :func:`plot_decision_accuracy`.  The curves are
+    This is not the rate of right guesses: see :func:`plot_decision_accuracy`.  The curves are
     jagged: between two rises the decision threshold stands still while the noise shrinks, so that
     the releases which would convince the adversary become rarer.
 

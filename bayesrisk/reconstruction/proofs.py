@@ -129,7 +129,7 @@ class Proofs(Tabular):
     def write(self, folder: str | Path, *, replace: bool = False) -> None:
         """Write certificates, two checkers and ``proofs.csv`` into a folder.
 
-        It must be new, unless ``replace`` lets it take the place of another.
+        The folder must be new, unless ``replace`` permits to replace another one.
         """
         target = check.path(folder, "folder")
         allowed = (lambda path: None) if replace else disk.new_folder
@@ -282,7 +282,7 @@ def _certificates(
 ) -> Iterator[Json]:  # fmt: skip
     """Yield each question's certificate, empty if none was found.
 
-    None is found of what is larger than the checker reads.
+    Statements larger than the checker reads have no certificate.
     """
     parts = [part for question in questions for part in question.parts]
     try:

@@ -88,7 +88,7 @@ class CertifiedCounts:
     def rule(self, groups: Sequence[int]) -> Json | None:
         """Return a rule that excludes records with these groups of codes, or None if allowed.
 
-        It is a product of sets of groups in which no possible cell lies, and none larger.
+        The rule is the largest product of sets of groups that contains no possible cell.
         """
         if self.possible is None or tuple(groups) in self.possible:
             return None

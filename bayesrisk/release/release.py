@@ -178,9 +178,9 @@ class Release:
     def write(self, folder: str | Path, *, replace: bool = False, readable: bool = True) -> Path:
         """Write the tables in the exchange form, with ``_release.json`` beside them.
 
-        Each of the two names the other by its digest.  ``readable`` adds what is handed over to
-        people: every table as ``tables/NAME.csv``, with labels and names of places, and
-        ``README.txt``, which says what is exact, what is random and how to check it.
+        Tables and description name each other by digest.  ``readable`` adds files for people: every
+        table as ``tables/NAME.csv``, with labels and names of places, and ``README.txt``, which
+        says what is exact, what is random and how to check it.
 
         The folder, new or empty, or one with a release or tables that ``replace`` permits to
         replace, appears whole or not at all.

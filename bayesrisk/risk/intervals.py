@@ -132,8 +132,8 @@ def _residual(sums: FloatArray) -> FloatArray:
 def _correction(sums: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the bias correction of the sum of squared residuals, and its degrees of freedom.
 
-    Both by the working model: hits of one block have the correlation found by an analysis of
-    variance, blocks are independent.  A single block has an infinite correction.
+    The working model for both: hits of one block have the correlation found by an analysis of
+    variance, and blocks are independent.  A single block has an infinite correction.
     """
     blocks, n1, n2, n3, n4, n5, y1, _, _, y2_n = sums
     mean_within = np.maximum(y1 - y2_n, 0.0) / np.maximum(n1 - blocks, 1.0)

@@ -237,7 +237,7 @@ def _matrix(adults: int) -> sp.csr_array:
 def _bounds(blocks: OccupancyStatistics, most: OccupancyStatistics) -> tuple[IntArray, IntArray]:
     """Return the bounds of every block's rows; very large numbers mean no bound.
 
-    What is needed comes from the smallest counts, what is allowed from the largest.
+    Lower bounds use the smallest possible counts, and upper bounds the largest.
     """
     n = most.households
     needed = [blocks.households, blocks.hud_households, *blocks.sizes[:, :6].T, blocks.population]

@@ -368,8 +368,7 @@ class _Box(NamedTuple):
 class _Partition:
     """Best-first enumeration of solutions (Lawler 1972) over a warm-started relaxation.
 
-    What it finds comes best first: where it ends early, at a limit, those found so far are the
-    best ones all the same.
+    Solutions come best first, so that those found before a limit are the best ones all the same.
     """
 
     def __init__(
@@ -465,7 +464,7 @@ class _Partition:
     def _completed(self, homes: IntArray, values: FloatArray, bound: float) -> IntArray | None:
         """Return the best solution with these households if it attains the bound, else None.
 
-        One that does not waits for its turn; there may be none.
+        A solution that does not attain the bound is put back into the queue.
         """
         objective = self._program.objective
         low, high = self._model.low.copy(), self._model.high.copy()
@@ -566,10 +565,7 @@ def shaken_solutions(program: BlockProgram, plan: _SolutionPlan, rng: np.random.
 def _dive(
     warm: LinearSolver, model: IntegerModel, objective: IntArray, near: float
 ) -> IntArray | None:
-    """Return a solution near the relaxation's optimum by fixing fractional variables, or None.
-
-    None if there was none on the way, or not near enough.
-    """
+    """Return a solution near the relaxation's optimum by fixing fractional variables, or None."""
     low, high = model.low, model.high
     answer = warm.relax(low, high)
     if answer.values is None:
@@ -602,7 +598,7 @@ def shuffled_assignments(
 ) -> list[IntArray]:
     """Return solutions with the same households, and random subsidies and bedrooms.
 
-    Among the possible assignments it is one of those that a random direction likes best.
+    Each assignment maximises a random linear objective.
     """
     model, n, m = program.model, program.kinds.size, 3 * program.n_classes
     if not values or not m:

@@ -282,7 +282,7 @@ def make_places(
 ) -> Places:
     """Draw the blocks: nested codes, coordinates on nested grids, and target populations.
 
-    They begin with county number ``first`` of ``counties``, by default of those that there are.
+    The first block is in county number ``first`` of ``counties``, by default the number that exist.
     """
     number = np.arange(spec.n_blocks)
     group, block = np.divmod(number, spec.blocks_per_group)

@@ -42,7 +42,7 @@ _LARGEST = 20_000  # people in a block: far beyond any draw of the last class
 def rake(start: FloatArray, margins: tuple[FloatArray, ...]) -> FloatArray:
     """Return the table nearest to ``start`` (in relative entropy) with the given margins.
 
-    One margin for each axis, all with one total; zeros stay.  Iterative proportional fitting.
+    Iterative proportional fitting to one margin per axis, all with one total; zeros stay zero.
     """
     table = np.array(start, dtype=float)
     axes = range(table.ndim)
@@ -109,7 +109,7 @@ def extra_mean() -> float:
 def overshoot_law() -> FloatArray:
     """Return P(S > d) / E(S) for d = 0, 1, ..., S being the nation's household size.
 
-    That is by how much people who are added household by household pass a far target.
+    It is the law of the overshoot when households are added until a distant target is reached.
     """
     sizes = np.array(SIZES) / HOUSEHOLDS
     growth = extra_mean() / (1.0 + extra_mean())  # geometric beyond 7 people

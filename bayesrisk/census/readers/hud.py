@@ -404,7 +404,7 @@ def _is_header(fields: Sequence[str]) -> bool:
 def _header(source: forms.Source) -> tuple[int, list[str], int]:
     """Return the number of lines above the header, its names, and the number of unnamed columns.
 
-    It is the first line with a column ``code``: others are titles.  Where none is, it is the first.
+    The header is the first line with a column ``code``, or else the first line.
     """
     forms.first_lines(source, None)  # which refuses what is no text
     with source.open() as stream:

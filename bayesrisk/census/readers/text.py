@@ -502,7 +502,7 @@ def csv_pieces(
 ) -> Iterator[Piece]:
     """Yield the wanted columns, ``chunk`` rows at a time; at least one piece, if empty.
 
-    They are text, but for those in ``whole``, which are parsed as whole numbers at once.
+    Columns are text, except that those in ``whole`` are parsed as integers.
     """
     delimiter, nulls = form.delimiter, form.nulls
     above, blank = 0, form.blank
@@ -688,7 +688,7 @@ def table_counts(
 ) -> tuple[IntArray, BoolArray]:
     """Return a table's counts, and a mask of the missing ones.
 
-    A column beyond those of the cells is their total, which they must add up to if all are there.
+    A further column is the total, to which the cells must add up if none is missing.
     """
     pairs = [faults.cell_counts(piece, column, table.name) for column in columns]
     values, missing = (np.stack(part, axis=1) for part in zip(*pairs, strict=True))

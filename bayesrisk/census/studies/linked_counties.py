@@ -1,9 +1,9 @@
 """Re-identification county by county: person files, and the sums of each county.
 
-The county is the unit whatever the files are, so that one file and parts come to the same.  Other
-counties matter in three ways: for the most frequent race and ethnicity of all, for persons whose
-true record is in another county than where a file has them, and because no person may be there
-twice.  Two passes over the persons settle them, and a third one links.
+All files are read county by county, so that one file and parts by place give the same results.
+Other counties matter in three ways: for the most frequent race and ethnicity of all, for persons
+whose true record is in another county than where a file has them, and because no person may be
+there twice.  Two passes over the persons settle them, and a third one links.
 """
 
 import functools

@@ -425,8 +425,8 @@ def _labels(source: MeasurementSource, units: int) -> pa.DictionaryArray:
 def more_than_known(curve: pd.DataFrame) -> int:
     """Return a 95 % lower bound on the number of cells with more people than known.
 
-    Of the cells above a ratio noise alone explains no more than a Poisson quantile, whose law has
-    the longer tail; the rest hold more.  The error is shared among the ratios of ``curve``.
+    Noise alone explains at most a Poisson quantile of the cells above a ratio, as the Poisson tail
+    is longer; the other cells hold more people.  The error is shared among the ratios of ``curve``.
     """
     explained = np.ceil(pdtrik(1.0 - 0.05 / len(curve), curve["expected_known"].to_numpy()))
     explained = np.maximum(np.nan_to_num(explained), 0.0)  # NaN where nothing is expected

@@ -448,8 +448,8 @@ class Trials:
     ) -> tuple[pd.DataFrame, pd.DataFrame, list[Trial]]:
         """Return chosen settings, all settings tried, and the trials that results describe.
 
-        That are the releases that prove a chosen setting, where there are any.  ``follows`` says
-        whether the second of two can be made from the first.
+        These trials are the fresh releases that confirm a chosen setting, where there are any.
+        ``follows`` says whether the second of two settings can be made from the first.
         """
         lines, proofs = [], {}
         cost = costs(errors).set_index("protection")[["error", "withheld"]]

@@ -228,8 +228,8 @@ class PopulationInParts:
     """A population under audit, held one part and its release at a time.
 
     Every part is protected by itself, with random numbers that its name chooses, and so is what is
-    left of it without a record.  Records that are not by place are one part.  ``targets`` are so
-    many, None for everybody; ``survey`` is that of an earlier look.
+    left of it without a record.  Records that are not by place are one part.  ``targets`` is their
+    number, None for everybody; ``survey`` is one made earlier.
     """
 
     def __init__(

@@ -67,8 +67,8 @@ class Screen(NamedTuple):
     def fewer(self, one: str, other: str, measure: str, *, exactly: bool = False) -> bool:
         """Return whether ``one`` surely has fewer people doubled or proved than ``other``.
 
-        Never against an order by construction.  With ``exactly`` also where the difference has no
-        chance in it, so that it is sure in this population, if not in others.
+        False if it would contradict an order by construction.  With ``exactly``, a difference
+        without chance counts too: it is sure in this population, if not in others.
         """
         row = self.verdicts.get((one, other))
         if row is None or row["verdict"] in HIGHER:

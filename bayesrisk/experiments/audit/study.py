@@ -407,7 +407,7 @@ class AuditStudy(Study):
     def _too_large_first(self) -> dict[tuple[str, str], dict[tuple[str, str], set[int]]]:
         """Readings and places that pilots found to need chains, by population and protection.
 
-        Their results depend on no pilot: without it the exact law is tried in vain once more.
+        Results do not depend on the pilot: without it, the exact law is tried in vain once more.
         """
         return {}
 

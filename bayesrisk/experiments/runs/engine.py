@@ -127,7 +127,7 @@ class Study(ABC):
     def config(self) -> Mapping[str, Any]:
         """The checked configuration as plain values: fields, digests of inputs, ``shards``.
 
-        It is written into the folder and tells runs apart.
+        The configuration is written into the folder, and tells runs apart.
         """
 
     def configuration(self, **derived: object) -> dict[str, Any]:
@@ -370,7 +370,7 @@ def _results(
 def _work(study: Study, folder: str, shard: int) -> int:
     """Compute one shard and write its parts, as a worker does; return its number.
 
-    A scheduler that lost a worker may ask again for what that one had finished: it is there.
+    A scheduler that lost a worker may repeat a call whose shard is already finished.
     """
     store = study.open(folder)
     if not store.has(shard):

@@ -98,8 +98,8 @@ class ProcessExecutor(Executor):
     def submit(self, fn: Callable[..., _R], /, *args: object, **kwargs: object) -> Future[_R]:
         """Send a call to a worker process.
 
-        One that cannot be sent to another process is an ArgumentTypeError at once: a pool finds out
-        in a thread of its own, and Python 3.11's can wait for ever then.
+        A call that cannot be sent to another process is an ArgumentTypeError at once: a pool finds
+        out in a thread of its own, and Python 3.11's can wait for ever then.
         """
         for value in (fn, *args, *kwargs.values()):
             try:
@@ -146,8 +146,8 @@ class ProcessExecutor(Executor):
     def _pool(self) -> ProcessPoolExecutor:
         """Return this thread's pool of one worker, started if needed.
 
-        One that cannot begin would not the next time either: that is a broken executor, and not
-        the fault of a call.
+        A worker that cannot start would not start the next time either, so that this is an error of
+        the executor and not of a call.
         """
         pool: ProcessPoolExecutor | None = getattr(self._local, "pool", None)
         if pool is None:

@@ -459,8 +459,8 @@ class RunFolder:
     def _set_aside(self, shard: int, error: Exception) -> None:
         """Record that a shard failed; raise instead if no other shard can succeed either.
 
-        That is so where nothing can be written, as on a full disk, and where many failed and none
-        was ever finished: then the error is raised.
+        The error is raised where nothing can be written, as on a full disk, and where many shards
+        failed and none was ever finished.
         """
         if isinstance(error, OutputError) and not isinstance(error, PartFileError):
             raise error

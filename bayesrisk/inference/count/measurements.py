@@ -1,8 +1,8 @@
 """Posteriors of many noisy counts from lookup tables, and the noise of a post-processed count.
 
-The latter is exact at any distance.  A block's noise less that of its m siblings,
-``eta_1 - eta_m``: by symmetry a sum of m + 1 discrete Gaussians, or of two with scales s and m s in
-the approximation of S2: see ``distributions.sums`` for both.
+The noise of a post-processed count is a block's noise less that of its m siblings, ``eta_1 -
+eta_m``.  By symmetry it is a sum of m + 1 discrete Gaussians, or of two with scales s and m s in
+the approximation of S2 (see ``distributions.sums``).  It is exact however far out.
 """
 
 from collections import Counter
@@ -114,7 +114,7 @@ class _Table:
     def first_above(self, limits: FloatArray) -> IntArray:
         """Return the smallest noisy count with a risk ratio above each limit (else ``_BEYOND``).
 
-        By bisection of the ratios as they are rounded in the output, which rise with the count.
+        Found by bisection of the ratios as rounded in the output, which rise with the count.
         """
         low, first = np.full(limits.shape, -MAX_COUNT), np.full(limits.shape, MAX_COUNT)
         while np.any(wide := first - low > 1):

@@ -1,8 +1,8 @@
 """Markov chains over a place's records (lists of people, or lattice points), and their draws.
 
-Chains that do not agree yet go on for as long again as they have gone; all that they drew before
-is then warm-up.  So at any time half of what a chain did is kept, at as many draws as at first,
-further apart: longer runs need no more memory.
+Chains that do not agree yet run for as long again, and all earlier draws become warm-up.  So half
+of a chain's sweeps are kept at any time, as equally many draws further apart: longer runs need no
+more memory.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ _COUNTS = 8  # that are looked at in the time of a proposal
 class PeopleChain:
     """A Markov chain over lists of people, and the number of proposals in a sweep.
 
-    That is about one proposal for each person, or for every eighth count where these are more: to
-    look at a state takes longer the more counts it has.
+    A sweep has about one proposal for each person, or for every eighth count where that is more, as
+    reading a state takes longer with more counts.
     """
 
     model: PeopleModel
@@ -472,7 +472,7 @@ class LatticeChain:
 def _distant_states(system: GroupSystem, count: int, rng: np.random.Generator) -> list[IntArray]:
     """Return ``count`` solutions far apart: the extreme points in random directions.
 
-    Where sums have several runs, the first of them is in the first ones if that can be, and so on.
+    Where sums have several runs, the first state has sums in the first runs if possible, and so on.
     """
     if not all(map(len, system.runs)):
         raise DataError("release contradicts itself or the prior: a count cannot be as it is")
@@ -495,7 +495,7 @@ def _distant_states(system: GroupSystem, count: int, rng: np.random.Generator) -
 def _solution(system: GroupSystem, direction: FloatArray, wanted: Sequence[int]) -> IntArray | None:
     """Return a solution extreme in a direction, with sums in the wanted runs (or any), or None.
 
-    Where a sum has several runs, a variable of 0 or 1 says of each whether the sum is in it.
+    Where a sum has several runs, a binary variable for each says whether the sum is in it.
     """
     matrix, top = system.model.rows, system.model.high
     low, high = np.array([(runs[0, 0], runs[-1, 1]) for runs in system.runs], float).T

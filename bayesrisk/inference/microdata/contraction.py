@@ -425,7 +425,7 @@ class WeighedModel:
     def part(self, rows: IntArray, unknowns: IntArray, reach: float) -> WeighedModel:
         """Return the model of some rows and unknowns; unlikely sums of noisy rows are left out.
 
-        That is the sums within ``reach`` of the largest weight of the row.
+        Sums are kept within ``reach`` of the largest weight of their row.
         """
         low, weights = [], []
         for r in rows.tolist():
@@ -613,7 +613,7 @@ class Contraction:
     def _cost(self, parts: list[_Part], most: float) -> float:
         """Return an estimate of the pairs of states visited when parts are joined in order.
 
-        What lies above ``most`` is only known to do so.
+        A result above ``most`` says only that the cost is larger than ``most``.
         """
         if self._costs.get(key := tuple(parts), 0.0) > most:
             return self._costs[key]

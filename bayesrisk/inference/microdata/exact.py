@@ -158,8 +158,8 @@ def _less_one(
 ) -> dict[int, tuple[IntArray, FloatArray]]:
     """Return for each removed group the members and the mean numbers of the other records.
 
-    Of x records of a group of mass m one is removed with the weight x / (m + x - 1), which the law
-    of the others has more.
+    Removing one of x records of a group of mass m multiplies the law of the others by x / (m + x -
+    1).
     """
     factors = []
     for g in removed:

@@ -112,7 +112,7 @@ class TermView:
 class TermRecord(NamedTuple):
     """Mecke terms of a round's kept draws (chains, draws, functions), and their number.
 
-    Those of ``short`` questions are averages of more looks.
+    The terms of ``short`` questions are averages of more looks.
     """
 
     view: TermView

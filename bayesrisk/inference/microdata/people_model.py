@@ -103,7 +103,7 @@ class PeopleModel:
     def sizes(self, share: float) -> IntArray:
         """Return possible starting numbers of people of every part; share 0 gives the most likely.
 
-        Those of shares up to 1 are of runs further and further from what is likely.
+        Larger shares, up to 1, give numbers in runs further and further from the likely ones.
         """
         start_sizes = self.likely.copy()
         for part in np.flatnonzero(self.arrays.open):
@@ -218,7 +218,7 @@ def people_model(system: MicrodataSystem) -> PeopleModel:
 def _leaps(runs: IntArray) -> tuple[IntArray, FloatArray]:
     """Return jumps in the number of people that cross impossible numbers, and their probabilities.
 
-    And their probabilities, proportional to 1 / difference; none of a single run.
+    Probabilities are proportional to 1 / jump; a single run of possible numbers has no jumps.
     """
     if len(runs) < 2:
         return np.zeros(0, np.int64), np.zeros(0)
@@ -353,10 +353,9 @@ def _fixed_sizes(system: MicrodataSystem) -> IntArray:
 def _likely_sizes(system: MicrodataSystem) -> tuple[IntArray, float]:
     """Return estimates of the finest places' numbers of people from noisy tables.
 
-    And their standard deviation, 0 where no table says how many they are.
+    The second result is their standard deviation, or 0 if no table determines them.
 
-    Every table whose cells hold each class once is a measurement of the total; they are weighed
-    by the inverse of their variance.
+    Every table whose cells hold each class once measures the total, weighted by 1 / variance.
     """
     total, weight = np.zeros(len(system.places)), 0.0
     layer = system.layers[-1]

@@ -155,7 +155,7 @@ def _add(
 ) -> None:
     """Add a person of a class to a part's rows and list (sign 1), or remove one (-1).
 
-    Who leaves is in ``slot``, and the last one of the list takes it.
+    A person who leaves is in ``slot``, which the last person of the list then takes.
     """
     shift_rows(model, state, part, cls, sign, other)
     state.x[part, cls] += sign

@@ -304,12 +304,12 @@ class KnownRecords:
       nothing is left to find out: the others have the law of the prior *given* these.
     - ``exactly``: and nobody else of the place fulfils it.
 
-    To be used for a question about a place: a condition may be about some attributes only, and
-    tables are told apart where it needs that. In an audit all attributes of all known people are
-    known, and many targets are asked of the same tables. There the known records are taken off the
-    counts instead (``MicrodataSystem.without_records``, with a prior of the others): that is
-    quicker, as it keeps the classes of the tables, and gives the same law. Nor can a condition say
-    how many people a place has; a prior can (``size``).
+    Use it for a question about one place: a condition may name some attributes only, and classes of
+    records are as fine as it needs. In an audit all attributes of all known people are known, and
+    the same tables serve many targets. There the known records are subtracted from the counts
+    instead (``MicrodataSystem.without_records``, with a prior of the others): that is quicker, as
+    it keeps the classes of the tables, and gives the same law. Nor can a condition say how many
+    people a place has; a prior can (``size``).
 
     Attributes
     ----------

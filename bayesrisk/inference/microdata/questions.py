@@ -419,10 +419,10 @@ def answer_interval(
 ) -> tuple[float, float]:
     """Return the interval of an answer, given its standard error and effective draws.
 
-    That of a share is Clopper and Pearson's for the trials that would have this error, which
-    are the effective draws where every draw says 0 or 1: a normal law is wrong for rare events.
-    Draws that all say the same leave at most the share of a run of so many trials without one
-    event, which changes a share by 1 and a number by ``leap``.
+    The interval of a share is Clopper and Pearson's for as many trials as would have this error
+    (the effective draws, if every draw is 0 or 1), as a normal law is wrong for rare events. Draws
+    that all say the same leave at most the share of a run of so many trials without one event,
+    which changes a share by 1 and a number by ``leap``.
     """
     tail = 0.5 * (1.0 - level)
     if error == 0.0:

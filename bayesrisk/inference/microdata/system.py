@@ -527,7 +527,7 @@ def _drop_implied_rows(rows: PublishedRows, prior: RecordPrior) -> PublishedRows
 def _tops(rows: PublishedRows) -> tuple[IntArray, IntArray]:
     """Return the largest possible count of every group, and the largest sum of every row.
 
-    By exact bounds, or else by noisy sums.
+    Exact bounds are used where there are any, and else noisy sums.
     """
     columns, high = by_columns(rows.model.rows), rows.model.row_high
     nothing = np.zeros_like(high)
@@ -571,7 +571,7 @@ def _log_weight(rows: PublishedRows, r: int, sums: IntArray, prior: RecordPrior)
 def log_rising(x: float | FloatArray, most: int) -> FloatArray:
     """Return log of x (x + 1) ... (x + k - 1) for k = 0, 1, ... ``most`` on a last axis.
 
-    As sums: differences of log Gamma(x + k) lose all digits where x is large.
+    Computed as sums of logarithms, as differences of log Gamma(x + k) lose all digits for large x.
     """
     steps = np.cumsum(np.log(np.asarray(x)[..., None] + np.arange(most)), axis=-1)
     log_product: FloatArray = np.concatenate([np.zeros((*steps.shape[:-1], 1)), steps], axis=-1)

@@ -506,8 +506,8 @@ def chain_numbers(draws: NumberArray) -> ChainNumbers:
 def mean_r_hat(draws: NumberArray) -> float:
     """Return split R-hat of the mean of draws (chains, draws), for at least two chains.
 
-    It has no ranks: what is asked is whether chains agree in the mean of their draws, not in
-    differences that are too small to matter for it.
+    No ranks are used, because the question is whether chains agree in the mean of their draws,
+    whatever differences are too small to matter for it.
     """
     if np.all(draws == draws[:, :1]):
         return float("nan") if np.all(draws == draws.flat[0]) else float("inf")

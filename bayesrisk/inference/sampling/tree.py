@@ -1,6 +1,6 @@
 """Gibbs sampler for all counts of a tree, under any prior of the leaves.
 
-Each chain draws from a generator of its own, in a thread of its own: kernels release the GIL.
+Each chain has its own generator and its own thread, as kernels release the GIL.
 """
 
 from __future__ import annotations

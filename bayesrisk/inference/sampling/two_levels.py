@@ -162,8 +162,8 @@ def sample_two_levels(
 ) -> Samples:
     """Draw the block's and the group's count given three noisy counts (see `TwoLevels`).
 
-    Both conditionals are drawn without approximation: x has two values, so N given x is one of
-    two tables, inverted.
+    Both conditionals are drawn exactly: as x has two values, the law of N given x is one of two
+    tables.
     """
     integers = dict(zip(("block", "group", "siblings"), release, strict=True))
     integers |= {name: getattr(question, name) for name in ("n_siblings", "known_count")}

@@ -1,9 +1,9 @@
 """Sum-product on a tree of counts: messages up from the leaves and down from the root.
 
 Messages are tilted (see below), so that they are large where the posterior is, however much parent
-and children disagree.  What is cut off a message then weighs about as much in the posterior, and a
-bound on it follows from the passage up alone; if it is not met, tilts are improved and windows
-widened.  A compiled passage may stop with a code, to be taken up again.
+and children disagree.  Mass cut off a message then weighs about as much in the posterior, and the
+upward passage alone bounds it; if the bound is too large, tilts are improved and windows widened.
+A compiled passage may stop with a code, and be resumed.
 """
 
 import math
@@ -504,8 +504,8 @@ def _minimise(
 ) -> Tilts:
     """Return tilts found by damped Newton steps; any tilts that can be summed are valid.
 
-    So the number of steps is bounded, and where they run out the last tilts are taken: the passage
-    that uses them bounds what it cuts off whatever they are.
+    The number of steps is therefore limited, and the last tilts are used when it is reached: the
+    passage bounds the mass it cuts off for any tilts.
     """
     step = np.zeros(lam.size)
     inner = np.flatnonzero(released)

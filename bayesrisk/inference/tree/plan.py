@@ -76,8 +76,8 @@ class LeafPrior:
     def negative_binomial(cls, mean: ArrayLike, *, dispersion: ArrayLike) -> "LeafPrior":
         r"""Return the negative binomial prior of a mean in (0, 2**52].
 
-        Its dispersion is :math:`\alpha` of the variance :math:`\mu + \alpha \mu^2`, in
-        [1e-300, 1e300].
+        The dispersion is :math:`\alpha` in the variance :math:`\mu + \alpha \mu^2`, in [1e-300,
+        1e300].
         """
         mu = _positive(mean, "mean")
         alpha = check.real_array(dispersion, "dispersion", lower=1e-300, upper=1e300)

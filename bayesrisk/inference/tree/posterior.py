@@ -66,7 +66,7 @@ class TreePosterior(Tabular):
     def pmf(self, node: object) -> pd.Series:
         """Return the posterior of one node's count: probability by count.
 
-        What is not listed is within ``truncation_bound``.
+        Counts that are not listed have together at most the probability ``truncation_bound``.
         """
         v = self.tree.index(node)
         low, offset, size = int(self.lowest[v]), int(self.offset[v]), int(self.size[v])

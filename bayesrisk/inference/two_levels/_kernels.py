@@ -70,7 +70,7 @@ def _erfcx(z: float) -> float:
 def _term_by_term(distance: float, first: float, tau: float) -> float:
     """Return the sum of exp(-tau j (j + 2 distance)) over j >= -first.
 
-    Each term is the last one times a ratio, each ratio the last one times exp(-2 tau).
+    Each term is the previous one times a ratio, and each ratio the previous one times exp(-2 tau).
     """
     shrink = math.exp(-2.0 * tau)
     total = 1.0

@@ -1,14 +1,14 @@
 r"""Cell suppression: small counts are withheld, and others that would reveal them by sums.
 
-Of each row z says whether it is withheld.  Under given z the ends of a withheld count p are those
-of a linear program: records x >= 0 that have all published counts, and at least 1 of what is
-withheld.  Where both ends show it, their dual values name the published rows S that do; what they
-show stays shown until one of these is withheld, too:
+For each row, z says whether it is withheld.  Given z, linear programs find the ends of a withheld
+count p, over records x >= 0 that have all published counts and at least 1 in what is withheld.
+Where both ends reveal the count, their dual values name the published rows S that do so.  It stays
+revealed until one of these is withheld, too:
 
     sum_{s in S} z_s >= z_p.
 
-The z with the fewest cells under all such rows are looked for, then the ends again, until no count
-is shown.  The caller proves the answer in whole numbers, and withholds more where that fails.
+The z with the fewest cells under all such rows is searched for, and then the ends again, until no
+count is revealed.  The caller proves the answer in integers, and withholds more where that fails.
 """
 
 from __future__ import annotations

@@ -110,8 +110,8 @@ class PreparedSwapping(BasePrepared):
     def observed(self, rng: np.random.Generator, cells: Sequence[Cell]) -> IntArray | None:
         """Return the counts of some cells in one release, without building its tables.
 
-        Cells are (level, table, cell, place).  None, and nothing drawn, where the workload's
-        records are not those that were swapped, row by row.
+        Cells are (level, table, cell, place).  None, and nothing is drawn, if the workload's
+        records are not the swapped records, row by row.
         """
         counting, key = self._counting, tuple(cells)
         if counting is None:
@@ -126,7 +126,7 @@ class PreparedSwapping(BasePrepared):
     def _unit_of_records(self) -> IntArray | None:
         """Return the unit of each counted record, -1 for none; None if they match no file.
 
-        Recoding may leave records out, whose places then tell that the rows are others.
+        Recoding may leave out records; their places then show that the rows differ.
         """
         units, data, records = self.plan.units, self.plan.data, self.records
         files = [one for one in (data.persons, data.households) if one is not None]

@@ -30,7 +30,7 @@ _FIRST = 8  # blocks of the first query
 class _Nearest:
     """Blocks sorted by distance from a block, with cached answers.
 
-    They do not depend on chance, so that many searches may share them.
+    Neighbours are not random, so that many searches may share them.
     """
 
     def __init__(self, blocks: IntArray, points: FloatArray, ends: Sequence[int] = ()) -> None:
@@ -218,7 +218,7 @@ def pairs_for_rate(rate: Fraction, count: int) -> int:
 def apportion(total: int, weights: Sequence[Fraction], limits: Sequence[int]) -> list[int]:
     """Return whole parts in proportion to weights, by largest remainder, within limits.
 
-    What a full part cannot take goes to the others in proportion to their weights.
+    The excess over a part's limit goes to the other parts in proportion to their weights.
     """
     parts = [Fraction(0)] * len(weights)
     open_parts = [

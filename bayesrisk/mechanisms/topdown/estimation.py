@@ -544,7 +544,7 @@ _ROOM = 2**22  # numbers that are kept, about 64 MiB
 class SolvedFamilies:
     """Solves families and caches the solutions, the least recently used dropped first.
 
-    It holds what was computed from confidential counts: it belongs to the custodian.
+    The cache is computed from confidential counts, so that only the custodian may have it.
     """
 
     def __init__(self, room: int = _ROOM) -> None:

@@ -635,7 +635,7 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
     def for_neighbours(self) -> Self:
         """Return the mechanism with a cache of solved problems, of at most 64 MiB.
 
-        Where truths differ in one record and the noise is the same, nearly all families are.
+        With the same noise and truths that differ in one record, nearly all families are the same.
         """
         mechanism = copy.copy(self)
         mechanism._solve = SolvedFamilies()

@@ -87,10 +87,7 @@ class CountRanges:
     def differences(
         self, counts: sp.csr_array
     ) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
-        """Return the first count of each group that is out of range: group, row, ends and count.
-
-        Those are group and row, both ends of the range, and the count.
-        """
+        """Return the first count of each group that is out of range: group, row, ends and count."""
         excess, deficit = (sp.csr_array(counts - part).tocoo() for part in (self.high, self.low))
         above, below = excess.data > self.zero[excess.coords[1]], deficit.data < 0
         groups, rows = (
@@ -412,7 +409,8 @@ def stated_counts(
 ) -> tuple[sp.csr_array, CountRanges]:
     """Return the counts of all tables of a level, joined, and the ranges of the true ones.
 
-    They are ``HIDDEN`` where suppressed; where not ``coarsened``, they are what they say.
+    Counts are ``HIDDEN`` where suppressed; without ``coarsened``, published counts are taken as
+    true.
     """
     keys = [key for key in tables.workload.tables if key[0] == level]
     parts, hidden = [tables.counts[key] for key in keys], tables.suppressed

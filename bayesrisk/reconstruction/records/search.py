@@ -1,7 +1,4 @@
-"""Solutions of all blocks, component by component, and explanations of contradictions.
-
-One in which all is seen is unique or has none.
-"""
+"""Solutions of all blocks, component by component, and explanations of contradictions."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -184,8 +181,7 @@ def solve_components(
 ) -> tuple[IntArray, dict[int, int]]:
     """Return a solution (-1 where there is none), and findings on components not proved unique.
 
-    Of each component whose solution is not proved to be unique that is one of the kernels' findings
-    (``SEVERAL``, ``SOME``, ``NONE``, ``UNKNOWN``).
+    Findings are those of the kernels: ``SEVERAL``, ``SOME``, ``NONE`` or ``UNKNOWN``.
     """
     star = np.full(program.model.low.size, -1, np.int64)
     findings = np.full(program.parts.size, propagation.PENDING, np.int64)

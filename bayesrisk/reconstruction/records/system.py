@@ -61,7 +61,7 @@ def cell_space(schema: Schema, tables: Sequence[Table]) -> CellSpace:
 def _coarse_tables(schema: Schema, tables: Sequence[Table]) -> tuple[list[Table], int]:
     """Return the tables left after dropping the finest until few cells remain, and their number.
 
-    Of all attributes the one with most bins for each table that has it goes first.
+    The attribute with most bins per table that has it is dropped first.
     """
     coarse = list(tables)
     while (space := coarsest_cells(schema, coarse)).size > MAX_CELLS // 10:

@@ -63,8 +63,8 @@ class TargetBelief:
     def middle_of_ends(cls, least: FloatArray, most: FloatArray) -> TargetBelief:
         """Return probabilities proportional to parts that are known only within bounds.
 
-        They are those of the middle of all parts; as error, which no standard error of such a
-        value exceeds, stands the distance to the farther end.
+        The probabilities are those of the middles of the parts; their error is the distance to the
+        farther end, which no standard error of such a value exceeds.
         """
         middle = cls.exact((least + most) / 2.0)
         if not most.any():

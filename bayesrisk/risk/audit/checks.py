@@ -279,8 +279,8 @@ def _spots(spots: pd.DataFrame, alpha: float) -> Iterator[Row]:
 def _missing(whole: pd.DataFrame, spots: pd.DataFrame, alpha: float) -> Iterator[Row]:
     """Yield checks that people without an answer resemble those with one.
 
-    Of n people m have no answer.  That so many of them are of the fourth that gains most, or unlike
-    their places, has a hypergeometric probability, within places for the latter.
+    Among n people m have no answer.  The number of them in the quarter that gains most, or unlike
+    their places, is hypergeometric by chance, within places for the latter.
     """
     from scipy.stats import hypergeom  # slow to import
 
@@ -386,7 +386,7 @@ def _curve(rows: pd.DataFrame, belief: str, level: float) -> tuple[float, int, i
 def _promise(rows: pd.DataFrame, belief: str, level: float) -> tuple[float, float, float, float]:
     """Return the mean excess of promised over true statements, its interval, and detectable size.
 
-    Its variance is that between places, and never less than what it is where all is calibrated.
+    The variance is that between places, and at least the variance under calibration.
     """
     q = rows[belief].to_numpy()
     sign = np.sign(q - 0.5)

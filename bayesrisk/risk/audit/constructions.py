@@ -90,7 +90,7 @@ def constructions(specs: Mapping[str, MechanismSpec], workload: Workload) -> lis
 def can_be_made(clear: MechanismSpec, faint: MechanismSpec, workload: Workload) -> bool:
     """Return True if a release by the second mechanism can be made from one by the first.
 
-    False says that no way is known, not that there is none.
+    False means that no way is known, not that there is none.
     """
     if clear == faint:
         return True

@@ -6,11 +6,11 @@ Over people and releases,
 
     exp(-mean of log q)
 
-is the number of equally probable answers that the truth is as uncertain among: the *remaining
-answers*, 1 where all is certain.  After a release that is made from another one they are no fewer
-in the long run, which holds of no other mean here: they alone carry an order of protections.  What
-is learned is split, in the same unit: from before to without, which everybody else's records teach,
-and from without to after, which the own record adds.
+is the number of equally probable answers among which the truth would be as uncertain: the
+*remaining answers*, 1 where all is certain.  After a release that is made from another one they are
+no fewer in the long run, which holds of no other mean here: they alone carry an order of
+protections.  What is learned is split, in the same unit: from before to without, which everybody
+else's records teach, and from without to after, which the own record adds.
 """
 
 from __future__ import annotations
@@ -302,8 +302,8 @@ def ends(
 ) -> tuple[float, float]:
     """Return the ends of a Student interval, or NaN where it is not informative.
 
-    That is where it reaches beyond what the quantity can be on either side, and where what was seen
-    does not vary although it may.
+    An interval is not informative if it exceeds the possible range on both sides, or if the
+    observed values do not vary although they could.
     """
     reach = float(stdtrit(freedom, 0.5 + confidence / 2.0) * np.sqrt(variance))
     if not 0.0 < reach < np.inf or variance <= (_TIE * (1.0 + abs(mean))) ** 2:
@@ -316,8 +316,8 @@ def ends(
 def widest_interval(targets: pd.DataFrame, *, share: float) -> float:
     """Return the largest half-width of mean gains over all adversaries and protections.
 
-    It is that of 95 % intervals; ``share`` of the population are targets, and releases are read
-    with the best model of each.
+    Intervals have a confidence of 95 %; ``share`` of the population are targets, and releases are
+    read with the best model of each.
     """
     rows = targets[compared_targets(targets) & targets["attack"].isin(BEST_READINGS).to_numpy()]
     widest = 0.0
@@ -332,8 +332,8 @@ def widest_interval(targets: pd.DataFrame, *, share: float) -> float:
 def compared_targets(targets: pd.DataFrame) -> BoolArray:
     """Return a mask of rows whose target has a decided answer wherever it is compared.
 
-    That is under all releases, and all readings of a release answer one question.  Another attack
-    asks another one, perhaps about other targets: it is compared with itself.
+    Targets are compared under all releases, and all readings of a release answer one question.
+    Another attack asks another question, perhaps about other targets, and is compared with itself.
     """
     attack = targets["attack"]
     question = attack.where(~attack.isin(READINGS), _LIKELIHOOD)
@@ -371,7 +371,7 @@ def audit_measures(
 ) -> pd.DataFrame:
     r"""Return measures for each protection: remaining answers, gains, and people affected.
 
-    What is compared is about the same people: under every protection, release and way to read it,
+    All comparisons are about the same people: under every protection, release and way to read it,
     an adversary's row is about the targets who have a posterior under all of them.
 
     Parameters
@@ -569,7 +569,7 @@ def _mean_of_logs(
 ) -> list[float]:  # fmt: skip
     """Return exp of a mean of logarithms, with its intervals here and in similar populations.
 
-    NaN where some are endless on either side.
+    NaN if there are infinite logarithms of both signs.
     """
     with np.errstate(invalid="ignore"):
         mean = float(values.mean())

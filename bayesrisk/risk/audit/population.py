@@ -308,8 +308,8 @@ class AuditedPopulation:
     ) -> Release:
         """Return a release, or one without a record that uses the same random numbers.
 
-        These belong to a stream, which settings of one mechanism share, and to the number of the
-        release.
+        The random numbers depend on the stream, which settings of one mechanism share, and on the
+        number of the release.
         """
         seed = int(audit_rng(self.seed, MECHANISM, number, *stream.encode()).integers(2**63))
         around = self._around
@@ -423,7 +423,7 @@ class AuditedPopulation:
     def _first_twins(self, place: int) -> dict[int, int]:
         """Return, for each row of a place, the first row with an identical record.
 
-        Without either the same people are left.
+        Removing either of them leaves the same people.
         """
         if place not in self._twins:
             rows = self.rows(place)
@@ -516,8 +516,8 @@ def error_sums(release: Release, truth: PublishedTables) -> pd.DataFrame:
 def _best_values(release: Release, key: tuple[str, str]) -> FloatArray:
     """Return a reader's best estimates of a table's counts.
 
-    That is the published count, the middle of its range where it is one, and of a withheld count
-    the middle of those that the rule withholds, or 0.
+    The estimate is the published count or the middle of its range; for a withheld count it is the
+    middle of the counts that the rule withholds, or 0.
     """
     counts, law = release.tables.counts[key].toarray(), release.spec.likelihood(*key)
     threshold = release.spec.parameters.get("threshold")
@@ -590,7 +590,7 @@ def mean_errors(sums: pd.DataFrame) -> pd.DataFrame:
 def _with_places(data: Microdata) -> Microdata:
     """Return microdata with a list of places, so that none vanishes with its only resident.
 
-    Their coordinates are what mechanisms take where there are none.
+    The places get the coordinates that mechanisms use by default.
     """
     if data.blocks is not None:
         return data

@@ -35,10 +35,10 @@ class Reading:
 def readings(release: Release, errors: Mapping[Key, float]) -> list[Reading]:
     """Return an adversary's possible readings of a release.
 
-    By the likelihood, where every table has one of each count given the true one alone.  Else,
-    where records changed places, one that takes all counts as true and one that knows of the
-    exchange; otherwise one with a working model of the error, from the mean squared error of every
-    table that an agency publishes.
+    Read by the likelihood, if every table has one for each count given its true count alone.  Else,
+    if records changed places, there are two readings: all counts are taken as true, or the exchange
+    is known.  Otherwise there is one with a working model of the error, from the mean squared error
+    of every table that an agency publishes.
     """
     laws = release.spec.tables
     unknown = [key for key, law in laws.items() if not law.closed]

@@ -1,8 +1,8 @@
 """Risk under any protection: average posterior, ratio and right decisions, with utility.
 
 The adversary is that of Kazan and Reiter, who knows the mechanism and every record but the
-target's. The prior is over what the target's record is, or that it is absent. What is seen are the
-released counts of the cells that are named.
+target's. The prior is over the possible records of the target and its absence. The adversary sees
+the released counts of the named cells.
 """
 
 from __future__ import annotations

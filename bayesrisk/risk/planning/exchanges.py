@@ -1,9 +1,9 @@
 r"""Data sets near the true one, found by changing records or exchanging them between places.
 
-A *move* takes a record of one kind out of a finest place and puts one of another in; either may
-be none.  It changes counts by W e_into - W e_out.  Where sums over places must stay, another place
-makes the move backwards, and their changes cancel.  Whatever fits is a witness: what it changes is
-not proved.  Nothing is proved here; what no move reaches is left to programs.
+A *move* takes a record of one kind out of a finest place and puts one of another in; either may be
+none.  It changes counts by W e_into - W e_out.  Where sums over places must stay, another place
+makes the move backwards, and their changes cancel.  A data set that fits is a witness that whatever
+it changes is not proved.  Nothing is proved here; programs decide what no move reaches.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 r"""Data sets that fit the published counts of a place, which show what is not proved.
 
-Unknown is x, how many records there are of each kind at each of the finest places.  A table is rows
-W of x, and a rule publishes of each row two ends,
+The unknown x is the number of records of each kind at each finest place.  A table is rows W over x,
+and a rule publishes two ends of each row,
 
     l <= W x <= h.
 
@@ -280,7 +280,7 @@ class PlaceFits:
 def first_records(fits: PlaceFits, low: IntArray, high: IntArray) -> IntArray | None:
     """Return a data set within published bounds, found from scratch, or None.
 
-    Of all the fewest records are looked for.
+    The data set with the fewest records is searched for.
     """
     every = np.arange(fits.base.shape[0])
     program = _Answer(fits, low, high).program(every)

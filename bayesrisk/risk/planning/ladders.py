@@ -1,11 +1,10 @@
 """Limits of a plan, ladders of rules with their costs, and the search for the cheapest safe rules.
 
-What is proved never grows where a rule is replaced by one that can be made from it. So a setting
-that is shown unsafe makes all settings unsafe from which it can be made, and one that is shown safe
-all that can be made from it. Settings come in the order of their cost. An unsafe one is made as
-coarse as it can be while it stays unsafe. A safe setting then has, on some ladder, a rule from
-which that one's cannot be made. What is left to look at are the settings with such a rule, on each
-ladder in turn.
+Replacing a rule by one that can be made from it never proves more. So if a setting is unsafe, so is
+every setting from which it can be made; if it is safe, so is every setting that can be made from
+it. Settings come in the order of their cost. An unsafe one is made as coarse as it can be while it
+stays unsafe. A safe setting must then have, on some ladder, a rule from which the unsafe one's
+cannot be made. Only settings with such a rule are left, on each ladder in turn.
 """
 
 from __future__ import annotations
@@ -341,8 +340,7 @@ def widest(rungs: Sequence[Rungs], choice: Choice, unsafe: Callable[[Choice], bo
 def cheapest_first(rungs: Sequence[Rungs], judge: Judge) -> Iterator[tuple[Choice, str, int]]:
     """Yield settings in order of cost, each with its verdict and an upper bound on those left.
 
-    And how many may still have to be looked at.  Settings that are unsafe by others are left out.
-    Of equal costs the first by position comes.
+    Settings proved unsafe by others are left out.  Settings of equal cost come by position.
     """
     unsafe: list[Choice] = []  # each with all from which it can be made
     every = tuple(np.ones(rung.cost.size, np.bool_) for rung in rungs)

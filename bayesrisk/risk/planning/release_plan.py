@@ -411,7 +411,7 @@ def _one_step_finer(rungs: Sequence[Rungs], choice: ladders.Choice) -> list[ladd
 def public_places(data: Records | Microdata, workload: Workload) -> ArrayLike | None:
     """Return the publicly known places of the tables, or None if nobody states them.
 
-    None where nobody says them: then those with a record are published.
+    If None, the places with a record are published.
     """
     if as_microdata(data).blocks is not None:
         return None

@@ -1,6 +1,6 @@
 """Certificates of safety, made from published tables alone: fitting data sets that differ.
 
-Nothing here sees a record.  A data set that fits is looked for from nothing, and others from it,
+Nothing here reads records.  A data set that fits is searched for from scratch, and others from it,
 until they differ in all that must not be known; ``check_safety.py`` accepts the file or refuses it.
 """
 
@@ -164,9 +164,9 @@ def write_certificates(
     limits: PlanLimits,
     places: ArrayLike | None = None,
 ) -> tuple[int, int, dict[str, int]]:
-    """Write each place's certificate and a checker; return how many were written of how many.
+    """Write each place's certificate and a checker; return the numbers of certificates and places.
 
-    And at how many places each limit was not shown.
+    The last result is the number of places at which each limit was not shown.
     """
     folder.mkdir(parents=True, exist_ok=True)
     names = [n for n in PROVEN if getattr(limits, n) is not None]

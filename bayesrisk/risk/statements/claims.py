@@ -185,8 +185,8 @@ def claim_precision(
 ) -> pd.DataFrame:
     """Return the share of verified claims that are true, by number of columns.
 
-    From true counts all are.  A swapped or noisy release that is consistent gives claims that must
-    be true of its tables and can be false of the people: confident and wrong.
+    With true counts all claims are true.  A consistent swapped or noisy release gives claims that
+    must be true of its tables but can be false of the people.
 
     Parameters
     ----------

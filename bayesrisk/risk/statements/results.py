@@ -1,7 +1,7 @@
 """Statements made from attacks' results: prior, without the own record, and posterior.
 
-Every attack says what it states, what it believes of it, and which records of the truth it may be
-about; what is right, and what the attack says without one of these records, is found here.
+An attack gives its statements, its beliefs in them, and the true records that they may be about.
+This module finds which are right, and what the attack says without one of these records.
 """
 
 from __future__ import annotations

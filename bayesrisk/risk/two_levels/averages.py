@@ -60,7 +60,7 @@ def _noise_window(precision: float, ripple: FloatArray) -> tuple[IntArray, Float
 def siblings_noise(settings: Settings) -> tuple[IntArray, FloatArray]:
     """Return the relevant noise values of the siblings' total, and their probabilities.
 
-    It is what is really added: a sum, whatever the adversary takes.
+    The noise is the sum that is really added, whatever the adversary assumes.
     """
     ripple = sum_ripple(settings.block.item(), settings.n_siblings.item())
     return _noise_window(settings.total.item(), ripple)

@@ -469,7 +469,8 @@ def _pieces(
 def state_prefixes(nmf: NoisyMeasurements, level: str) -> list[str]:
     """Return the geocode prefixes of the states in which a level has units.
 
-    Those that no folder of a state holds are looked for in the files; the nation has one, empty.
+    Prefixes that no folder of a state gives are found in the files; the nation has one empty
+    prefix.
     """
     if level == "US":
         return [""]

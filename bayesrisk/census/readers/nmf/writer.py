@@ -238,7 +238,7 @@ def _rows(
 def _write_folder(folder: Path, parts: Sequence[pa.Table], place: int) -> None:
     """Write the rows of several queries, by unit and then by query, as part files.
 
-    They have 32-bit integers in every other state, and there are two in every third.
+    Every other state has 32-bit integers, and every third state two files.
     """
     table = pa.concat_tables(parts)
     table = table.take(np.argsort(table["geocode"].to_numpy(), kind="stable")).combine_chunks()

@@ -1,6 +1,6 @@
 """A state's summary file: a geographic header, and segments of lines aligned with it.
 
-A record number says which place a line of a segment is of.
+Each line of a segment names its place by a record number.
 """
 
 import csv
@@ -284,7 +284,7 @@ class Product:
     def has_total(self, table: Table) -> bool:
         """Return whether a table's cells add up to its first cell, which it leaves out.
 
-        So it is where every leaf is held: the tables of race and of age by sex.
+        This holds where every leaf cell is included: the tables of race, and of age by sex.
         """
         numbers = set(self.numbers(table).tolist())
         return self.leaves.get(table.name.rstrip(_ITERATIONS)) == len(numbers) and 1 not in numbers

@@ -337,8 +337,8 @@ class Decider:
     def ends(self, patterns: CodeArray, endless: BoolArray, *, prove: bool) -> CountEnds:
         """Return the least and the most matching records of each pattern over all solutions.
 
-        They are reached by solutions.  If ``prove`` says so, the smallest one is proved, and the
-        largest one where no other was reached; ``endless`` patterns have no largest one.
+        Solutions reach both.  With ``prove`` the smallest one is proved, and the largest one where
+        no other was reached; ``endless`` patterns have no largest one.
         """
         n = len(patterns)
         bounds = CountEnds(
@@ -406,7 +406,7 @@ class Decider:
     ) -> int:  # fmt: skip
         """Prove one pattern's largest number (sign 1) or smallest (-1); return the number used.
 
-        Without ``search`` it stays at the bound of the relaxation.
+        Without ``search`` the number stays at the bound of the relaxation.
         """
         any_match, all_match = self._matched(patterns[[claim]], np.arange(self.start.size - 1))
         objective = sign * (any_match if sign > 0 else all_match)[0].astype(np.int64)

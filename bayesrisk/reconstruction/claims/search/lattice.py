@@ -224,7 +224,7 @@ def lattice_counts(
 def universal(space: ClaimSpace, rows: CodeArray, sets: Subsets) -> tuple[IntArray, IntArray]:
     """Return sizes (rows, sets) of partial assignments, for any published counts.
 
-    That is how many possible eligible cells match, and the smallest number of the columns that
+    The sizes are the number of matching eligible cells, and the smallest number of columns that
     imply the others.
     """
     size = np.empty((len(rows), sets.bits.size), np.int64)
