@@ -183,7 +183,7 @@ def _sum(loss: FloatArray, mass: FloatArray, one: Values) -> tuple[FloatArray, F
 
 
 class LossLine:
-    """The transform along one line: every delta near an epsilon is a short sum of it."""
+    """The loss's transform along one vertical line; delta near an epsilon is a short sum on it."""
 
     def __init__(self, parts: Sequence[LossPart], epsilon: float, share: float = KAPPA) -> None:
         self.parts = parts

@@ -143,7 +143,7 @@ def dual_ray(highs: Highs) -> FloatArray | None:
 
 
 def interior_point(model: IntegerModel, deadline: Deadline) -> FloatArray | None:
-    """Return a point inside the relaxation, or None: what can be positive is, nearly always.
+    """Return an interior point of the relaxation, which shows what can be > 0, or None.
 
     An interior-point method without a crossover to a vertex ends near the analytic centre of the
     solutions.  This proves nothing; it is a guide.

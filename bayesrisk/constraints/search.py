@@ -50,7 +50,7 @@ def explore(
     nodes: int,
     deadline: Deadline,
 ) -> bool:
-    """Visit parts of the solution space, last first, with the parts that each visit returns.
+    """Visit parts of the solution space depth first; each visit returns further parts to visit.
 
     ``look`` returns None to end the search.  Return whether no part is left to look at.
     """
@@ -67,7 +67,7 @@ def explore(
 def halves(
     low: IntArray, high: IntArray, index: int, most: int
 ) -> tuple[tuple[IntArray, IntArray], tuple[IntArray, IntArray]]:
-    """Return two pairs of bounds: one variable at most ``most``, and above it."""
+    """Return two pairs of bounds: one variable at most ``most``, or at least ``most + 1``."""
     less, more = high.copy(), low.copy()
     less[index], more[index] = most, most + 1
     return (low, less), (more, high)

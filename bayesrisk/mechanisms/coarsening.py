@@ -208,7 +208,7 @@ def ons_10_5() -> Ranges:
 
 
 def nearest_5() -> Rounding:
-    """Return rounding to the nearest multiple of 5, with halves rounded up.
+    """Return the rule that rounds to the nearest multiple of 5, halves upwards.
 
     Source: usual for counts of pupils and patients in statistics of England.
     """

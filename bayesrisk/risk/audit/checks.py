@@ -569,6 +569,6 @@ def _against_records(pairs: pd.DataFrame) -> tuple[int, int]:
 
 
 def _row(name: str, protection: str, against: str, attack: str, adversary: str) -> Row:
-    """Return the naming columns of a check; numbers that it lacks stay missing."""
+    """Return a row that names a check; numbers that it lacks stay missing."""
     names = (name, protection, against, attack, adversary)
     return dict(zip(_COLUMNS[:5], names, strict=True))

@@ -75,7 +75,7 @@ UNSEEN = 2**31
 
 
 class LeakQuestion(NamedTuple):
-    """The questions about a place, with the numbers allowed (None: not asked).
+    """Questions about a place, with the number allowed for each (None: not asked).
 
     ``counts`` are positions of those that must not be known within ``spread``, nor be proved to be
     at least 1 (``sentences``); unless it is asked ``in_full``, the answer ends where it exceeds.

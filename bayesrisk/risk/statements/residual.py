@@ -1,4 +1,4 @@
-"""Releases without one record, and residual risk: an attack's success beyond a control."""
+"""Releases without one record, and residual risk: success beyond that on a control group."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ from bayesrisk.tables.published import select_rows
 
 
 def is_additive(spec: MechanismSpec) -> bool:
-    """Return True if every count is the true one, or that plus noise independent of records."""
+    """Return True if all counts are true, or true plus noise independent of the records."""
     return all(isinstance(law, (TrueCounts, NoiseSpec)) for law in spec.tables.values())
 
 

@@ -58,7 +58,7 @@ def _noise_window(precision: float, ripple: FloatArray) -> tuple[IntArray, Float
 
 
 def siblings_noise(settings: Settings) -> tuple[IntArray, FloatArray]:
-    """Return the relevant noise values of the siblings' total, and their probabilities.
+    """Return non-negligible noise values of the siblings' total, and their probabilities.
 
     The noise is the sum that is really added, whatever the adversary assumes.
     """
@@ -67,7 +67,7 @@ def siblings_noise(settings: Settings) -> tuple[IntArray, FloatArray]:
 
 
 def block_noise(settings: Settings) -> tuple[IntArray, FloatArray]:
-    """Return the relevant noise values of the block's count, and their probabilities."""
+    """Return non-negligible noise values of the block's count, and their probabilities."""
     return _noise_window(settings.block.item(), np.zeros(1))
 
 
