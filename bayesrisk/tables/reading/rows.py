@@ -105,11 +105,11 @@ def with_named_totals(sheet: Sheet, rules: ReadingRules) -> Sheet:
         place = next((k for k, j in enumerate(words) if row[j]), len(words))
         for k, j in enumerate(words[place:], place):
             label, rest = labels[j].get(row[j], ""), words[k + 1 :]
-            beside = [above[i][position] for i in words[:k] if key(above[i][position]) == label]
-            inside = [spelled[j][label]] if rest and label in spelled[j] else []
-            if label and (beside or inside) and not any(row[i] for i in rest):
-                named[row[j]] = (beside or inside)[0]
-                row[j] = "Total" if beside else inside[0]
+            owners = [above[i][position] for i in words[:k] if key(above[i][position]) == label]
+            labelled = [spelled[j][label]] if rest and label in spelled[j] else []
+            if label and (owners or labelled) and not any(row[i] for i in rest):
+                named[row[j]] = (owners or labelled)[0]
+                row[j] = "Total" if owners else labelled[0]
                 for i in rest:
                     row[i] = "Total"
     for row in rows:
