@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from itertools import pairwise
 
-from bayesrisk.tables.reading.margins import margins
+from bayesrisk.tables.reading.margins import margins, named_margins, sums_of
 from bayesrisk.tables.reading.rows import part_paths
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.sheets.sheet import Sheet
@@ -105,7 +105,15 @@ def wide(
         ]
         for i, part in kinds.items()
     }
-    flat = all(len(part) < 2 for part in parts.values())
+    sums = sums_of(sheet, parts, kinds, "category ")
+    kinds = {i: [sums.get((d, p), k) for d, (p, k) in enumerate(zip(parts[i], ks, strict=True))]
+             for i, ks in kinds.items()}  # fmt: skip
+    blocks = named_margins(sheet, parts)
+    called = _called(blocks, parts, kinds, {*names.values()})
+    for i, name in blocks.items():
+        parts[i], kinds[i] = parts[i][-1:] if name else ["Total"], [called[name]]
+        plain[i] = [not name]
+    flat = not blocks and all(len(part) < 2 for part in parts.values())
     if flat:
         parts = {i: part or ["Total"] for i, part in parts.items()}
     side_by_side = dict[int, str]()
@@ -120,9 +128,9 @@ def wide(
         options = {heading_kind(p[0], 1) for p in parts.values() if not total_word(p[0])}
         kind = options.pop() if len(options) == 1 else UNNAMED
         kinds, plain = {i: [kind] for i in parts}, {i: [False] for i in parts}
-    called = _prefix([*heads.values()])
-    if called and called not in names.values() and {*itertools.chain(*kinds.values())} == {UNNAMED}:
-        kinds = {i: [called] * len(ks) for i, ks in kinds.items()}
+    prefix = _prefix([*heads.values()])
+    if prefix and prefix not in names.values() and {*itertools.chain(*kinds.values())} == {UNNAMED}:
+        kinds = {i: [prefix] * len(ks) for i, ks in kinds.items()}
     kinds = _distinct(kinds, parts, rules)
     rules.kinds |= {k for ks in kinds.values() for k in ks}
     return {
@@ -133,6 +141,23 @@ def wide(
         }
         for i, part in parts.items()
     }
+
+
+def _called(
+    blocks: Mapping[int, str], parts: Mapping[int, list[str]], kinds: Mapping[int, list[str]],
+    taken: set[str],
+) -> dict[str, str]:  # fmt: skip
+    """Return the variable below each heading that names one: of ages, of sexes, or its name."""
+    results = {"": UNNAMED}
+    for name in dict.fromkeys(filter(None, blocks.values())):
+        options = {kinds[i][-1] for i, block in blocks.items() if block == name and parts[i]}
+        words = [k for k in ("age", "sex") if k in options]
+        called = words[0] if len(words) == 1 else key(name)
+        number, used = 1, taken | {*results.values()}
+        while called in used:
+            called, number = f"category {number}", number + 1
+        results[name] = called
+    return results
 
 
 def _distinct(

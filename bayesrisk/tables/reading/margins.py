@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -73,6 +74,68 @@ def _sums_hold(sums: IntArray, whole: IntArray, rows: BoolArray, bits: float) ->
     return bits == 0 or (rows.sum() > 1 and float(np.log2(whole[rows] + 1.0).sum()) >= bits)
 
 
+def named_margins(sheet: Sheet, paths: Mapping[int, Sequence[str]]) -> dict[int, str]:
+    """Return the heading above each column of counts that names a variable of all records.
+
+    So do *Sex* and *Age* above groups of columns that each add up to one total, and not *Rural*
+    and *Urban* above the same columns.  The column of the total alone has an empty name.
+    """
+    wholes = [i for i, path in paths.items() if not path or total_word(path[0]) == 2]
+    groups: dict[str, list[int]] = {}
+    for i, path in paths.items():
+        if len(path) == 2 and i not in wholes:
+            groups.setdefault(path[0], []).append(i)
+    labels = [frozenset(paths[i][1] for i in group) for group in groups.values()]
+    if len(wholes) > 1 or not groups or len({*labels}) < len(labels):
+        return {}
+    counts = _Columns(sheet, list(paths))
+    bits, results = _BITS + 2 * math.log2(len(paths)), dict[int, str]()
+    total = wholes[0] if wholes else -1
+    for name, group in groups.items():
+        own = [i for i in group if total_word(paths[i][1]) == 2]
+        rest = [i for i in group if i not in own]
+        if len(own) > 1 or len(rest) < 2 or not (own or wholes):
+            continue
+        total = own[0] if total < 0 else total
+        if all(counts.add_up([i], total) for i in own) and counts.add_up(rest, total, bits):
+            results |= dict.fromkeys(group, name)
+    several = len({*results.values()}) > 1
+    if not wholes and not (several and len(results) == len(paths)):  # totals of other records
+        return {}
+    return results | dict.fromkeys(wholes, "") if results else {}
+
+
+def sums_of(
+    sheet: Sheet, paths: Mapping[int, Sequence[str]], kinds: Mapping[int, Sequence[str]],
+    unnamed: str,
+) -> dict[tuple[int, str], str]:  # fmt: skip
+    """Return the variable of labels that are sums of those beside them: *Persons* beside sexes.
+
+    By the depth and the label; only of those that words say nothing of.
+    """
+    results, beside = dict[tuple[int, str], str](), dict[tuple[Any, ...], list[int]]()
+    for i, path in paths.items():
+        for d, kind in enumerate(kinds[i]):
+            beside.setdefault((d, kind, *path[:d], "", *path[d + 1 :]), []).append(i)
+    columns: dict[tuple[int, str], list[int]] = {}
+    for i, path in paths.items():
+        for d, kind in enumerate(kinds[i]):
+            if kind.startswith(unnamed) and not total_word(path[d]) == 2:
+                columns.setdefault((d, path[d]), []).append(i)
+    named = {d: {ks[d] for ks in kinds.values() if len(ks) > d and not ks[d].startswith(unnamed)}
+             for d, _ in columns}  # fmt: skip
+    counts = _Columns(sheet, list(paths)) if any(len(named[d]) == 1 for d, _ in columns) else None
+    for (d, label), found in columns.items():
+        if counts is None or len(named[d]) != 1:
+            continue
+        kind = min(named[d])
+        parts = [(i, beside.get((d, kind, *paths[i][:d], "", *paths[i][d + 1 :]), []))
+                 for i in found]  # fmt: skip
+        if all(len(p) > 1 and counts.add_up(p, i, _BITS) for i, p in parts):
+            results[d, label] = kind
+    return results
+
+
 def margins(
     sheet: Sheet, labels: Mapping[int, str], kinds: Mapping[int, str], unnamed: str
 ) -> dict[int, str]:
@@ -129,4 +192,10 @@ def _variables(
     for label in list(results):  # what else adds up to a label is a part of it
         parts, rest = counts.runs(rest, label, bits)
         results |= {i: results[label] for run in parts for i in run}
+    for i in list(rest):  # and so is what they add up to, such as the head of a block
+        sums = [run[0] for run in every if counts.refine(run, [i], bits)]
+        inside = next((first for first in sorted(sums) if first > i), sums[-1] if sums else None)
+        if inside is not None:
+            results[i] = results[inside]
+            rest = [j for j in rest if j != i]
     return results | dict.fromkeys(rest, f"category {len(alone) + 1}")

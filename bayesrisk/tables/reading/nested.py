@@ -63,10 +63,14 @@ class _Pair(NamedTuple):
     parts: dict[str, list[str]]
 
 
+def shown(groups: Groups) -> bool:
+    """Return whether labels make up a total in too many groups for chance."""
+    return groups.exact > 0 and groups.bits >= _SHOWN and groups.no_chance
+
+
 def adds_up(groups: Groups) -> bool:
     """Return whether numbers show that labels exclude each other and make up a total."""
-    enough = groups.exact > 0 and groups.bits >= _SHOWN and groups.no_chance
-    return enough and groups.good == groups.telling
+    return shown(groups) and groups.good == groups.telling
 
 
 def nested(

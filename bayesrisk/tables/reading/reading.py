@@ -5,6 +5,7 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,6 +31,7 @@ from bayesrisk.tables.workload import Workload
 
 _CELL = ("place", "table", "cell", "stated", "file", "row")
 _ROWS, _COLUMNS = 6, 5  # of the corner that is shown
+_MOST_COMBINATIONS = 2**61  # of labels, in one table
 _MOST_LIMITS = 2**14  # of the parts of a label
 
 
@@ -244,6 +246,12 @@ def _ask_large(
 ) -> None:
     """Take labels each by itself where they are too many for tables of them all."""
     sizes = {name: len(one.labels) for name, one in variables_.items() if not one.separate}
+    while prod(sizes.values()) > _MOST_COMBINATIONS:
+        name = max(sizes, key=lambda n: sizes[n])
+        text = f"labels of {len(sizes)} variables have too many combinations to be read together"
+        answer = rules.ask(f"totals.{name}", "separate", f"{text}: those of {name} are by itself")
+        variables_[name].separate = answer == "separate"
+        del sizes[name]
     for name in sorted(sizes, key=lambda n: -sizes[n]):
         if len(cells) * sum(sizes.values()) <= MOST_WEIGHTS:
             return

@@ -244,6 +244,12 @@ class LabelSums:
         enough = (good > 1) & (good == telling) & (weight >= bits)
         return [int(i) + 1 for i in np.flatnonzero(enough) if i]
 
+    def exceeds(self, label: str, other: str) -> bool:
+        """Return whether a label counts more than another one in some group."""
+        a, b = self.column[label], self.column[other]
+        both = self.present[:, a] & self.present[:, b]
+        return bool((both & (self.low[:, a] > self.high[:, b])).any())
+
     def exceeded(self) -> set[str]:
         """Return the labels below another one in some group: they count not all."""
         if not self.present.size:
