@@ -549,6 +549,8 @@ def _totals_rule(
             return rules.ask("totals", "complete", text)
         return rules.ask(plain, "complete", f"the labels of {name} make up its total{within}")
     guess = "partial" if one.exclusive and not groups.above else "separate"
+    if rules.summed and groups.good == groups.telling > 0 and not groups.contrary:
+        guess = "complete"  # a spreadsheet sums up the rows that stand there
     text = f"too few groups show whether the labels of {name} make up its total"
     if groups.contrary:
         text = f"counts of {name} contradict each other in {groups.contrary} groups"

@@ -222,10 +222,11 @@ def _merged(
 
 def _kinds(pair: _Pair, sums: LabelSums, rules: ReadingRules) -> dict[str, str]:
     """Return of each parent whether its parts are complete, partial or separate."""
-    kinds, name = dict[str, str](), f"totals.{pair.inner}"
+    kinds, name, known = dict[str, str](), f"totals.{pair.inner}", list[Groups]()
     for parent, parts in pair.parts.items():
         groups = sums.adding_up([key(_below(parent, part)) for part in parts])(key(parent))
         partial = any(map(SOME.match, parts))
+        known.append(groups)
         if adds_up(groups) and not partial:
             kinds[parent] = "complete"
         elif len(parts) == 1 and not groups.above:  # a part alone is no more than what it is of
@@ -233,6 +234,9 @@ def _kinds(pair: _Pair, sums: LabelSums, rules: ReadingRules) -> dict[str, str]:
     rest = [parent for parent in pair.parts if parent not in kinds]
     if rest:
         guess = "partial" if all(exclusive(pair.parts[parent]) for parent in rest) else "separate"
+        holds = any(g.good for g in known) and all(g.good == g.telling for g in known)
+        if rules.summed and holds:
+            guess = "complete"  # a spreadsheet sums up the rows that stand there
         text = (
             f"too few groups show whether the labels of {pair.inner} make up {listing(rest)}: "
             "complete if they do, partial if they exclude each other and others may be counted, "

@@ -122,6 +122,7 @@ def with_named_totals(sheet: Sheet, rules: ReadingRules) -> Sheet:
         return sheet
     total, label = next(iter(named.items()))
     rules.lines.append(f"  rows such as {total!r} count all of {label!r}")
+    rules.summed = True
     numbers = [number for number, _ in sheet.rows]
     return sheet._replace(rows=list(zip(numbers, rows, strict=True)))
 

@@ -131,6 +131,7 @@ class ReadingRules:
         self.alternatives: dict[tuple[str, str], None] = {}
         self.kinds = set[str]()  # variables that headings were found to be of
         self.labels: dict[str, set[str]] = {}  # of each kind, in the files so far
+        self.summed = False  # whether rows are totals of labels, as those of a spreadsheet
         self.columns = self.section("columns")
 
     def section(self, name: str) -> dict[str, str]:

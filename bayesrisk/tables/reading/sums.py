@@ -13,6 +13,7 @@ from bayesrisk.tables.sheets.texts import key
 
 _MOST_ENTRIES = 2**24
 _MANY, _MANY_BITS = 8, 64  # groups, and bits, that show sums of rounded counts
+_MORE = 18  # groups in which 3 standard errors show as much as 2 do in 8 groups
 _ALONE = 10  # bits that one group needs, where a sum holds by chance in one case of 1,000
 Ends = tuple[int, int]
 BoolPair = tuple[BoolArray, BoolArray]
@@ -170,8 +171,9 @@ class LabelSums:
             stated = full & positive[rows]
             middles = self.low[rows, column] + self.largest[rows, column]
             missed = (middles - least - most)[stated] / 2
+            errors = 3 if len(missed) >= _MORE else 2  # 2 are exceeded by chance in one case of 20
             balanced = len(missed) >= _MANY and abs(float(missed.mean())) <= float(
-                2 * missed.std() / len(missed) ** 0.5
+                errors * missed.std() / len(missed) ** 0.5
             )
             return Groups(telling, good, above, exact, float(bits), balanced)
 
