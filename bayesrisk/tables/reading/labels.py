@@ -524,9 +524,7 @@ def _judge(
     rules.lines.append(line)
 
 
-def _totals_rule(
-    name: str, one: TableVariable, evidence: _Evidence, rules: ReadingRules
-) -> str:
+def _totals_rule(name: str, one: TableVariable, evidence: _Evidence, rules: ReadingRules) -> str:
     """Return whether labels are complete, partial or separate, where numbers do not show it."""
     groups = evidence.groups
     plain, short = f"totals.{name}", groups.telling - groups.good

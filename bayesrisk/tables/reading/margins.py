@@ -120,7 +120,7 @@ def sums_of(
     columns: dict[tuple[int, str], list[int]] = {}
     for i, path in paths.items():
         for d, kind in enumerate(kinds[i]):
-            if kind.startswith(unnamed) and not total_word(path[d]) == 2:
+            if kind.startswith(unnamed) and total_word(path[d]) != 2:
                 columns.setdefault((d, path[d]), []).append(i)
     named = {d: {ks[d] for ks in kinds.values() if len(ks) > d and not ks[d].startswith(unnamed)}
              for d, _ in columns}  # fmt: skip

@@ -103,3 +103,112 @@ def test_parts_of_a_margin_are_a_tree_of_its_variable():
     found = bounds_of(frame, hidden, "Total")
     assert found[2, "urban"][1:] == (frame.loc[2, "urban"],) * 2
     assert found[2, "rural poor"][1:] == (frame.loc[2, "rural poor"],) * 2
+
+
+def reading_of(heads, rows, **options):
+    """Return the reading of a table with rows of headings above its counts."""
+    sheet = pd.DataFrame([*heads, *rows]).astype(str)
+    frame = sheet.iloc[len(heads) :].reset_index(drop=True)
+    frame.columns = ["!!".join(dict.fromkeys(filter(None, c))) for c in zip(*heads, strict=True)]
+    return TableReading.from_frame(frame, counts="exact", **options)
+
+
+def labels_by_variable(reading):
+    schema = reading.accepted().parts[0].schema
+    return {name: schema.attribute(name).labels for name in schema.names}
+
+
+VARIABLES = {"Sex": ["Male", "Female"], "Group": ["15", "15-19", "20+", "Not stated"],
+             "Home": ["rural", "urban"]}  # fmt: skip
+
+
+def profile(own, short=0):
+    """Return headings and rows of three variables below their names, in six places.
+
+    ``own`` adds a total to each of them; ``short`` people have no home.
+    """
+    rng, rows, heads = np.random.default_rng(8), [], [["Area"], [""]]
+    if not own:
+        heads = [["Area", "Total"], ["", ""]]
+    for name, labels in VARIABLES.items():
+        labels_here = ["Total", *labels] if own else labels
+        heads[0] += [name] * len(labels_here)
+        heads[1] += labels_here
+    for place in range(6):
+        people = int(rng.integers(300, 900))
+        row = [f"p{place}"] + [people] * (not own)
+        for name, labels in VARIABLES.items():
+            number = people - short * (name == "Home")
+            parts = rng.multinomial(number, np.ones(len(labels)) / len(labels))
+            row += [number] * own + parts.tolist()
+        rows.append(row)
+    return heads, rows
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_headings_above_columns_that_add_up_name_variables(own):
+    """All labels of a group are of one variable, whether or not each of them looks like an age."""
+    reading = reading_of(*profile(own))
+    found = labels_by_variable(reading)
+    assert {*found} == {"sex", "age", "home"}
+    assert {*found["age"]} == {*VARIABLES["Group"]}
+    assert {*found["home"]} == {"rural", "urban"}
+    assert not reading.questions
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_a_heading_above_columns_that_count_fewer_names_no_variable_of_all(own):
+    found = labels_by_variable(reading_of(*profile(own, short=7)))
+    assert "home" not in found
+    assert "rural" not in found.get("category 1", ())
+
+
+@pytest.mark.parametrize("off", [0, 1])
+def test_what_sexes_add_up_to_in_each_group_is_their_total(off):
+    heads = [["Area", *["Total"] * 3, *["Rural"] * 3, *["Urban"] * 3],
+             ["", *["Persons", "Males", "Females"] * 3]]  # fmt: skip
+    rng, rows = np.random.default_rng(2), []
+    for place in range(5):
+        rural, urban = rng.integers(100, 900, (2, 2))
+        groups = [(g.sum(), *g) for g in (rural + urban, rural, urban)]
+        rows.append([f"p{place}", *(n for group in groups for n in group)])
+    rows[3][4] += off
+    reading = reading_of(heads, rows)
+    assert {*reading.accepted().parts[0].schema.names} >= {"sex"}
+    assert ("category 2" in reading.separate) == bool(off)
+
+
+@pytest.mark.parametrize("off", [0, 1])
+def test_each_of_two_subtotals_has_its_place_in_the_tree(off):
+    """A column that is no sum in one row is a variable by itself."""
+    parts = np.random.default_rng(9).integers(50, 900, (8, 6))
+    frame = pd.DataFrame(parts, columns=[*NAMES[:6]])
+    frame.insert(3, "Total alba", parts[:, :3].sum(axis=1))
+    frame["Total dora"] = parts[:, 3:].sum(axis=1) + off * (np.arange(8) == 2)
+    frame["Total"] = parts.sum(axis=1)
+    frame = frame.astype(str)
+    frame.insert(0, "area", [f"place {k}" for k in range(len(frame))])
+    reading = TableReading.from_frame(frame, counts="exact")
+    names = labels_by_variable(reading)
+    assert names["category 1"] == NAMES[:6]
+    assert ("category 2" in reading.cells) == bool(off)
+
+
+def test_a_block_below_its_own_head_is_a_variable_and_many_blocks_are_read():
+    """Thirty variables have more combinations than fit in one table: some are by themselves."""
+    rng, sizes = np.random.default_rng(4), [2 + k % 9 for k in range(30)]
+    people = rng.integers(3000, 9000, 12)
+    columns = {"Total": people}
+    for k, size in enumerate(sizes):
+        columns[f"head {k}"] = people
+        parts = np.array([rng.multinomial(n, rng.dirichlet(np.ones(size) * 3)) for n in people])
+        columns |= {f"label {k} {NAMES[j]}": parts[:, j] for j in range(size)}
+    frame = pd.DataFrame(columns).astype(str)
+    frame.insert(0, "area", [f"place {k}" for k in range(len(frame))])
+    reading = TableReading.from_frame(frame, counts="exact")
+    variables = [name for name in reading.cells if name.startswith("category ")]
+    asked = [name for name in reading.questions if name.startswith("totals.category ")]
+    assert len(variables) == 30
+    assert 0 < len(asked) < 6
+    found = labels_by_variable(reading)
+    assert sorted(map(len, found.values())) == sorted(sizes)[: 30 - len(asked)]

@@ -309,3 +309,18 @@ def test_a_total_that_is_two_sums_makes_nothing_false(order):
     assert pd.isna(one["high"]) or true <= one["high"]
     if order == "groups last":
         assert (one["low"], one["high"]) == (true, true)
+
+
+@pytest.mark.parametrize("off", [0, 1])
+def test_totals_of_a_spreadsheet_sum_up_its_rows(off, tmp_path):
+    """A count that is withheld below *North Total* follows from it, as a guess that is listed."""
+    text = (
+        f"Region,District,Cases\nNorth,Alpha,21\nNorth,Beta,11\nNorth,North Total,{32 + off}\n"
+        f"South,Gamma,14\nSouth,Delta,*\nSouth,South Total,19\nGrand Total,,{51 + off}\n"
+    )
+    reading = indented(tmp_path, text)
+    assert (reading.rules["totals.district"] == "complete") != bool(off)
+    if not off:
+        assert {"totals.district", "totals.region"} <= {*reading.questions}
+        found = bounds_of(reading).query("stated == '*'")
+        assert found[["low", "high"]].to_numpy().tolist() == [[5, 5]]

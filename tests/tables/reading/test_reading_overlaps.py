@@ -146,3 +146,69 @@ def test_groups_of_ages_that_contradict_each_other_are_no_parts_of_a_total(off):
     reading = TableReading.from_frame(frame, counts="exact")
     assert ("totals.age" in reading.questions) == bool(off)
     assert not count_bounds(PublishedTables(*reading.accepted().parts)).conflict
+
+
+def with_a_year(inside, total=True, others=0):
+    """Return a reading of counts of 15 (under 15, or of 15-19), 15-19 and 20+, and the counts."""
+    rng = np.random.default_rng(11)
+    counts = rng.integers(20, 400, (6, 3))
+    counts[:, 1] += inside * counts[:, 0]
+    rows = []
+    for place, (year, group, rest) in enumerate(counts.tolist()):
+        every = group + rest + (not inside) * year + others * (place > 3)
+        texts = {"15": year, "15-19": "*" if place == 1 else group, "20+": rest}
+        texts |= {"Total": every} if total else {}
+        rows += [(f"p{place}", label, str(n)) for label, n in texts.items()]
+    frame = pd.DataFrame(rows, columns=["area", "age", "n"])
+    return frame, counts
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_numbers_say_whether_a_year_lies_in_the_range_beside_it(inside):
+    frame, counts = with_a_year(inside)
+    reading = TableReading.from_frame(frame, counts="exact")
+    assert "totals.age" not in reading.questions
+    bounds = count_bounds(PublishedTables(*reading.accepted().parts)).counts
+    found = reading.accepted().cells.merge(
+        bounds.rename(columns={"geoid": "place"}), on=["place", "table", "cell"]
+    )
+    hidden = found.query("stated == '*'")
+    assert hidden[["low", "high"]].to_numpy().tolist() == [[counts[1, 1]] * 2]
+
+
+def test_ranges_that_share_ages_by_name_alone_exclude_each_other_beside_others():
+    frame, _counts = with_a_year(inside=False, others=9)
+    reading = TableReading.from_frame(frame, counts="exact")
+    assert reading.rules["totals.age"] == "partial"
+    bounds = count_bounds(PublishedTables(*reading.accepted().parts))
+    assert not bounds.conflict
+    assert {*reading.accepted().parts[0].schema.attribute("age").labels} == {
+        "15", "15-19", "20+", "others",
+    }  # fmt: skip
+
+
+def test_a_range_in_another_by_name_alone_is_a_guess_that_a_setting_changes():
+    frame, _counts = with_a_year(inside=True, total=False)
+    reading = TableReading.from_frame(frame, counts="exact")
+    assert reading.questions["totals.age"][0] == "partial"
+    labels = reading.accepted().parts[0].schema.attribute("age").labels
+    assert labels == ("15", "16-19", "20+")
+    own = TableReading.from_frame(frame, counts="exact", labels={"age": {"15": "15"}})
+    assert {*own.accepted().parts[0].schema.attribute("age").labels} == {"15", "15-19", "20+"}
+    apart = TableReading.from_frame(frame, counts="exact", totals={"age": "separate"})
+    assert "age" in apart.separate
+
+
+@pytest.mark.parametrize("larger", [False, True])
+def test_a_range_that_counts_more_than_one_around_it_is_by_itself(larger):
+    """Under no total: 0-9 is shown to be 0-4 and 5-9, or it counts fewer than one of these."""
+    parts = np.random.default_rng(3).integers(20, 90, (5, 2)).tolist()
+    rows = []
+    for place, (a, b) in enumerate(parts):
+        counts = {"0-4": a, "5-9": b, "0-9": (a // 2 if larger else a + b)}
+        rows += [(f"p{place}", label, str(n)) for label, n in counts.items()]
+    frame = pd.DataFrame(rows, columns=["area", "age", "n"])
+    reading = TableReading.from_frame(frame, counts="exact")
+    assert "totals.age" not in reading.questions
+    assert ("age" in reading.separate) == larger
+    assert not count_bounds(PublishedTables(*reading.accepted().parts)).conflict
