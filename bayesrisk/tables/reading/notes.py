@@ -133,7 +133,8 @@ def _explained(mark: str, note: Note) -> tuple[str, Note] | None:
         return None
     quotes = r"[\s'\"‘’“”\[\]()]*"
     first = re.match(
-        rf"{quotes}(?:symbol |the |an? )?{quotes}{re.escape(core)}(?![\w*]){quotes}"
+        rf"{quotes}(?:symbol |the |an? )?{quotes}{re.escape(core)}(?![\w*]|{re.escape(core[-1])})"
+        rf"{quotes}"
         r"(?:=|:|-|–|—|,|represents?|indicates?|denotes?|means?|refers? to|stands? for|is|are)?"
         r"\s*(.+)",
         plain,
