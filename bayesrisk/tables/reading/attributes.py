@@ -3,7 +3,7 @@
 import itertools
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -23,7 +23,8 @@ _OTHERS = re.compile(
 #: Money, beside counts.
 _MONEY = re.compile(
     r"(?!.*\b(persons?|people|numbers?|no|workers|employees|households|with)\b)"
-    r"(agi|(.* )?(wages?|salaries|payrolls?|revenues?|turnover|expenditures?|spending|earnings|"
+    r"(agi|total income|"
+    r"(.* )?(wages?|salaries|payrolls?|revenues?|turnover|expenditures?|spending|earnings|"
     r"adjusted gross income|(aggregate|gross|net|taxable|disposable|annual|weekly|monthly|wkly) "
     r"([\w ]+ )?(income|pay)|(tax|qtrly|quarterly|employer|insurance|pension) contributions?|"
     r"[\w ]*\w amount))( [(\[]?(in )?([\w,']+ )?(dollars|euros?|pounds|usd|eur|gbp|[£$€].*)[)\]]?)?"
@@ -32,6 +33,7 @@ _MONEY = re.compile(
 _SAME = 10
 _MANY, _MORE = 20, 60  # rows whose counts are not all near 2,000, with few of them and with any
 _FEW = 16  # rows with the number of their label for each that has another
+_STEPS, _NEAR = 4, 8  # rows in which a running sum grows, columns from what it is of
 _LISTED = 100  # the least number of a list that does not begin with its rows
 _YEAR = re.compile(r"(19|20)\d\d(?!\w)")
 _CODE = re.compile(r"\b(id|codes?|no|nr|num|number|nummer)\b")
@@ -150,6 +152,35 @@ def attributes(
         for j in named:
             if clear and _follows(column, codes[j][plain]):
                 results.setdefault(i, f"a code of {heads[j]!r}")
+    return results
+
+
+def running_sums(
+    columns: Mapping[int, Sequence[int]], labels: Sequence[Sequence[str]]
+) -> dict[int, int]:
+    """Return columns that are the running sum of another one, over all labels of one column.
+
+    Labels of the other columns make groups, in which rows follow each other, or the other way.
+    """
+    numbers = {i: np.array(column) for i, column in columns.items()}
+    pairs = [
+        (i, j) for i, j in itertools.permutations(numbers, 2)
+        if abs(i - j) <= _NEAR and (numbers[j] >= numbers[i])[numbers[j] >= 0].all()
+    ]  # fmt: skip
+    codes = [_coded(column) for column in labels] if pairs else []
+    results = dict[int, int]()
+    for k in range(max(len(codes), 1)):
+        group = np.zeros(len(labels[0]) if codes else 0, np.int64)
+        for code in codes[:k] + codes[k + 1 :]:
+            group = np.unique(group * (code.max() + 1) + code, return_inverse=True)[1].ravel()
+        forward = np.argsort(group, kind="stable")
+        for order, (i, j) in itertools.product((forward, forward[::-1]), pairs if codes else ()):
+            added, sums, groups = numbers[i][order][1:], numbers[j][order], group[order]
+            before, after = sums[:-1], sums[1:]
+            known = (groups[1:] == groups[:-1]) & (before >= 0) & (added >= 0) & (after >= 0)
+            steps = known & (before > 0) & (added > 0)
+            if steps.sum() >= _STEPS and (before + added == after)[known].all():
+                results[j] = i
     return results
 
 
