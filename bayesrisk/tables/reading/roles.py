@@ -339,21 +339,40 @@ class SheetColumns:
             for j, numbers in enumerate(self.numbers[i + 1 :], i + 1)
         )
 
-    def _blank_totals(self, i: int, words: Sequence[int], numeric: Sequence[int]) -> bool:
-        """Return whether a column says something of parts alone: it is blank beside each total.
+    def _blank_totals(self, words: Sequence[int], numeric: Sequence[int]) -> list[int]:
+        """Return columns that say something of parts alone: they are blank beside each total.
 
         Others have a number there, which a count has, too.
         """
-        totals = [p for p, texts in enumerate(zip(*(self.columns[j] for j in words), strict=True))
-                  if any(total_word(t) == 2 for t in texts)]  # fmt: skip
-        rows, every = [row for _, row in self.sheet.rows], {*totals}  # where blanks are not filled
-        column = [row[i] for row in rows]
-        if len(totals) < 2 or any(column[p] for p in totals) or self._adds_up(i):
-            return False
-        rest = [not text for p, text in enumerate(column) if p not in every]
-        if 10 * sum(rest) > len(rest):
-            return False
-        return any(10 * sum(not rows[p][j] for p in totals) <= len(totals) for j in numeric)
+        every = zip(*(self.columns[j] for j in words), strict=True)
+        total = [any(total_word(t) == 2 for t in texts) for texts in every]
+        # Blanks are not filled in the rows themselves.
+        totals = [row for (_, row), t in zip(self.sheet.rows, total, strict=False) if t]
+        parts = [row for (_, row), t in zip(self.sheet.rows, total, strict=False) if not t]
+        full = (10 * sum(not row[j] for row in totals) <= len(totals) for j in numeric)
+        if len(totals) < 2 or not any(full):
+            return []
+        return [
+            i for i in numeric
+            if not any(row[i] for row in totals) and not self._adds_up(i)
+            and 10 * sum(not row[i] for row in parts) <= len(parts)
+        ]  # fmt: skip
+
+    def _follows_label(
+        self, columns: Sequence[int], others: Sequence[int], labels: Iterable[int]
+    ) -> str:
+        """Return of which label columns have one number each, while others differ; empty if none.
+
+        A label stands in two rows or more.
+        """
+        for j in labels:
+            size = len(self.row_counts[j])
+            pairs = {i: {*zip(self.columns[j], self.columns[i], strict=True)}
+                     for i in (*columns, *others) if self.numbers[i]}  # fmt: skip
+            one = {i for i, different in pairs.items() if len(different) == size}
+            if 4 <= 2 * size <= len(self.columns[j]) and others and one and one == {*columns}:
+                return f"one of each {self.sheet.heads[j]!r}"
+        return ""
 
     def _in_sum(self, i: int, others: Sequence[int], *, several: bool = False) -> bool:
         """Return whether a column is a sum of others, less some of them, in nine rows of ten.
@@ -558,7 +577,7 @@ class SheetColumns:
     def _counts(self, numeric: Sequence[int], names: dict[int, str]) -> list[int]:
         """Return the columns of counts among those of numbers; the others are labels or unused."""
         words = [i for i in names if i not in numeric]
-        facts = [i for i in numeric if self._blank_totals(i, words, numeric)]
+        facts = self._blank_totals(words, numeric)
         numeric = [i for i in numeric if i not in facts] or [*numeric]
         self.reasons |= {i: "blank beside each total" for i in facts if i not in numeric}
         doubts = {i: self.doubt(i, words) for i in numeric}
@@ -597,9 +616,12 @@ class SheetColumns:
         if named and all(map(self._adds_up, named)):  # their number is the sum of others
             named = []
         apart = [i for i in named if " " in self.heads[i] and not _PERSONS.search(self.heads[i])]
-        if named == apart and any(self._adds_up(i) for i in clear if i not in named):
-            named, clear = [], [i for i in clear if i not in apart]
-            doubts |= dict.fromkeys(apart, _NO_SUM)
+        other = [i for i in clear if i not in named]
+        why = _NO_SUM if any(map(self._adds_up, other)) else ""
+        why = why or self._follows_label(apart, other, names | labels)
+        if named == apart and why:
+            named, clear = [], other
+            doubts |= dict.fromkeys(apart, why)
         if not named and len(clear) > 1:
             for i in [i for i in clear[:-1] if self._needed(i, names | labels)][:1]:
                 names[i] = self.heads[i] or "code"
@@ -625,6 +647,7 @@ class SheetColumns:
         unused = [
             i for i, reason in self.reasons.items()
             if reason in ("other counts", _NO_SUM)
+            or i in apart
             or (reason == repeats.get(i) and total_word(self.heads[i]))
         ]  # fmt: skip
         heads = [self.sheet.heads[i] for i in unused

@@ -418,3 +418,14 @@ def test_a_count_that_is_named_keeps_labels_that_are_numbers(tmp_path):
     reading = read_text(tmp_path, text, columns={"dead": "count"})
     assert stated(reading) == {"41", "42", "43", "44"}
     assert stated(reading, "year") == {"2019", "2020"}
+
+
+def test_a_number_of_something_that_is_one_for_each_label_is_asked(tmp_path):
+    rows = ["A,2019,3,100,12", "A,2020,3,120,14", "B,2019,5,90,9", "B,2020,5,80,11"]
+    text = "District,Year,Number of hospitals,Cases,Deaths\n" + "\n".join(rows) + "\n"
+    reading = read_text(tmp_path, text)
+    assert stated(reading) == {"100", "12", "120", "14", "90", "9", "80", "11"}
+    assert reading.questions["columns.Number of hospitals"][0] == "ignored"
+    varied = read_text(tmp_path, text.replace("2020,3,", "2020,4,"))
+    assert stated(varied) == {"3", "4", "5"}
+    assert "columns.Cases" in varied.questions
