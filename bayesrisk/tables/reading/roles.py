@@ -12,15 +12,23 @@ import numpy as np
 
 from bayesrisk.exceptions import DataError, quote
 from bayesrisk.tables.reading.attributes import (
+    are_amounts,
+    are_blocks,
     attributes,
+    blank_totals,
+    in_sum,
+    is_constant,
     is_identifier,
     is_list,
     is_measure,
     is_period,
     is_written_out,
+    one_of_each,
     running_sums,
+    sums_hold,
 )
 from bayesrisk.tables.reading.headings import MEMBER, UNIT, in_persons, wide
+from bayesrisk.tables.reading.notes import estimates
 from bayesrisk.tables.reading.rows import (
     blanks_end,
     counting_rows,
@@ -38,7 +46,6 @@ from bayesrisk.tables.sheets.sheet import Sheet
 from bayesrisk.tables.sheets.texts import (
     DECIMAL,
     NEGATIVE,
-    PATH,
     POINTS,
     SHARE,
     WHOLE,
@@ -73,15 +80,7 @@ _FLAG = re.compile(
 _NOTES = re.compile(r".*\b(foot)?notes?\b.*")
 _GROUP = re.compile(r"([a-z]+ )?(age|band|age group|age range|year)s?( (group|grp|band|range))?")
 _NUMBERED = re.compile(r"|no\.?|nr\.?|#|index|unnamed: 0|row( number)?|rank|number|obs|column1")
-_MARGIN = re.compile(r"(.*[\W_])?(margins?[ _]of[ _]error|moe)([\W_].*)?", re.IGNORECASE)
-_ESTIMATE = re.compile(
-    r"(weighted )?estimates?|estimated (numbers?|counts?|totals?|frequency)\b.*|"
-    r"(?!.*\bnot weighted)(.* )?\(?weighted\)?|"
-    r"weighted (n|numbers?|counts?|totals?|frequency|cases|base)\b.*"
-)
 _UNITS = re.compile(r"units?( of measure(ment)?)?|uom|measure|einheit|unité|enhet")
-_UNRELIABLE = re.compile(r"too unreliable to (be )?publish", re.IGNORECASE)
-_SURVEY = re.compile(r"([A-Z]\d{5}[A-Z]?_\d{3})([EM])")
 #: Numbers that may be labels, if they tell rows apart.
 _ROWS = "numbers of rows"
 _AMOUNTS, _MEASURE = "amounts of something else", "a measure of something else"
@@ -101,8 +100,6 @@ _FEW_REPEATS = 4  # of counts that may be the same in rows of one label by chanc
 _PERSONS = re.compile(r"\b(persons?|people|individuals)\b")
 _WHOLE_SHARES = {"0", "1", "100"}
 _MANY_ROWS = 1000  # in which sums are looked for
-_EXACT = 1e-9  # of the largest number of a row
-_LONG_RUN = 3  # rows of each code that stands in one block
 #: Thousands that are apart.
 _APART = re.compile(r"\d[,'’\u00a0\u2009\u202f ]\d{3}")
 #: A number of a row, or of its series: 17, v1017, 1.1.3.
@@ -145,7 +142,7 @@ class SheetColumns:
         positions = [_positions(list(map(key, s.heads))) for s in sheets]
         self.fixed = {
             i: all(one in places for places in positions)
-            and _constant(row[places[one]] for s, places in zip(sheets, positions, strict=True)
+            and is_constant(row[places[one]] for s, places in zip(sheets, positions, strict=True)
                           for _, row in s.rows)
             for one, i in _positions(self.heads).items()
         }  # fmt: skip
@@ -203,7 +200,7 @@ class SheetColumns:
                 continue
             if column_number != total and (whole or not first <= column_number < end):
                 continue
-            if all(map(any, parts)) and _sums_hold(columns[total], parts, most=whole):
+            if all(map(any, parts)) and sums_hold(columns[total], parts, most=whole):
                 return True
         return False
 
@@ -224,7 +221,9 @@ class SheetColumns:
         counted = bool(_COUNT.fullmatch(head)) or total_word(head) == 2
         digits = {t: re.sub(r"\D", "", t) for t in self.row_counts[i] if WHOLE.fullmatch(t)}
         if not counted and any(len(number) > _PEOPLE for number in digits.values()):
-            return _AMOUNTS if self._amounts(i, [*digits.values()]) else "codes"
+            amounts = are_amounts([*digits.values()], len(texts))
+            amounts = amounts and not is_identifier(self.sheet.heads[i])
+            return _AMOUNTS if amounts else "codes"
         if not head and len(self.row_counts[i]) == 1 and len(texts) > 2 and any(plain):
             return "the same in all rows"
         # Counts of a year may be withheld; a mark among years is a label of a row, such as %.
@@ -311,75 +310,17 @@ class SheetColumns:
         summing = filter(self._adds_up, rest)
         return any(summing) if distinct else i < next(summing, 0)
 
-    def _amounts(self, i: int, numbers: Sequence[str]) -> bool:
-        """Return whether long numbers are amounts: of several lengths, and one in each row.
-
-        Codes of several lengths begin with shorter ones.
-        """
-        texts, rows = {*numbers}, sum(map(bool, self.columns[i]))
-        several = len({*map(len, texts)}) > 1 and 10 * len(texts) >= 9 * rows
-        inside = sum(any(t[:k] in texts for k in range(1, len(t))) for t in texts)
-        return several and 2 * inside < len(texts) and not is_identifier(self.sheet.heads[i])
-
     def _in_blocks(self, i: int) -> bool:
         """Return whether few numbers rise from one block of rows to the next, before others."""
-        texts = [t for t in self.columns[i] if t.isdecimal()]
-        blocks = [int(text) for text, _ in itertools.groupby(texts)]
-        head, several = self.heads[i], len(self.row_counts[i])
+        head, size = self.heads[i], len(self.row_counts[i])
         label = _COUNT.fullmatch(head) or is_date(head) or sex(head) or interval(head)
-        words = [t for t in self.columns[i] if not t.isdecimal()]
-        if any(self.numbers[:i]) or not all(map(total_word, words)):
+        if label or any(self.numbers[:i]) or not are_blocks(self.columns[i]) or self._adds_up(i):
             return False
-        if label or len(blocks) < 2 or _LONG_RUN * len(blocks) > len(texts) or blocks[0] < 1:
-            return False
-        if blocks != sorted({*blocks}) or self._adds_up(i):
-            return False
-        return any(
-            numbers and 2 * len(self.row_counts[j]) > len(numbers) > several
-            for j, numbers in enumerate(self.numbers[i + 1 :], i + 1)
-        )
-
-    def _blank_totals(self, words: Sequence[int], numeric: Sequence[int]) -> list[int]:
-        """Return columns that say something of parts alone: they are blank beside each total.
-
-        Others have a number there, which a count has, too.
-        """
-        every = zip(*(self.columns[j] for j in words), strict=True)
-        total = [any(total_word(t) == 2 for t in texts) for texts in every]
-        # Blanks are not filled in the rows themselves.
-        totals = [row for (_, row), t in zip(self.sheet.rows, total, strict=False) if t]
-        parts = [row for (_, row), t in zip(self.sheet.rows, total, strict=False) if not t]
-        full = (10 * sum(not row[j] for row in totals) <= len(totals) for j in numeric)
-        if len(totals) < 2 or not any(full):
-            return []
-        return [
-            i for i in numeric
-            if not any(row[i] for row in totals) and not self._adds_up(i)
-            and 10 * sum(not row[i] for row in parts) <= len(parts)
-        ]  # fmt: skip
-
-    def _follows_label(
-        self, columns: Sequence[int], others: Sequence[int], labels: Iterable[int]
-    ) -> str:
-        """Return of which label columns have one number each, while others differ; empty if none.
-
-        A label stands in two rows or more.
-        """
-        for j in labels:
-            size = len(self.row_counts[j])
-            pairs = {i: {*zip(self.columns[j], self.columns[i], strict=True)}
-                     for i in (*columns, *others) if self.numbers[i]}  # fmt: skip
-            one = {i for i, different in pairs.items() if len(different) == size}
-            if 4 <= 2 * size <= len(self.columns[j]) and others and one and one == {*columns}:
-                return f"one of each {self.sheet.heads[j]!r}"
-        return ""
+        rest = [j for j in range(i + 1, len(self.heads)) if self.numbers[j]]
+        return any(2 * len(self.row_counts[j]) > len(self.columns[j]) > size for j in rest)
 
     def _in_sum(self, i: int, others: Sequence[int], *, several: bool = False) -> bool:
-        """Return whether a column is a sum of others, less some of them, in nine rows of ten.
-
-        Totals may be rounded.  If it must be of ``several``, it is not that of one or two, which
-        may be a difference and count nobody.
-        """
+        """Return whether a column is a sum of others, less some of them, in rows of no total."""
         parts = [np.array(self.numbers[j]) for j in others if j != i and self.numbers[j]]
         if not (self.numbers[i] and parts):
             return False
@@ -389,25 +330,7 @@ class SheetColumns:
             if self.numbers[i][p] >= 0 and not any(total_word(t) == 2 for t in every[p][1])
         ]  # fmt: skip
         parts = [c[rows] for c in parts if 10 * (c[rows] < 0).sum() <= len(rows)]
-        table = np.column_stack([*parts, np.array(self.numbers[i])[rows]]).astype(float)
-        table = table[(table >= 0).all(axis=1) & table.any(axis=1)]
-        table /= table.max(axis=1, initial=1, keepdims=True)  # a small row says as much as a total
-        for _ in range(2):
-            size, number = table.shape
-            if number < 4 or 2 * size < 3 * number + 5 or len({*table[:, -1]}) < 4:
-                return False
-            weights = np.linalg.lstsq(table[:, :-1], table[:, -1], rcond=None)[0]
-            off = np.abs(table[:, :-1] @ weights - table[:, -1])
-            table, most = table[off <= max(np.quantile(off, 0.9), _EXACT)], off.max()
-        if most > _EXACT or not several:
-            return most <= _EXACT
-        *parts, column = table.T
-        differences = (abs(a - b) for a, b in itertools.combinations(parts, 2))
-        sums = (a + b for a, b in itertools.combinations(parts, 2))
-        return not any(
-            np.abs(other - column).max() <= _EXACT
-            for other in itertools.chain(parts, differences, sums)
-        )
+        return in_sum(np.array(self.numbers[i])[rows], parts, several=several)
 
     # Roles.
 
@@ -567,7 +490,7 @@ class SheetColumns:
 
     def _refuse_estimates(self, choices: Mapping[int, str]) -> None:
         """Refuse a survey's estimates: they are weighted, and count nobody."""
-        if not choices and (said := _estimates(self.sheet)):
+        if not choices and (said := estimates(self.sheet)):
             raise DataError(
                 f"{self.sheet.name}: must hold counts, got estimates of a survey {said}: they are "
                 "weighted, and no range holds the true count for certain; columns.HEADING=count "
@@ -577,7 +500,10 @@ class SheetColumns:
     def _counts(self, numeric: Sequence[int], names: dict[int, str]) -> list[int]:
         """Return the columns of counts among those of numbers; the others are labels or unused."""
         words = [i for i in names if i not in numeric]
-        facts = self._blank_totals(words, numeric)
+        named_rows = zip(*(self.columns[j] for j in words or [0]), strict=True)
+        total = [any(total_word(t) == 2 for t in texts) for texts in named_rows]
+        facts = blank_totals([row for _, row in self.sheet.rows], total, numeric)
+        facts = [i for i in facts if not self._adds_up(i)]
         numeric = [i for i in numeric if i not in facts] or [*numeric]
         self.reasons |= {i: "blank beside each total" for i in facts if i not in numeric}
         doubts = {i: self.doubt(i, words) for i in numeric}
@@ -618,7 +544,10 @@ class SheetColumns:
         apart = [i for i in named if " " in self.heads[i] and not _PERSONS.search(self.heads[i])]
         other = [i for i in clear if i not in named]
         why = _NO_SUM if any(map(self._adds_up, other)) else ""
-        why = why or self._follows_label(apart, other, names | labels)
+        full = [i for i in clear if self.numbers[i]]
+        following = one_of_each(self.columns, names | labels, full) if apart and other else None
+        if following and following[1] == {*apart}:
+            why = why or f"one of each {self.sheet.heads[following[0]]!r}"
         if named == apart and why:
             named, clear = [], other
             doubts |= dict.fromkeys(apart, why)
@@ -849,25 +778,6 @@ class SheetColumns:
         return _Roles(dict(sorted(names.items())), counts, flags)
 
 
-def has_estimates(sheet: Sheet) -> bool:
-    """Return whether headings or notes say that numbers are estimates of a survey."""
-    return bool(_estimates(sheet))
-
-
-def _estimates(sheet: Sheet) -> str:
-    """Return what says that numbers are estimates of a survey: margins, or a heading."""
-    codes = [m for h in sheet.heads if (m := _SURVEY.fullmatch(h))]
-    pairs = {m[1] for m in codes if m[2] == "E"} & {m[1] for m in codes if m[2] == "M"}
-    unreliable = any(_UNRELIABLE.search(text) for _, text, _ in sheet.left)
-    if pairs or unreliable or any(map(_MARGIN.fullmatch, sheet.heads)):
-        return "with margins of error"
-    parts = {head: re.split(rf"{PATH}|; |: ", key(head)) for head in sheet.heads}
-    if any(texts[1:] and _ESTIMATE.fullmatch(texts[0]) for texts in parts.values()):
-        return ""  # all of a tree may be called so
-    said = [head for head, texts in parts.items() if _ESTIMATE.fullmatch(texts[-1])]
-    return f"(heading {quote(said[0])})" if said else ""
-
-
 def _free(name: str) -> str:
     """Return a name that no column of results has."""
     return f"{name} label" if _RESERVED.fullmatch(name) else name
@@ -883,28 +793,6 @@ def _positions(heads: Sequence[str]) -> dict[tuple[str, int], int]:
     return results
 
 
-def _constant(texts: Iterable[str]) -> bool:
-    """Return whether all of some texts are the same one."""
-    rest = iter(texts)
-    first = next(rest, None)
-    return first is not None and all(text == first for text in rest)
-
-
 def _is_group(head: str) -> bool:
     """Return whether a heading is a range of numbers, as of ages: 18-64, but not a year."""
     return interval(head) is not None and not head.isdecimal()
-
-
-def _sums_hold(total: Sequence[int], parts: Sequence[Sequence[int]], *, most: bool) -> bool:
-    """Return whether parts add up to each known total, or to most, of two or more."""
-    sums, missed = set[int](), 0
-    for whole, *row in zip(total, *parts, strict=False):
-        if whole <= 0 or min(row) < 0:
-            continue
-        if whole != sum(row):
-            missed += 1
-            if not most:
-                return False
-        else:
-            sums.add(whole)
-    return len(sums) > 1 and 4 * missed <= len(sums)
