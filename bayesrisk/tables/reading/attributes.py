@@ -3,7 +3,7 @@
 import itertools
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -23,7 +23,8 @@ _OTHERS = re.compile(
 #: Money, beside counts.
 _MONEY = re.compile(
     r"(?!.*\b(persons?|people|numbers?|no|workers|employees|households|with)\b)"
-    r"(agi|(.* )?(wages?|salaries|payrolls?|revenues?|turnover|expenditures?|spending|earnings|"
+    r"(agi|total income|"
+    r"(.* )?(wages?|salaries|payrolls?|revenues?|turnover|expenditures?|spending|earnings|"
     r"adjusted gross income|(aggregate|gross|net|taxable|disposable|annual|weekly|monthly|wkly) "
     r"([\w ]+ )?(income|pay)|(tax|qtrly|quarterly|employer|insurance|pension) contributions?|"
     r"[\w ]*\w amount))( [(\[]?(in )?([\w,']+ )?(dollars|euros?|pounds|usd|eur|gbp|[£$€].*)[)\]]?)?"
@@ -32,6 +33,9 @@ _MONEY = re.compile(
 _SAME = 10
 _MANY, _MORE = 20, 60  # rows whose counts are not all near 2,000, with few of them and with any
 _FEW = 16  # rows with the number of their label for each that has another
+_STEPS, _NEAR = 4, 8  # rows in which a running sum grows, columns from what it is of
+_LONG_RUN = 3  # rows of each code that stands in one block
+_EXACT = 1e-9  # of the largest number of a row
 _LISTED = 100  # the least number of a list that does not begin with its rows
 _YEAR = re.compile(r"(19|20)\d\d(?!\w)")
 _CODE = re.compile(r"\b(id|codes?|no|nr|num|number|nummer)\b")
@@ -151,6 +155,138 @@ def attributes(
             if clear and _follows(column, codes[j][plain]):
                 results.setdefault(i, f"a code of {heads[j]!r}")
     return results
+
+
+def running_sums(
+    columns: Mapping[int, Sequence[int]], labels: Sequence[Sequence[str]]
+) -> dict[int, int]:
+    """Return columns that are the running sum of another one, over all labels of one column.
+
+    Labels of the other columns make groups, in which rows follow each other, or the other way.
+    """
+    numbers = {i: np.array(column) for i, column in columns.items()}
+    pairs = [
+        (i, j) for i, j in itertools.permutations(numbers, 2)
+        if abs(i - j) <= _NEAR and (numbers[j] >= numbers[i])[numbers[j] >= 0].all()
+    ]  # fmt: skip
+    codes = [_coded(column) for column in labels] if pairs else []
+    results = dict[int, int]()
+    for k in range(max(len(codes), 1)):
+        group = np.zeros(len(labels[0]) if codes else 0, np.int64)
+        for code in codes[:k] + codes[k + 1 :]:
+            group = np.unique(group * (code.max() + 1) + code, return_inverse=True)[1].ravel()
+        forward = np.argsort(group, kind="stable")
+        for order, (i, j) in itertools.product((forward, forward[::-1]), pairs if codes else ()):
+            added, sums, groups = numbers[i][order][1:], numbers[j][order], group[order]
+            before, after = sums[:-1], sums[1:]
+            known = (groups[1:] == groups[:-1]) & (before >= 0) & (added >= 0) & (after >= 0)
+            steps = known & (before > 0) & (added > 0)
+            if steps.sum() >= _STEPS and (before + added == after)[known].all():
+                results[j] = i
+    return results
+
+
+def are_amounts(numbers: Sequence[str], rows: int) -> bool:
+    """Return whether long numbers are amounts: of several lengths, and one in each row.
+
+    Codes of several lengths begin with shorter ones.
+    """
+    texts = {*numbers}
+    several = len({*map(len, texts)}) > 1 and 10 * len(texts) >= 9 * rows
+    inside = sum(any(t[:k] in texts for k in range(1, len(t))) for t in texts)
+    return several and 2 * inside < len(texts)
+
+
+def blank_totals(
+    rows: Sequence[Sequence[str]], total: Sequence[bool], numeric: Sequence[int]
+) -> list[int]:
+    """Return columns that say something of parts alone: they are blank beside each total.
+
+    Others have a number there, which a count has, too.
+    """
+    totals = [row for row, t in zip(rows, total, strict=True) if t]
+    parts = [row for row, t in zip(rows, total, strict=True) if not t]
+    full = (10 * sum(not row[j] for row in totals) <= len(totals) for j in numeric)
+    if len(totals) < 2 or not any(full):
+        return []
+    return [
+        i for i in numeric
+        if not any(row[i] for row in totals)
+        and 10 * sum(not row[i] for row in parts) <= len(parts)
+    ]  # fmt: skip
+
+
+def in_sum(column: IntArray, parts: Sequence[IntArray], *, several: bool) -> bool:
+    """Return whether numbers are a sum of others, less some of them, in nine rows of ten.
+
+    Totals may be rounded.  If it must be of ``several``, it is not that of one or two, which may
+    be a difference and count nobody.
+    """
+    table = np.column_stack([*parts, column]).astype(float)
+    table = table[(table >= 0).all(axis=1) & table.any(axis=1)]
+    table /= table.max(axis=1, initial=1, keepdims=True)  # a small row says as much as a total
+    for _ in range(2):
+        size, number = table.shape
+        if number < 4 or 2 * size < 3 * number + 5 or len({*table[:, -1]}) < 4:
+            return False
+        weights = np.linalg.lstsq(table[:, :-1], table[:, -1], rcond=None)[0]
+        off = np.abs(table[:, :-1] @ weights - table[:, -1])
+        table, most = table[off <= max(np.quantile(off, 0.9), _EXACT)], off.max()
+    if most > _EXACT or not several:
+        return bool(most <= _EXACT)
+    *others, last = table.T
+    differences = (abs(a - b) for a, b in itertools.combinations(others, 2))
+    sums = (a + b for a, b in itertools.combinations(others, 2))
+    return not any(
+        np.abs(other - last).max() <= _EXACT for other in itertools.chain(others, differences, sums)
+    )
+
+
+def sums_hold(total: Sequence[int], parts: Sequence[Sequence[int]], *, most: bool) -> bool:
+    """Return whether parts add up to each known total, or to most, of two or more."""
+    sums, missed = set[int](), 0
+    for whole, *row in zip(total, *parts, strict=False):
+        if whole <= 0 or min(row) < 0:
+            continue
+        if whole != sum(row):
+            missed += 1
+            if not most:
+                return False
+        else:
+            sums.add(whole)
+    return len(sums) > 1 and 4 * missed <= len(sums)
+
+
+def one_of_each(
+    columns: Sequence[Sequence[str]], labels: Iterable[int], counts: Iterable[int]
+) -> tuple[int, set[int]] | None:
+    """Return the first column of labels that have one number each in some columns, and these.
+
+    A label stands in two rows or more.
+    """
+    for j in labels:
+        size = len({*columns[j]})
+        one = {i for i in counts if len({*zip(columns[j], columns[i], strict=True)}) == size}
+        if one and 4 <= 2 * size <= len(columns[j]):
+            return j, one
+    return None
+
+
+def are_blocks(column: Sequence[str]) -> bool:
+    """Return whether few numbers rise from one block of rows to the next, totals apart."""
+    texts = [t for t in column if t.isdecimal()]
+    blocks = [int(text) for text, _ in itertools.groupby(texts)]
+    if not all(t.isdecimal() or total_word(t) for t in column):
+        return False
+    few = 1 < len(blocks) <= len(texts) // _LONG_RUN
+    return few and blocks[0] > 0 and blocks == sorted({*blocks})
+
+
+def is_constant(texts: Iterable[str]) -> bool:
+    """Return whether all of some texts are the same one."""
+    rest = iter(texts)
+    first = next(rest, None)
+    return first is not None and all(text == first for text in rest)
 
 
 def _coded(texts: Sequence[str]) -> IntArray:

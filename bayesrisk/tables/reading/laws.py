@@ -29,6 +29,7 @@ from bayesrisk.tables.sheets.texts import (
     WHOLE,
     is_mark,
     key,
+    listing,
     noted,
     number_range,
     span,
@@ -115,10 +116,14 @@ def _cell_laws(
 ) -> list[PlainLaw]:
     """Return the law of each cell; ``rules`` gets what is asked about laws."""
     laws = _laws(cells, rules, notes)
-    rule = any(name.endswith(".counts") for name in [*rules.choices, *rules.columns])
+    rule = any(name.endswith(".counts") for name in [*rules.all, *rules.columns])
+    names = dict.fromkeys(name for cell in cells for name in cell.labels) if rule else ()
+    labels = {name: rules.section(f"labels.{name}", guessed=True) for name in names}
     if all(law.law == TrueCounts() and not law.withheld for law in laws.values()):
         _ask_zeros(cells, rules)
-    return [_cell_law(c, laws[c.file], rules) if rule else laws[c.file] for c in cells]
+    columns = {k.removesuffix(".counts"): v for k, v in rules.columns.items()
+               if k.endswith(".counts")}  # fmt: skip
+    return [_cell_law(c, laws[c.file], columns, labels) if rule else laws[c.file] for c in cells]
 
 
 def _laws(
@@ -168,13 +173,18 @@ def _guess(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) ->
                 answer = rules.ask(f"columns.{column}.counts", law, f"{column}: {reason}")
                 rules.columns[f"{key(column)}.counts"] = answer
         return f"nearest-{step}", f"they are in units of {step:,}"
-    positive = [n for n in numbers if n > 0]
+    positive, doubt = [n for n in numbers if n > 0], ""
     if positive and (rule := rounding(notes)):
         way, base, sentence = rule
         most = base - 1 if way == "random" else base // 2  # by which one count may be off
         fits = all(abs(d) <= most * size for d, size in _missed(cells))
         if fits and base > 1 and not any(n % base for n in numbers):
             return f"{way}-{base}", sentence.quoted
+        told = {"counts", f"counts.{Path(cells[0].file).name}"} & rules.choices.keys()
+        if base > 1 and any(n % base for n in numbers) and not told:
+            if rounded := _rounded_parts(cells, f"{way}-{base}", base, sentence, rules):
+                return "exact", f"true, but {rounded} rounded: {sentence.quoted}"
+            doubt = f"true, although {sentence.quoted}"
     base = next((b for b in (1000, 100, 10, 5, 3) if not any(n % b for n in numbers)), 0)
     if len(positive) < 2 or len(positive) * log2(base or 1) < _BITS:
         base = 0  # by chance
@@ -199,7 +209,39 @@ def _guess(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) ->
         if numbers.count(0) > _FEW_ZEROS:
             return "perturbed-2", "none is 1 or 2, which some agencies make 0 or 3"
         return "stats-nz", "none is 1 or 2, which some agencies make 3"
-    return _TRUE
+    estimates = next((c.column for c in cells if key(c.column).startswith("estimate")), "")
+    if estimates:
+        doubt = f"true, although {estimates!r} may be an estimate of a survey, which is weighted"
+    return ("exact", doubt) if doubt else _TRUE
+
+
+def _rounded_parts(
+    cells: Sequence[Cell], law: str, base: int, note: Note, rules: ReadingRules
+) -> str:
+    """Return which columns and labels a note on rounding is of; ask about the law of each.
+
+    Their counts are multiples of its base, by no chance, where others are none.
+    """
+    numbers: dict[tuple[str, str], list[int]] = {}
+    words: dict[tuple[str, str], int] = {}
+    for cell in cells:
+        if not (cell.row and WHOLE.fullmatch(cell.text) and (ends := number_range(cell.text))):
+            continue
+        for name, label in [("", cell.column), *cell.labels.items()]:
+            numbers.setdefault((name, label), []).append(ends[0])
+            words[name, label] = total_word(label, name)
+    found = list[str]()
+    for (name, label), every in numbers.items():
+        bits = sum(n > 0 for n in every) * log2(base)
+        said = bool(words[name, label] and bits)
+        if any(n % base for n in every) or not (said or bits >= _BITS):
+            continue
+        section = f"columns.{label}" if not name else f"labels.{name}.{label}"
+        answer = rules.ask(f"{section}.counts", law, f"{label}: {law}, as row {note.row} says")
+        if not name:
+            rules.columns[f"{key(label)}.counts"] = answer
+        found.append(label)
+    return listing(found)
 
 
 def _column_base(cells: Sequence[Cell], rules: ReadingRules) -> int:
@@ -389,16 +431,15 @@ def _number(text: str) -> tuple[int, int] | None:
     return number_range(text) if WHOLE.fullmatch(text) else None
 
 
-def _cell_law(cell: Cell, law: PlainLaw, rules: ReadingRules) -> PlainLaw:
+def _cell_law(
+    cell: Cell, law: PlainLaw, columns: Mapping[str, str], labels: Mapping[str, Mapping[str, str]]
+) -> PlainLaw:
     """Return the law of a cell's column or of one of its labels, if said; else its file's."""
-    columns = {k.removesuffix(".counts"): v for k, v in rules.columns.items()
-               if k.endswith(".counts")}  # fmt: skip
     if key(cell.column) in columns:
         return PlainLaw(*named_law(columns[key(cell.column)]) or law)
     for name, label in cell.labels.items():
-        choices = rules.section(f"labels.{name}").get(f"{key(label)}.counts")
-        if choices:
-            return PlainLaw(*named_law(choices) or law)
+        if choice := labels[name].get(f"{key(label)}.counts"):
+            return PlainLaw(*named_law(choice) or law)
     return law
 
 

@@ -4,8 +4,9 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from bayesrisk.exceptions import quote
 from bayesrisk.tables.sheets.sheet import Sheet
-from bayesrisk.tables.sheets.texts import cut, key, span
+from bayesrisk.tables.sheets.texts import PATH, cut, key, span
 
 _WORDS = {
     word: number
@@ -53,6 +54,14 @@ _ROUNDED = re.compile(
     rf"(?:rounded|rounding)\b[^.;]{{0,60}}?(?:nearest|multiples? of|base(?: of)?) (?:multiple of )?"
     rf"{_N}"
 )
+_MARGIN = re.compile(r"(.*[\W_])?(margins?[ _]of[ _]error|moe)([\W_].*)?", re.IGNORECASE)
+_ESTIMATE = re.compile(
+    r"(weighted )?estimates?|estimated (numbers?|counts?|totals?|frequency)\b.*|"
+    r"(?!.*\bnot weighted)(.* )?\(?weighted\)?|"
+    r"weighted (n|numbers?|counts?|totals?|frequency|cases|base)\b.*"
+)
+_UNRELIABLE = re.compile(r"too unreliable to (be )?publish", re.IGNORECASE)
+_SURVEY = re.compile(r"([A-Z]\d{5}[A-Z]?_\d{3})([EM])")
 _MOST_TEXTS = 64  # of a column of notes
 
 
@@ -133,7 +142,8 @@ def _explained(mark: str, note: Note) -> tuple[str, Note] | None:
         return None
     quotes = r"[\s'\"‘’“”\[\]()]*"
     first = re.match(
-        rf"{quotes}(?:symbol |the |an? )?{quotes}{re.escape(core)}(?![\w*]){quotes}"
+        rf"{quotes}(?:symbol |the |an? )?{quotes}{re.escape(core)}(?![\w*]|{re.escape(core[-1])})"
+        rf"{quotes}"
         r"(?:=|:|-|–|—|,|represents?|indicates?|denotes?|means?|refers? to|stands? for|is|are)?"
         r"\s*(.+)",
         plain,
@@ -150,3 +160,22 @@ def _explained(mark: str, note: Note) -> tuple[str, Note] | None:
     if _HIDDEN.search(meaning):
         return "withheld", note
     return ("", note) if _MISSING.search(meaning) else None
+
+
+def has_estimates(sheet: Sheet) -> bool:
+    """Return whether headings or notes say that numbers are estimates of a survey."""
+    return bool(estimates(sheet))
+
+
+def estimates(sheet: Sheet) -> str:
+    """Return the words that tell estimates of a survey: of margins, or of a heading; else empty."""
+    codes = [m for h in sheet.heads if (m := _SURVEY.fullmatch(h))]
+    pairs = {m[1] for m in codes if m[2] == "E"} & {m[1] for m in codes if m[2] == "M"}
+    unreliable = any(_UNRELIABLE.search(text) for _, text, _ in sheet.left)
+    if pairs or unreliable or any(map(_MARGIN.fullmatch, sheet.heads)):
+        return "with margins of error"
+    parts = {head: re.split(rf"{PATH}|; |: ", key(head)) for head in sheet.heads}
+    if any(texts[1:] and _ESTIMATE.fullmatch(texts[0]) for texts in parts.values()):
+        return ""  # all of a tree may be called so
+    said = [head for head, texts in parts.items() if _ESTIMATE.fullmatch(texts[-1])]
+    return f"(heading {quote(said[0])})" if said else ""

@@ -23,7 +23,7 @@ from bayesrisk.tables.reading.cells import Cell, cells as cells_of
 from bayesrisk.tables.reading.labels import TableVariable, variables
 from bayesrisk.tables.reading.laws import Value, limit_value, values
 from bayesrisk.tables.reading.nested import Nesting, nested
-from bayesrisk.tables.reading.roles import has_estimates
+from bayesrisk.tables.reading.notes import has_estimates
 from bayesrisk.tables.reading.rules import ReadingRules, to_toml
 from bayesrisk.tables.sheets.sheet import Sheet, file_sheet, frame_sheets, workbook_sheets
 from bayesrisk.tables.sheets.texts import SOME, key, listing, noted, number_range

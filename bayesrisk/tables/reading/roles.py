@@ -8,16 +8,27 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from bayesrisk.exceptions import DataError, quote
 from bayesrisk.tables.reading.attributes import (
+    are_amounts,
+    are_blocks,
     attributes,
+    blank_totals,
+    in_sum,
+    is_constant,
     is_identifier,
     is_list,
     is_measure,
     is_period,
     is_written_out,
+    one_of_each,
+    running_sums,
+    sums_hold,
 )
 from bayesrisk.tables.reading.headings import MEMBER, UNIT, in_persons, wide
+from bayesrisk.tables.reading.notes import estimates
 from bayesrisk.tables.reading.rows import (
     blanks_end,
     counting_rows,
@@ -69,12 +80,11 @@ _FLAG = re.compile(
 _NOTES = re.compile(r".*\b(foot)?notes?\b.*")
 _GROUP = re.compile(r"([a-z]+ )?(age|band|age group|age range|year)s?( (group|grp|band|range))?")
 _NUMBERED = re.compile(r"|no\.?|nr\.?|#|index|unnamed: 0|row( number)?|rank|number|obs|column1")
-_MARGIN = re.compile(r"(.*[\W_])?(margins?[ _]of[ _]error|moe)([\W_].*)?", re.IGNORECASE)
 _UNITS = re.compile(r"units?( of measure(ment)?)?|uom|measure|einheit|unité|enhet")
-_UNRELIABLE = re.compile(r"too unreliable to (be )?publish", re.IGNORECASE)
-_SURVEY = re.compile(r"([A-Z]\d{5}[A-Z]?_\d{3})([EM])")
 #: Numbers that may be labels, if they tell rows apart.
 _ROWS = "numbers of rows"
+_AMOUNTS, _MEASURE = "amounts of something else", "a measure of something else"
+_NO_SUM = "in no sum, as others are"
 _SPELLED, _DECIMALS = "codes of labels", "numbers with decimals or below 0"
 _LABELS = ("a period", "codes", "codes with leading zeros", _SPELLED)
 _SEVERAL = 4  # columns of counts for each that is called one
@@ -87,6 +97,9 @@ _DIGITS = 16  # of numbers that are added up, fewer
 _BESIDE = 8  # columns on each side that may add up with one
 _CODES = 2  # columns of numbers of places at most, beside more columns of counts
 _FEW_REPEATS = 4  # of counts that may be the same in rows of one label by chance
+_PERSONS = re.compile(r"\b(persons?|people|individuals)\b")
+_WHOLE_SHARES = {"0", "1", "100"}
+_MANY_ROWS = 1000  # in which sums are looked for
 #: Thousands that are apart.
 _APART = re.compile(r"\d[,'’\u00a0\u2009\u202f ]\d{3}")
 #: A number of a row, or of its series: 17, v1017, 1.1.3.
@@ -129,7 +142,7 @@ class SheetColumns:
         positions = [_positions(list(map(key, s.heads))) for s in sheets]
         self.fixed = {
             i: all(one in places for places in positions)
-            and _constant(row[places[one]] for s, places in zip(sheets, positions, strict=True)
+            and is_constant(row[places[one]] for s, places in zip(sheets, positions, strict=True)
                           for _, row in s.rows)
             for one, i in _positions(self.heads).items()
         }  # fmt: skip
@@ -187,7 +200,7 @@ class SheetColumns:
                 continue
             if column_number != total and (whole or not first <= column_number < end):
                 continue
-            if all(map(any, parts)) and _sums_hold(columns[total], parts, most=whole):
+            if all(map(any, parts)) and sums_hold(columns[total], parts, most=whole):
                 return True
         return False
 
@@ -206,8 +219,13 @@ class SheetColumns:
         if any(re.fullmatch(r"0\d+", t) for t in texts):
             return "codes with leading zeros"
         counted = bool(_COUNT.fullmatch(head)) or total_word(head) == 2
-        if not counted and any(t.isdecimal() and len(t) > _PEOPLE for t in texts):
-            return "codes"
+        digits = {t: re.sub(r"\D", "", t) for t in self.row_counts[i] if WHOLE.fullmatch(t)}
+        if not counted and any(len(number) > _PEOPLE for number in digits.values()):
+            amounts = are_amounts([*digits.values()], len(texts))
+            amounts = amounts and not is_identifier(self.sheet.heads[i])
+            return _AMOUNTS if amounts else "codes"
+        if not head and len(self.row_counts[i]) == 1 and len(texts) > 2 and any(plain):
+            return "the same in all rows"
         # Counts of a year may be withheld; a mark among years is a label of a row, such as %.
         years = len(plain) > 1 and all(map(is_written_out, plain))
         hidden = any(map(is_mark, texts)) and not years
@@ -222,7 +240,7 @@ class SheetColumns:
             return "codes"
         if is_list(plain) and len(plain) + len(marks) >= len(texts) and not self._adds_up(i):
             return "codes"
-        if self._part_of_code(i) or self._before_labels(i, words):
+        if self._part_of_code(i) or self._before_labels(i, words) or self._in_blocks(i):
             return "codes"
         if head.endswith("#") and not self._adds_up(i):  # of few columns: "School #"
             plain_heads = [j for j, n in enumerate(self.numbers) if n and self.heads[j][-1:] != "#"]
@@ -239,7 +257,7 @@ class SheetColumns:
         ):
             return _ROWS
         if is_measure(head, self.heads) and not self._adds_up(i, whole=total_word(head) < 2):
-            return "a measure of something else"
+            return _MEASURE
         even = len({b - a for a, b in itertools.pairwise(plain)}) == 1
         rising = len(plain) > (2 if even else 5) and plain[0] > 999 and plain == sorted({*plain})
         repeated = len({*texts}) < len(texts) or (head and _NUMBERED.fullmatch(head) is not None)
@@ -292,6 +310,28 @@ class SheetColumns:
         summing = filter(self._adds_up, rest)
         return any(summing) if distinct else i < next(summing, 0)
 
+    def _in_blocks(self, i: int) -> bool:
+        """Return whether few numbers rise from one block of rows to the next, before others."""
+        head, size = self.heads[i], len(self.row_counts[i])
+        label = _COUNT.fullmatch(head) or is_date(head) or sex(head) or interval(head)
+        if label or any(self.numbers[:i]) or not are_blocks(self.columns[i]) or self._adds_up(i):
+            return False
+        rest = [j for j in range(i + 1, len(self.heads)) if self.numbers[j]]
+        return any(2 * len(self.row_counts[j]) > len(self.columns[j]) > size for j in rest)
+
+    def _in_sum(self, i: int, others: Sequence[int], *, several: bool = False) -> bool:
+        """Return whether a column is a sum of others, less some of them, in rows of no total."""
+        parts = [np.array(self.numbers[j]) for j in others if j != i and self.numbers[j]]
+        if not (self.numbers[i] and parts):
+            return False
+        step, every = len(self.sheet.rows) // _MANY_ROWS + 1, self.sheet.rows
+        rows = [
+            p for p in range(0, len(every), step)
+            if self.numbers[i][p] >= 0 and not any(total_word(t) == 2 for t in every[p][1])
+        ]  # fmt: skip
+        parts = [c[rows] for c in parts if 10 * (c[rows] < 0).sum() <= len(rows)]
+        return in_sum(np.array(self.numbers[i])[rows], parts, several=several)
+
     # Roles.
 
     def roles(self) -> _Roles:
@@ -329,7 +369,7 @@ class SheetColumns:
             elif self._decimals(i, texts):
                 self.reasons[i] = _DECIMALS
             elif _GROUP.fullmatch(head) and not (
-                _COUNT.fullmatch(head) or total_word(head) or self._adds_up(i)
+                _COUNT.fullmatch(head) or total_word(head) or self._adds_up(i) or self._beside(i)
             ):
                 names[i] = head
             elif self._withheld(i) or (2 * self.share(i) >= 1 and self._numbers(head, texts)):
@@ -346,7 +386,8 @@ class SheetColumns:
             numeric = self._counts(numeric, names)
             counts = wide(self.sheet, numeric, names, self.rules)
         else:
-            self.reasons |= dict.fromkeys(numeric, "other counts were named")
+            others = self._counts(numeric, names) if numeric else []
+            self.reasons |= dict.fromkeys(others, "other counts were named")
             # Several columns that are only called counts are labels, told apart by their headings.
             if len(counts) > 1 and not any(counts.values()):
                 counts = wide(self.sheet, sorted(counts), names, self.rules)
@@ -367,9 +408,28 @@ class SheetColumns:
         tell_apart(self.columns, self.sheet, names, counts, self.rules)
         return self._titled(names, counts, flags, choices)
 
+    def _beside(self, i: int) -> bool:
+        """Return whether whole numbers, or marks, stand beside words that tell all rows apart.
+
+        Numbers that are labels would tell them apart; "Old age" may count people.
+        """
+        texts, head = {t for t in self.row_counts[i] if t}, self.heads[i]
+        marks = {t for t in texts if not any(map(str.isalnum, t))}
+        if not all(map(WHOLE.fullmatch, texts - marks)) or not (texts - marks):
+            return False
+        words = [
+            c for j, c in enumerate(self.columns)
+            if 2 * self.share(j) < 1 and not self.paired(i, j)
+        ]  # fmt: skip
+        apart = len({*zip(*words, strict=True)}) == len(self.columns[i]) > 1
+        return apart and (bool(marks) or (" " in head and head.split()[-1] in ("age", "year")))
+
     def _shares(self, i: int) -> bool:
         """Return whether most texts of a column, but marks, are shares of a hundred."""
         texts = {t: n for t, n in self.row_counts[i].items() if t and not is_mark(t)}
+        unnamed = not self.heads[i] and any(map(says_no_count, self.heads))
+        if unnamed and texts and {*texts} <= _WHOLE_SHARES:  # of a total
+            return True
         shares = sum(n for t, n in texts.items() if SHARE.fullmatch(t))
         return 2 * shares > sum(texts.values())
 
@@ -430,17 +490,32 @@ class SheetColumns:
 
     def _refuse_estimates(self, choices: Mapping[int, str]) -> None:
         """Refuse a survey's estimates: they are weighted, and count nobody."""
-        if not choices and has_estimates(self.sheet):
+        if not choices and (said := estimates(self.sheet)):
             raise DataError(
-                f"{self.sheet.name}: must hold counts, got estimates of a survey with margins of "
-                "error: they are weighted, and no range holds the true count for certain; "
-                "columns.HEADING=count takes one for a count all the same"
+                f"{self.sheet.name}: must hold counts, got estimates of a survey {said}: they are "
+                "weighted, and no range holds the true count for certain; columns.HEADING=count "
+                "takes one for a count all the same"
             )
 
     def _counts(self, numeric: Sequence[int], names: dict[int, str]) -> list[int]:
         """Return the columns of counts among those of numbers; the others are labels or unused."""
         words = [i for i in names if i not in numeric]
+        named_rows = zip(*(self.columns[j] for j in words or [0]), strict=True)
+        total = [any(total_word(t) == 2 for t in texts) for texts in named_rows]
+        facts = blank_totals([row for _, row in self.sheet.rows], total, numeric)
+        facts = [i for i in facts if not self._adds_up(i)]
+        numeric = [i for i in numeric if i not in facts] or [*numeric]
+        self.reasons |= {i: "blank beside each total" for i in facts if i not in numeric}
         doubts = {i: self.doubt(i, words) for i in numeric}
+        self.reasons |= {i: _AMOUNTS for i in numeric if doubts[i] == _AMOUNTS}
+        numeric = [i for i in numeric if i not in self.reasons]
+        doubts = {i: doubts[i] for i in numeric}
+        clear = [i for i in numeric if not doubts[i]]
+        for i in numeric:
+            summed = doubts[i] == _MEASURE and self._in_sum(i, clear, several=True)
+            if doubts[i] == _SPELLED:
+                summed = self._adds_up(i) or self._in_sum(i, clear)
+            doubts[i] = "" if summed else doubts[i]
         repeats = self._attributes(doubts, names)
         if any(i not in repeats and doubts[i] in ("", _SPELLED) for i in numeric):
             files = [i for i in repeats if len(self.row_counts[i]) == 1 and not self.fixed[i]]
@@ -454,6 +529,10 @@ class SheetColumns:
             numbered = self.heads[i] and _NUMBERED.fullmatch(self.heads[i])
             if doubts[i] == _SPELLED and not numbered and self._repeats(i) < _FEW_REPEATS:
                 doubts[i] = ""
+        every = [self.columns[j] for j in [*names, *(i for i in numeric if doubts[i] in _LABELS)]]
+        counted = {i: self.numbers[i] for i in numeric if not doubts[i] and self.numbers[i]}
+        for i, j in running_sums(counted, every).items():
+            doubts[i] = f"the running sum of {self.sheet.heads[j]!r}"
         fixed = [i for i in numeric if self.fixed[i] and doubts[i]]
         labels = {i: self.heads[i] for i in numeric if doubts[i] in _LABELS and i not in fixed}
         clear = [i for i in numeric if not doubts[i] and i not in fixed]
@@ -462,6 +541,16 @@ class SheetColumns:
             named = [i for i in named if " " not in self.heads[i]]
         if named and all(map(self._adds_up, named)):  # their number is the sum of others
             named = []
+        apart = [i for i in named if " " in self.heads[i] and not _PERSONS.search(self.heads[i])]
+        other = [i for i in clear if i not in named]
+        why = _NO_SUM if any(map(self._adds_up, other)) else ""
+        full = [i for i in clear if self.numbers[i]]
+        following = one_of_each(self.columns, names | labels, full) if apart and other else None
+        if following and following[1] == {*apart}:
+            why = why or f"one of each {self.sheet.heads[following[0]]!r}"
+        if named == apart and why:
+            named, clear = [], other
+            doubts |= dict.fromkeys(apart, why)
         if not named and len(clear) > 1:
             for i in [i for i in clear[:-1] if self._needed(i, names | labels)][:1]:
                 names[i] = self.heads[i] or "code"
@@ -484,6 +573,18 @@ class SheetColumns:
                 names[i] = self.heads[i]
             else:
                 self.reasons[i] = doubts[i] or "other counts"
+        unused = [
+            i for i, reason in self.reasons.items()
+            if reason in ("other counts", _NO_SUM)
+            or i in apart
+            or (reason == repeats.get(i) and total_word(self.heads[i]))
+        ]  # fmt: skip
+        heads = [self.sheet.heads[i] for i in unused
+                 if self.heads[i] and len({*self.numbers[i]}) > 1]  # fmt: skip
+        said = any(t in ("count", "ignored") or "=" in t for t in self.rules.columns.values())
+        if heads and not said:
+            text = f"{listing(heads)}: whole numbers that are not used (=count reads one instead)"
+            self.rules.ask(f"columns.{heads[0]}", "ignored", text)
         return chosen
 
     def _attributes(self, doubts: Mapping[int, str], names: Mapping[int, str]) -> dict[int, str]:
@@ -497,7 +598,11 @@ class SheetColumns:
         if self.points:
             columns = [[re.sub(r"(?<=\d)\.(?=\d)", "", t) for t in c] for c in columns]
         results = attributes(columns, self.sheet.heads, perhaps, labels) if labels else {}
-        return {i: text for i, text in results.items() if not self._adds_up(i)}
+        rest = [i for i in perhaps if i not in results]
+        return {
+            i: text for i, text in results.items()
+            if not (self._adds_up(i) or self._in_sum(i, rest))
+        }  # fmt: skip
 
     def _repeats(self, i: int) -> int:
         """Return in how many rows a column has a text that stands above already."""
@@ -673,14 +778,6 @@ class SheetColumns:
         return _Roles(dict(sorted(names.items())), counts, flags)
 
 
-def has_estimates(sheet: Sheet) -> bool:
-    """Return whether headings or notes say that numbers are estimates of a survey."""
-    codes = [m for h in sheet.heads if (m := _SURVEY.fullmatch(h))]
-    pairs = {m[1] for m in codes if m[2] == "E"} & {m[1] for m in codes if m[2] == "M"}
-    unreliable = any(_UNRELIABLE.search(text) for _, text, _ in sheet.left)
-    return bool(pairs) or unreliable or any(map(_MARGIN.fullmatch, sheet.heads))
-
-
 def _free(name: str) -> str:
     """Return a name that no column of results has."""
     return f"{name} label" if _RESERVED.fullmatch(name) else name
@@ -696,28 +793,6 @@ def _positions(heads: Sequence[str]) -> dict[tuple[str, int], int]:
     return results
 
 
-def _constant(texts: Iterable[str]) -> bool:
-    """Return whether all of some texts are the same one."""
-    rest = iter(texts)
-    first = next(rest, None)
-    return first is not None and all(text == first for text in rest)
-
-
 def _is_group(head: str) -> bool:
     """Return whether a heading is a range of numbers, as of ages: 18-64, but not a year."""
     return interval(head) is not None and not head.isdecimal()
-
-
-def _sums_hold(total: Sequence[int], parts: Sequence[Sequence[int]], *, most: bool) -> bool:
-    """Return whether parts add up to each known total, or to most, of two or more."""
-    sums, missed = set[int](), 0
-    for whole, *row in zip(total, *parts, strict=False):
-        if whole <= 0 or min(row) < 0:
-            continue
-        if whole != sum(row):
-            missed += 1
-            if not most:
-                return False
-        else:
-            sums.add(whole)
-    return len(sums) > 1 and 4 * missed <= len(sums)

@@ -13,6 +13,7 @@ from bayesrisk.tables.sheets.texts import (
     DECIMAL,
     NEGATIVE,
     PATH,
+    POINTS,
     SOME,
     WHOLE,
     interval,
@@ -26,6 +27,7 @@ from bayesrisk.tables.sheets.texts import (
     total_word,
 )
 
+_FEW_MEANS = 3  # rows for each that has a mean
 _FEW = 16  # rows for each that has the labels of another
 _NO_COUNT = re.compile(
     r".*((?<![\d ]) ?%|\b(percent\w*|pct|rates?|ratio|share|proportion|mean|median|"
@@ -43,6 +45,13 @@ _SUM = r"(?:sub)?totals?|totaal|totale|totalt|ergebnis|summ[ea]|insgesamt|zusamm
 _NAMED_TOTAL = re.compile(
     rf"\W*(?:(?:{_SUM})(?: of| for|:)? (.+)|(.+?)[ ,:–-]+(?:{_SUM}))", re.IGNORECASE
 )
+#: Means and medians, such as of ages, in the languages of words for totals.
+_MEANS = re.compile(
+    r".*(\b(durchschnitt|mittelwert|mittleres alter|medi[aá]n|médian|moyenn?e?\b|promedio|"
+    r"m[eé]dia\b|gemiddeld|mediaan|medel(ålder|värde|tal)|genomsnitt|gjennomsnitt|gennemsnit|middelalder|"
+    r"keski(arvo|-?ikä|määr)|średni|průměr|priemer|átlag|ortalama|ortanca|medyan|povpreč|prosje|"
+    r"μέσ[οη]|διάμεσ|средн|медиан|середн|медіан)|平均|中位|中央値|평균|중위|중앙값).*"
+)
 _CHANGE = re.compile(r".*\b(increase|decrease|change|difference|net|balance)\b.*")
 
 
@@ -52,14 +61,15 @@ def says_no_count(head: str) -> bool:
 
 
 def _rates(text: str) -> bool:
-    return says_no_count(key(text)) or _CHANGE.fullmatch(key(text)) is not None
+    patterns = (_NO_COUNT, _CHANGE, _MEANS)
+    return any(pattern.fullmatch(key(text)) for pattern in patterns)
 
 
 def counting_rows(sheet: Sheet) -> Sheet:
     """Return a sheet without rows of percentages, rates and other numbers that count nobody.
 
     Such a row has a label that says so, of which some row has a number with decimals in a column
-    that holds whole numbers elsewhere.
+    that holds whole numbers elsewhere; or one that has all rows with decimals, and no others.
     """
     texts = {*itertools.chain.from_iterable(row for _, row in sheet.rows)}
     changed = {t for t in texts if DECIMAL.fullmatch(t) or NEGATIVE.fullmatch(t)}
@@ -76,11 +86,27 @@ def counting_rows(sheet: Sheet) -> Sheet:
     changed_rows = [row for _, row in sheet.rows if any(row[j] in changed for j in whole)]
     labels = says_so.intersection(*[itertools.chain.from_iterable(changed_rows)])
     labels |= {t for t in texts if _RANK.fullmatch(key(t))}
+    labels = labels or _labels_of_decimals(sheet, changed)
     rows = [(i, row) for i, row in sheet.rows if labels.isdisjoint(row)]
     if not labels or not rows:
         return sheet
     left = [(i, f"{', '.join(row)[:40]}…", "no count") for i, row in sheet.rows if labels & {*row}]
     return sheet._replace(rows=rows, left=[*sheet.left, *left])
+
+
+def _labels_of_decimals(sheet: Sheet, changed: set[str]) -> set[str]:
+    """Return labels whose rows have decimals, most of their numbers, while no other row has one."""
+    decimals = {t for t in changed if not POINTS.fullmatch(t)}
+    rows = [row for _, row in sheet.rows]
+    with_decimals = [row for row in rows if not decimals.isdisjoint(row)]
+    if len(decimals) < 2 or _FEW_MEANS * len(with_decimals) > len(rows):
+        return set()
+    mostly = [row for row in with_decimals
+              if 2 * sum(t in decimals for t in row) > sum(map(says_number, row))]  # fmt: skip
+    other = {t for row in rows if row not in mostly for t in row}
+    labels = {t for row in mostly for t in row if any(map(str.isalpha, t))} - other
+    covered = all(labels.intersection(row) for row in with_decimals)
+    return labels if covered else set()
 
 
 def with_named_totals(sheet: Sheet, rules: ReadingRules) -> Sheet:
@@ -205,7 +231,7 @@ def with_parts(sheet: Sheet, rules: ReadingRules) -> Sheet:
     for j in range(len(sheet.heads)):
         texts, name = [row[j] for row in rows], sheet.heads[j]
         settled = f"totals.{name}" in rules.choices or "note" in key(name)
-        settled = settled or bool(rules.section(f"labels.{name}"))
+        settled = settled or any(".counts" not in k for k in rules.section(f"labels.{name}"))
         called = not settled and any(map(SOME.match, texts))
         if called and (paths := part_paths(texts, rows, rules)):
             rows = [[*row[:j], paths.get(i, row[j]), *row[j + 1 :]] for i, row in enumerate(rows)]

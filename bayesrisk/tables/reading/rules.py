@@ -134,12 +134,10 @@ class ReadingRules:
         self.summed = False  # whether rows are totals of labels, as those of a spreadsheet
         self.columns = self.section("columns")
 
-    def section(self, name: str) -> dict[str, str]:
-        """Return the settings about headings or labels, by their spelling."""
-        size = len(name) + 1
-        part = {
-            k: v for k, v in self.choices.items() if k[:size].casefold() == f"{name}.".casefold()
-        }
+    def section(self, name: str, *, guessed: bool = False) -> dict[str, str]:
+        """Return the settings about headings or labels by their spelling, also those guessed."""
+        size, every = len(name) + 1, self.all if guessed else self.choices
+        part = {k: v for k, v in every.items() if k[:size].casefold() == f"{name}.".casefold()}
         return {key(k[size:]): v for k, v in part.items()}
 
     def ask(self, name: str, guess: str, text: str) -> str:

@@ -126,3 +126,41 @@ def test_a_column_of_notes_says_what_is_withheld():
     said = TableReading.from_frame(frame).questions["marks."]
     assert said[0] == "1-9"
     assert "row 1 says" in said[1]
+
+
+def read_text(tmp_path, text):
+    file = tmp_path / "t.csv"
+    file.write_text(text, encoding="utf-8")
+    return TableReading.read(file)
+
+
+ROUNDED = (
+    "Name,Owed,16-17,18+\nENGLAND,230,70,170\nNorth,41,10,31\nSouth,52,22,30\nEast,61,16,45\n"
+    "West,83,20,63\n"
+)
+
+
+def test_a_note_on_rounding_is_of_the_labels_whose_counts_are_rounded(tmp_path):
+    note = "Total figures are presented rounded to the nearest 10 households.,,,\n"
+    reading = read_text(tmp_path, ROUNDED + note)
+    laws = {n: guess for n, (guess, _) in reading.questions.items() if n.endswith(".counts")}
+    assert laws == {"labels.name.ENGLAND.counts": "nearest-10"}
+    tables = reading.cells.groupby("table")["stated"].agg(set)
+    exact = {t for t, texts in tables.items() if texts & {"41", "52"}}
+    assert not any({"230", "170"} & tables[t] for t in exact)  # true parts stand by themselves
+    assert not read_text(tmp_path, ROUNDED).questions.keys() & laws.keys()
+
+
+def test_a_note_on_rounding_that_no_label_shows_stands_in_the_guess(tmp_path):
+    text = ROUNDED.replace("230,70,170", "234,68,169")
+    reading = read_text(tmp_path, text + "All figures are rounded to the nearest 10.,,,\n")
+    guess, reason = reading.questions["counts"]
+    assert guess == "exact"
+    assert "rounded to the nearest 10" in reason
+
+
+def test_a_note_on_a_mark_is_of_no_shorter_mark(tmp_path):
+    text = "area,Men,Women\nAsh,.,12\nElm,..,14\nOak,13,16\n.. = fewer than 5\n"
+    reading = read_text(tmp_path, text)
+    assert reading.questions["marks..."][0] == "0-4"
+    assert reading.questions["marks.."][0] == "withheld"

@@ -1580,3 +1580,23 @@ def test_numbers_of_a_series_that_other_labels_tell_apart_are_not_used(tmp_path)
         f"{y},{s},{k % 3},{3 * k + 2}\n" for k, (y, s, _) in enumerate(rows)
     )
     assert "code" in variables_of(read_layouts([sheet_of(tmp_path, text)], {}))
+
+
+@pytest.mark.parametrize(
+    "mean", ["평균연령", "平均年齢", "Durchschnittsalter", "edad media", "xyz"]
+)
+def test_rows_with_decimals_of_one_label_count_nobody(mean, tmp_path):
+    rows = [
+        f"{p},{age},{a + b},{a},{b}" if age != mean else f"{p},{age},38.1,37.0,39.3"
+        for p, age, a, b in (
+            (p, age, 3 + 5 * k + j, 4 + 7 * j + k)
+            for k, p in enumerate("ABC") for j, age in enumerate(("young", "old", mean, "oldest"))
+        )
+    ]  # fmt: skip
+    text = "place,group,Persons,Men,Women\n" + "\n".join(rows) + "\n"
+    sheet = sheet_of(tmp_path, text)
+    said = read_layouts([sheet], {})
+    assert variables_of(said)["group"] == {"young", "old", "oldest"}
+    assert not any("." in text for text in said.cells["stated"])
+    whole = text.replace("38.1,37.0,39.3", "38,37,39")
+    assert mean in variables_of(read_layouts([sheet_of(tmp_path, whole)], {}))["group"]

@@ -244,3 +244,188 @@ def test_zeros_and_threes_without_ones_and_twos_may_stand_for_these(tmp_path):
     counts = [0, 3, 4, 0, 7, 3, 8, 0, 5, 3, 9, 11, 3, 0, 6, 13]
     text = "area,n\n" + "".join(f"A{k},{n}\n" for k, n in enumerate(counts))
     assert read_text(tmp_path, text).questions["counts"][0] == "perturbed-2"
+
+
+# -----------------------------------------------------------------------------
+# Numbers that are no counts beside counts, and counts that look like something else.
+
+AMOUNTS = [3433042000, 2487091000, 11845490000, 1201446000, 12848331000, 824579000]
+
+
+def test_amounts_are_no_labels_and_codes_of_blocks_are_no_counts(tmp_path):
+    counts = [7203, 6418, 6689, 2077, 7514, 6697]
+    rows = [
+        f"{10 + k // 3},D{k},{n},{amount}"
+        for k, (n, amount) in enumerate(zip(counts, AMOUNTS, strict=True))
+    ]
+    reading = read_text(tmp_path, "Prov,District,Total,Net worth\n" + "\n".join(rows) + "\n")
+    assert stated(reading) == {*map(str, counts)}
+    assert stated(reading, "prov") == {"10", "11"}
+    assert not stated(reading, "district") & {*map(str, AMOUNTS)}
+
+
+def test_codes_of_many_digits_within_others_are_labels(tmp_path):
+    codes = [48, 48001, 48001950100, 48001950200, 48003, 48003960100]
+    rows = [f"{code},{7 * k + 3},{k * k % 5}" for k, code in enumerate(codes)]
+    reading = read_text(tmp_path, "place,men,women\n" + "\n".join(rows) + "\n")
+    assert stated(reading, "place label") == {*map(str, codes)}
+
+
+def test_counts_that_rise_and_repeat_after_others_are_counts(tmp_path):
+    rows = [f"D{k},{k * 37 % 101 + 50},{1 + k // 3}" for k in range(12)]
+    reading = read_text(tmp_path, "place,ill,dead\n" + "\n".join(rows) + "\n")
+    assert {"1", "2", "3", "4"} <= stated(reading)
+
+
+OFFENCES = (
+    "State,Age,Total,Theft,Robbery,Curfew,Number of agencies\n"
+    "Alabama,Under 18,14,9,5,0,17\n,All ages,60,40,20,0,\n"
+    "Alaska,Under 18,18,10,3,5,32\n,All ages,75,50,20,5,\n"
+    "Arizona,Under 18,30,10,8,12,91\n,All ages,102,60,30,12,\n"
+    "Arkansas,Under 18,21,9,5,7,24\n,All ages,70,43,20,7,\n"
+)
+
+
+def test_a_column_that_is_blank_beside_each_total_is_no_count(tmp_path):
+    reading = read_text(tmp_path, OFFENCES)
+    assert not stated(reading) & {"17", "32", "91", "24"}
+    assert "Curfew" in stated(reading, "category 1")  # equal in all rows of a state, and added up
+    kept = read_text(tmp_path, OFFENCES.replace(",0,\n", ",0,57\n"))
+    assert "17" in stated(kept) or "number of agencies" not in " ".join(kept.lines).casefold()
+
+
+def test_a_number_of_something_in_no_sum_is_asked_beside_counts_that_add_up(tmp_path):
+    rows = "A,3,10,12,22\nB,4,20,17,37\nC,3,11,13,24\nD,5,21,18,39\n"
+    text = f"area,Number of schools,Boys,Girls,Pupils\n{rows}"
+    reading = read_text(tmp_path, text)
+    assert stated(reading) == {
+        "10",
+        "12",
+        "22",
+        "20",
+        "17",
+        "37",
+        "11",
+        "13",
+        "24",
+        "21",
+        "18",
+        "39",
+    }
+    assert reading.questions["columns.Number of schools"][0] == "ignored"
+    again = read_text(tmp_path, text, **reading.rules)
+    assert not again.questions
+    assert again.cells.equals(reading.cells)
+    named = read_text(tmp_path, text, columns={"Number of schools": "count"})
+    assert stated(named) == {"3", "4", "5"}
+
+
+def test_an_addend_among_subtotals_is_a_count_though_labels_repeat_it(tmp_path):
+    """Total = A + B + (subtotal of C and D) + E, in an order without neighbours."""
+    rows = []
+    for k in range(20):
+        for age in ("young", "old"):
+            a, b = 13 + k * k % 17 + 40 * (age == "old"), 7 + k * 5 % 11 + 9 * (age == "old")
+            c, d, e = k * 7 % 13 + (age == "old"), 3 + k % 4, 100 + 31 * k
+            f = k * 11 % 23 + 5 * (age == "old")
+            rows.append(f"S{k},{age},{a + b + c + d + e + f},{c + d},{a},{c},{b},{d},{f},{e}")
+    head = "state,age,all kinds,kind U,kind A,kind C,kind B,kind D,kind F,kind E\n"
+    reading = read_text(tmp_path, head + "\n".join(rows) + "\n")
+    assert {str(100 + 31 * k) for k in range(20)} <= stated(reading)
+    apart = [f"{r.rpartition(',')[0]},{100 + 31 * (k // 2)}" for k, r in enumerate(rows)]
+    apart = [f"{a},{b},{int(t) + 1 + 3 * k * k}," + ",".join(rest)
+             for k, (a, b, t, *rest) in enumerate(r.split(",") for r in apart)]  # fmt: skip
+    other = read_text(tmp_path, head + "\n".join(apart) + "\n")  # in no sum: a fact of the state
+    assert "689" not in stated(other)
+
+
+def test_a_count_called_change_is_kept_where_others_add_up_with_it(tmp_path):
+    rows = [
+        f"P{k},{a + b + c + d},{a},{b},{c},{d}"
+        for k in range(30)
+        for a, b, c, d in [(3 + k * k % 19, k * 7 % 23, 1 + k * 5 % 13, k * 3 % 11)]
+    ]
+    head = "place,all,rent arrears,eviction,change in income,other\n"
+    text = head + "\n".join(rows) + "\n"
+    assert "change in income" in stated(read_text(tmp_path, text), "category 1")
+    change = [f"P{k},{50 + 3 * k},{40 + k * k % 7},{10 + 3 * k - k * k % 7}" for k in range(30)]
+    reading = read_text(tmp_path, "place,2021,2020,change\n" + "\n".join(change) + "\n")
+    assert stated(reading, "place label") == {f"P{k}" for k in range(30)}
+    assert len(reading.cells) == 60
+
+
+def test_a_column_of_whole_shares_without_a_heading_is_no_count(tmp_path):
+    text = "Name,Owed,,16-17,%,18+,%\nNorth,41,1,11,0.27,30,0.73\nSouth,52,1,22,0.42,30,0.58\n"
+    text += "East,67,1,22,0.33,45,0.67\n"
+    reading = read_text(tmp_path, text)
+    assert "1" not in stated(reading)
+    assert len(reading.cells) == 9
+    ones = read_text(tmp_path, "place,men,women\nA,5,1\nB,7,1\nC,2,1\nD,4,1\n")
+    assert "1" in stated(ones)
+
+
+@pytest.mark.parametrize("head", ["Old age", "Elderly"])
+def test_whole_numbers_with_marks_beside_places_are_counts_whatever_their_heading(head, tmp_path):
+    text = f"place,{head},Disabled\nAdur,0,0\nArun,.,7\nBath,5,.\nCorby,13,2\nDover,0,4\n"
+    reading = read_text(tmp_path, text)
+    assert {"0", "5", "13", "."} <= stated(reading)
+    assert head in stated(reading, "category 1")
+
+
+def test_ages_that_tell_rows_apart_are_labels(tmp_path):
+    rows = [f"{place},{age},{k}" for k, (place, age) in enumerate(product("AB", (5, 6, 7)), 3)]
+    reading = read_text(tmp_path, "place,entry age,n\n" + "\n".join(rows) + "\n")
+    assert "entry age" in reading.cells
+    assert stated(reading) == {"3", "4", "5", "6", "7", "8"}
+
+
+@pytest.mark.parametrize(
+    "heads",
+    [
+        ["North!!Estimate", "North!!Percent", "South!!Estimate"],
+        ["Estimated number (weighted)"],
+        ["Weighted count", "Cases"],
+    ],
+)
+def test_estimates_without_margins_are_refused(heads, tmp_path):
+    rows = "".join(f"{p},{','.join([str(7 + k)] * len(heads))}\n" for k, p in enumerate("ABC"))
+    text = f"group,{','.join(heads)}\n{rows}"
+    with pytest.raises(DataError, match=r"estimates of a survey \(heading"):
+        read_text(tmp_path, text)
+    plain = text.replace("stimate", "numeration").replace("eighted", "ised")
+    assert "7" in stated(read_text(tmp_path, plain.replace("Enumerationd", "Enumerated")))
+
+
+def test_a_running_sum_is_no_count_beside_what_it_sums(tmp_path):
+    rows, total = [], {"men": 0, "women": 0}
+    for week in range(1, 9):
+        for sex in total:
+            n = (week * 5 + 3 * len(sex)) % 7
+            total[sex] += n
+            rows.append(f"2020-W{week:02},{sex},{n},{total[sex]}")
+    text = "week,sex,deaths,deaths so far\n" + "\n".join(rows) + "\n"
+    for order in (text, "\n".join([text.splitlines()[0], *rows[::-1]]) + "\n"):
+        reading = read_text(tmp_path, order)
+        assert len(reading.cells) == len(rows)
+        assert stated(reading) == {row.split(",")[2] for row in rows}
+    changed = text.replace(rows[-1], rows[-1].rpartition(",")[0] + ",1")
+    assert len(read_text(tmp_path, changed).cells) == 2 * len(rows)
+
+
+def test_a_count_that_is_named_keeps_labels_that_are_numbers(tmp_path):
+    rows = [f"{p},{y},{k * 3},{k + 40}" for k, (p, y) in enumerate(product("AB", (2019, 2020)), 1)]
+    text = "place,year,ill,dead\n" + "\n".join(rows) + "\n"
+    reading = read_text(tmp_path, text, columns={"dead": "count"})
+    assert stated(reading) == {"41", "42", "43", "44"}
+    assert stated(reading, "year") == {"2019", "2020"}
+
+
+def test_a_number_of_something_that_is_one_for_each_label_is_asked(tmp_path):
+    rows = ["A,2019,3,100,12", "A,2020,3,120,14", "B,2019,5,90,9", "B,2020,5,80,11"]
+    text = "District,Year,Number of hospitals,Cases,Deaths\n" + "\n".join(rows) + "\n"
+    reading = read_text(tmp_path, text)
+    assert stated(reading) == {"100", "12", "120", "14", "90", "9", "80", "11"}
+    assert reading.questions["columns.Number of hospitals"][0] == "ignored"
+    varied = read_text(tmp_path, text.replace("2020,3,", "2020,4,"))
+    assert stated(varied) == {"3", "4", "5"}
+    assert "columns.Cases" in varied.questions
