@@ -91,8 +91,12 @@ def workbook_grids(
                 raise DataError(f"{file}: must unpack to at most {_UNPACKED} bytes, got {size}")
     import python_calamine  # slow to load
 
+    try:
+        with named(file, also=(python_calamine.CalamineError,)):
+            book = python_calamine.load_workbook(io.BytesIO(raw))
+    except DataError as fault:
+        raise fault.advised("; save it as .xlsx, or its sheets as CSV") from fault
     with named(file, also=(python_calamine.CalamineError,)):
-        book = python_calamine.load_workbook(io.BytesIO(raw))
         if wanted is not None and wanted not in book.sheet_names:
             have = ", ".join(book.sheet_names)
             raise ArgumentError(f"sheet must be one of {have}, got {quote(wanted)}")
