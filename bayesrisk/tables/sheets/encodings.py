@@ -29,7 +29,7 @@ class _Script(NamedTuple):
     """The first bytes of common characters of an encoding, and characters of many tables."""
 
     first: range
-    known: str
+    common: str
 
 
 _SCRIPTS = {
@@ -89,18 +89,18 @@ def _share(raw: bytes, name: str) -> float:
 
 
 def _script_share(text: str, name: str) -> float:
-    first, known = _SCRIPTS[name]
+    first, characters = _SCRIPTS[name]
     counts = Counter(char for char in text if not char.isascii())
-    if sum(char in known for char in counts) < _FEW:
+    if sum(char in characters for char in counts) < _FEW:
         return 0.0
-    common = (
+    usual = (
         number
         for char, number in counts.items()
         if char.encode(name)[0] in first
         or "\u3000" <= char < "\u3040"
         or "\uff00" <= char < "\uff60"
     )
-    return sum(common) / counts.total()
+    return sum(usual) / counts.total()
 
 
 def _letter_share(text: str, languages: Iterable[str]) -> float:

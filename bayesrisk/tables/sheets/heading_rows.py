@@ -231,12 +231,12 @@ def called_again(above: Sequence[str], row: Sequence[str], counts: Collection[in
     Cells merged with those above repeat their texts.  What stands beside them are words, or one
     and the same year above the counts.
     """
-    again = sum(bool(text) and text == upper for text, upper in zip(row, above, strict=True))
-    others = {text for text, upper in zip(row, above, strict=True) if text and text != upper}
-    named = [j for j, text in enumerate(row) if text not in ("", above[j])]
-    beside = any(not j or j not in counts for j in named)
-    year = len(others) == 1 and not beside and all(re.fullmatch(YEAR, text) for text in others)
-    words = again > 1 and bool(others) and not any(map(says_number, others))
+    repeats = sum(bool(text) and text == upper for text, upper in zip(row, above, strict=True))
+    columns = [j for j, text in enumerate(row) if text not in ("", above[j])]
+    texts = {row[j] for j in columns}
+    label = any(not j or j not in counts for j in columns)
+    year = len(texts) == 1 and not label and all(re.fullmatch(YEAR, text) for text in texts)
+    words = repeats > 1 and bool(texts) and not any(map(says_number, texts))
     return year or words
 
 

@@ -42,10 +42,10 @@ def section_headings(
     """Return the heading of the section of each row, by the number of the row; empty for none.
 
     A row of one text is a heading if rows with counts, or another heading, stand below it.  Rows
-    before the first heading are the total, or of no section.  There are none if all such rows are
-    days, or in their place in a list of labels by the alphabet, unless one of these holds: a label
-    repeats below two headings, an empty row stands before each, rows are indented below them, or
-    the rows of each add up to the same total.
+    before the first heading are the total, or of no section.  There are sections if one of these
+    holds: a label repeats below two headings, an empty row stands before each, rows are indented
+    below them, the rows of each add up to the same total, or there is one heading, which is no
+    day and not in its place in a list of labels by the alphabet.
     """
     sections, first_section = dict[int, str](), dict[tuple[str, ...], str]()
     upper, section, gap, gaps, repeated = "", "", True, True, False
@@ -88,7 +88,7 @@ def section_headings(
     if len(leading) < 2 and _same_total(parts, {*counts} - {0}):
         return sections
     listed = by_alphabet([row for _, row, _, _ in rows])
-    return {} if listed or all(map(is_date, names)) else named
+    return {} if listed or several_sections or all(map(is_date, names)) else named
 
 
 def rows_of_others(

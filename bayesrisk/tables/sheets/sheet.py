@@ -168,8 +168,8 @@ def workbook_sheets(before: Sheet, number: int = 0) -> Iterator[Sheet]:
         except DataError as fault:
             one = Sheet(before.name, [], [], [], fault=fault)
         part += f"; {one.part}" * bool(one.part)
-        others = before.alternatives[position:]
-        yield one._replace(part=part, tab=tab, alternatives=others, number=before.number)
+        more = before.alternatives[position:]
+        yield one._replace(part=part, tab=tab, alternatives=more, number=before.number)
 
 
 def _numbered(name: str, grid: Grid, number: int, tab: str = "") -> Sheet:
@@ -234,16 +234,16 @@ def _with_repeats(
             parts[position] = other
     labels = [list(map(tuple, _labels(part))) for part in parts.values()]
     most = max(labels, key=len)
-    same = all(one == [label for label in most if label in one] for one in labels)
+    equal = all(one == [label for label in most if label in one] for one in labels)
     shared = set.intersection(*({*part.captions} for part in parts.values()))
-    own = [[c for c in part.captions if c not in shared] for part in parts.values()]
-    titles = [lines[-1] if lines else "" for lines in own]
+    captions = [[c for c in part.captions if c not in shared] for part in parts.values()]
+    titles = [lines[-1] if lines else "" for lines in captions]
     rows = [row for part in parts.values() for row in part.rows]
     left = [line for part in parts.values() for line in part.left]
     thousands = any(part.thousands for part in parts.values())
     if len(parts) < 2 or "section" in table.heads:
         return table, {first}
-    if len({*titles}) == len(titles) and all(titles) and same:
+    if len({*titles}) == len(titles) and all(titles) and equal:
         named = zip(titles, parts.values(), strict=True)
         rows = [(i, [title, *row]) for title, part in named for i, row in part.rows]
         left = [line for line in left if line[1] not in titles]
@@ -391,12 +391,12 @@ def _table(name: str, grid: Grid) -> Sheet:
     lone = [position for position, row in enumerate(inner) if filled_texts(row) == 1]
     if lone == [0] and inner[0][0] and not says_number(inner[0][0]):  # the name of the labels
         head, first = [inner[0][0], *head[1:]], first + 1
-    within = [
+    members = [
         one for one in full[first : last + 1] if filled_texts(one[1]) != 1 or not _is_line(one[1])
     ]
-    sections = section_headings(within, heads, labels, numeric)
-    listed = not sections and by_alphabet([row for _, row, _, _ in within])
-    if others := rows_of_others(within, sections, labels):
+    sections = section_headings(members, heads, labels, numeric)
+    listed = not sections and by_alphabet([row for _, row, _, _ in members])
+    if other_rows := rows_of_others(members, sections, labels):
         sections = {}
     longest = max((len(row[0]) for _, row, _, _ in full[first : last + 1]), default=0)
     body, depths, beyond, closed = [], [], False, False
@@ -414,7 +414,7 @@ def _table(name: str, grid: Grid) -> Sheet:
             continue
         if alone and _is_line(row) and position < last:
             continue
-        if i in others:
+        if i in other_rows:
             left.append((i, short(row), "below a heading of its own"))
             continue
         closed = closed or (position > last and alone and _RULE.fullmatch(row[0]) is not None)
