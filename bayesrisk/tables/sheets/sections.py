@@ -93,12 +93,12 @@ def section_headings(
 
 def rows_of_others(
     rows: Sequence[tuple[int, list[str], int, int]], sections: Mapping[int, str],
-    labels: Sequence[int],
+    labels: Sequence[int], counts: Collection[int],
 ) -> set[int]:  # fmt: skip
     """Return the rows below the only heading, with it, if they count others than those before.
 
-    Such are *England* below *Grossed data*.  They are fewer, have other labels, and are not
-    indented; those before are of no section.
+    Such are *England* below *Grossed data*.  They are fewer, have other labels, are not indented,
+    and do not add up to one of those before, which are of no section.
     """
     full = [(i, row, depth) for i, row, _, depth in rows if i in sections]
     names = ["" if sections[i] == row[0] else sections[i] for i, row, _ in full]
@@ -108,6 +108,12 @@ def rows_of_others(
         return set()
     depths = [depth for _, _, depth in full]
     if len(texts) < len(full) or min(depths[-len(below) :]) > max(depths[: -len(below)]):
+        return set()
+    sums = _Section("", [(row, depth) for _, row, depth in full[-len(below) :]]).sums(counts)
+    if sums and any(
+        all(number_range(row[j]) == (number, number) for j, number in sums.items())
+        for _, row, _ in full[: -len(below)]
+    ):
         return set()
     return {i for i, row, _, _ in rows if _is_lone(row) or sections.get(i) == below[0]}
 

@@ -396,7 +396,7 @@ def _table(name: str, grid: Grid) -> Sheet:
     ]
     sections = section_headings(members, heads, labels, numeric)
     listed = not sections and by_alphabet([row for _, row, _, _ in members])
-    if other_rows := rows_of_others(members, sections, labels):
+    if other_rows := rows_of_others(members, sections, labels, {*numeric} - {0}):
         sections = {}
     longest = max((len(row[0]) for _, row, _, _ in full[first : last + 1]), default=0)
     body, depths, beyond, closed = [], [], False, False

@@ -434,6 +434,12 @@ def test_rows_below_a_heading_of_their_own_do_not_add_to_those_above(column, tmp
     assert {*cells.loc[cells["place label"] == "all", "stated"]} == {"12", "20", "32"}
 
 
+def test_rows_below_a_heading_that_add_up_to_a_total_above_stay(tmp_path):
+    text = "Trait,A,B\nTotal,10,9\nMen,4,4\nWomen,6,5\n\nAge,,\n0-17,3,2\n18+,7,7\n"
+    counts = [row[-2:] for _, row in sheet_of(tmp_path, text).rows]
+    assert counts == [["10", "9"], ["4", "4"], ["6", "5"], ["3", "2"], ["7", "7"]]
+
+
 def test_a_row_of_one_sign_parts_no_section(tmp_path):
     text = "Area,Children,Share\n2016,,\nA,5,93.2\nB,7,94\nAll,12,93\n2015,,\nA,4,.\nB,8,.\n,,.\n"
     text += "All,12,.\n"
