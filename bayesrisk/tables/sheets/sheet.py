@@ -395,7 +395,7 @@ def _table(name: str, grid: Grid) -> Sheet:
         one for one in full[first : last + 1] if filled_texts(one[1]) != 1 or not _is_line(one[1])
     ]
     sections = section_headings(members, heads, labels, numeric)
-    listed = not sections and by_alphabet([row for _, row, _, _ in members])
+    listed = bool(lone) and not sections and by_alphabet([row for _, row, _, _ in members])
     if other_rows := rows_of_others(members, sections, labels, {*numeric} - {0}):
         sections = {}
     longest = max((len(row[0]) for _, row, _, _ in full[first : last + 1]), default=0)

@@ -330,12 +330,13 @@ MERGED = "Title,,,,\nCode,State,Age,Year by sex,\n{0}2010,{1}\n{0}Men,Women\n{0}
 
 @pytest.mark.parametrize("number", [6, 40])
 @pytest.mark.parametrize("merged", [True, False])
+@pytest.mark.parametrize("gap", ["", ",,,,\n"])
 def test_a_year_below_merged_headings_is_a_heading_however_long_the_table_is(
-    number, merged, tmp_path
+    number, merged, gap, tmp_path
 ):
     rows = [["25", "North", f"{k} years", str(7 * k), str(k * k)] for k in range(number)]
     again, same = ("Code,State,Age,", "2010") if merged else (",,,", "")
-    text = MERGED.format(again, same, "".join(f"{','.join(row)}\n" for row in rows))
+    text = MERGED.format(again, same, gap + "".join(f"{','.join(row)}\n" for row in rows))
     heads, read_rows = heads_and_rows(tmp_path, text)
     assert heads[:3] == ["Code", "State", "Age"]
     assert ["Men" in heads[3].split("!!"), "Women" in heads[4].split("!!")] == [True, True]
