@@ -283,9 +283,10 @@ def _reading(
     document: dict[str, Any] = {} if options.assume is None else {"assume": options.assume}
     if wrong := next((text for text in settings if "=" not in text), None):
         raise ArgumentError(f"--set must be NAME=VALUE, got {quote(wrong)}")
-    wanted = [text.partition("=")[2] for text in settings if text.startswith("sheet=")]
+    pairs = dict(text.split("=", 1) for text in settings)
+    wanted = pairs.get("sheet"), pairs.get("encoding")
     files = [data_path(file, TABLES) for file in tables]
-    sheets = [file_sheet(file, *wanted[:1]) for file in files]
+    sheets = [file_sheet(file, *wanted) for file in files]
     choices = dict(setting(text, sheets) for text in settings)
     document |= choices
     number = sum(says_number(t) for sheet in sheets for _, row in sheet.rows for t in row)

@@ -90,8 +90,9 @@ class TableReading:
         ``reading``, another one, gives the settings that are not named.
         """
         several = [files] if isinstance(files, str | Path) else check.items(files, "files")
-        sheet = None if (name := settings.get("sheet")) is None else str(name)
-        return read([file_sheet(check.path(file, "files"), sheet) for file in several], settings)
+        chosen = [settings.get(name) for name in ("sheet", "encoding")]
+        names = [None if name is None else str(name) for name in chosen]
+        return read([file_sheet(check.path(file, "files"), *names) for file in several], settings)
 
     @classmethod
     def from_frame(

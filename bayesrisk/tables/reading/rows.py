@@ -160,17 +160,32 @@ def with_repeated(sheet: Sheet, rules: ReadingRules) -> Sheet:
         rules.ask("blank", "above", "blank labels are those above them: rows would be equal else")
     if rules.all.get("blank") != "above":
         return sheet
+    first = _blank_columns(columns)
     words = [
         2 * sum(map(says_number, c)) < len(c) and not all(map(is_mark, filter(None, c)))
         for c in columns
     ]  # fmt: skip
+    words[:first] = [True] * first
     rows = zip(*(filled(c) if w else c for c, w in zip(columns, words, strict=True)), strict=True)
     numbers = [number for number, _ in sheet.rows]
     return sheet._replace(rows=[(i, [*row]) for i, row in zip(numbers, rows, strict=True)])
 
 
 def blanks_repeat(columns: Sequence[Sequence[str]]) -> bool:
-    """Return whether blanks begin rows, and only the labels above them tell rows apart."""
+    """Return whether blanks begin rows, and only the labels above them tell rows apart.
+
+    Labels may be numbers, as ages are, if each block of rows has the same ones.
+    """
+    if (first := _blank_columns(columns)) and first + 1 < len(columns):
+        blocks = list[list[str]]()
+        for above, text in zip(columns[first - 1], columns[first], strict=True):
+            if above:
+                blocks.append([])
+            blocks[-1].append(text)
+        longest = {*max(blocks, key=len)}
+        equal = [len({*block}) == len(block) and {*block} <= longest for block in blocks]
+        if all(equal) and sum(len(block) > 1 for block in blocks) > 1:
+            return True
     words = [2 * sum(map(says_number, c)) < len(c) or not any(map(WHOLE.fullmatch, c))
              for c in columns]  # fmt: skip
     labels = [c for c, word in zip(columns, words, strict=True) if word and c and c[0]]
@@ -180,6 +195,12 @@ def blanks_repeat(columns: Sequence[Sequence[str]]) -> bool:
         return False
     repeated = {*zip(*map(filled, labels), strict=True)}
     return len({*rows}) < len(repeated) == len(rows)
+
+
+def _blank_columns(columns: Sequence[Sequence[str]]) -> int:
+    """Return the number of columns, from the first, that have blanks below a first label."""
+    filled_columns = (j for j, c in enumerate(columns) if not c or not c[0] or all(c))
+    return next(filled_columns, len(columns))
 
 
 def blanks_end(columns: Sequence[Sequence[str]]) -> bool:

@@ -27,7 +27,7 @@ _CHOICES = {
     "parts": ("above", "separate"),
     "rows": ("separate",),
 }
-_SECTIONS = ("counts", "marks", "columns", "labels", *_CHOICES, "sheet")
+_SECTIONS = ("counts", "marks", "columns", "labels", *_CHOICES, "sheet", "encoding")
 _LAWS = (
     "exact, nearest-BASE, random-BASE, midpoint-BASE, perturbed-LARGEST, withheld-below-LEAST, "
     "ranges-0-1-10, cms-11, ons-10-5 or stats-nz"

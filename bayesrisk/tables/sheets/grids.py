@@ -11,6 +11,7 @@ from typing import Any
 
 from bayesrisk._base.disk.text import named
 from bayesrisk.exceptions import ArgumentError, DataError, quote
+from bayesrisk.tables.sheets.heading_rows import called_again
 from bayesrisk.tables.sheets.texts import WHOLE, is_date, is_mark, says_number
 
 _UNPACKED, _NOTES = 2**28, 2**10
@@ -91,8 +92,12 @@ def workbook_grids(
                 raise DataError(f"{file}: must unpack to at most {_UNPACKED} bytes, got {size}")
     import python_calamine  # slow to load
 
+    try:
+        with named(file, also=(python_calamine.CalamineError,)):
+            book = python_calamine.load_workbook(io.BytesIO(raw))
+    except DataError as fault:
+        raise fault.advised("; save it as .xlsx, or its sheets as CSV") from fault
     with named(file, also=(python_calamine.CalamineError,)):
-        book = python_calamine.load_workbook(io.BytesIO(raw))
         if wanted is not None and wanted not in book.sheet_names:
             have = ", ".join(book.sheet_names)
             raise ArgumentError(f"sheet must be one of {have}, got {quote(wanted)}")
@@ -225,7 +230,9 @@ def _starts(grid: Grid) -> list[int]:
         called = separate and (texts[label] == top[label] or _are_years(filled))
         numbers = [j for j, text in enumerate(texts) if text and says_number(text)]
         top = top or texts
-        if repeats or called or not (numbers or all(map(is_mark, filled))):
+        above_row = [text.strip() for text in grid[block[-1]][1]] if block else []
+        merged = len(above_row) == len(texts) and called_again(above_row, texts, numbers)
+        if repeats or called or merged or not (numbers or all(map(is_mark, filled))):
             block.append(position)
             continue
         if counted > 1 and block:

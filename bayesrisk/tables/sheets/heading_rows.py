@@ -27,11 +27,6 @@ _JOINT = re.compile(
     r"(.* )?(of|and|or|per|for|by|with|in|to|from|the|de|des|du|da|di|et|y|e|und|von|der|mit|&)",
     re.IGNORECASE,
 )
-#: A line of a heading that goes on in the next one: "Number / of / returns".
-_JOINT = re.compile(
-    r"(.* )?(of|and|or|per|for|by|with|in|to|from|the|de|des|du|da|di|et|y|e|und|von|der|mit|&)",
-    re.IGNORECASE,
-)
 _FEW_NUMBERS, _YEARS_DIGITS = 3, 4  # of headings that are numbers one after another
 
 
@@ -141,6 +136,8 @@ def joined_headings(
     several = len({*years}) == len(years) > 1 and len({head[j] for j in below}) == 1
     if several and all(re.fullmatch(YEAR, text) for text in years):  # below what is counted
         return [row[0] or head[0], *row[1:]]
+    if called_again(raw, row, below):
+        return _paths(head, raw, row, below, empty)
     marks = {text for texts in below.values() for text in texts if is_mark(text)}
     spans = len({head[j] for j in below if row[j]}) < sum(bool(row[j]) for j in below)
     in_turn = _in_turn([row[j] for j in below if WHOLE.fullmatch(row[j])], below, spans=spans)
@@ -179,7 +176,9 @@ def joined_headings(
         and not any(row[j] in below[j] for j in below if not (in_turn and WHOLE.fullmatch(row[j])))
     )
     going_on = [] if number_texts else _going_on(rows, row, below)
-    if not (gaps or called or differs or going_on) and (
+    labels = (text for j, text in enumerate(row) if not j or j not in below)
+    bare = not number_texts and not any(labels)
+    if not (gaps or called or differs or going_on or bare) and (
         row[0] not in ("", head[0]) or not over_all
     ):
         return []
@@ -188,13 +187,57 @@ def joined_headings(
     columns = [j for j, text in enumerate(row) if text]
     lines = all(raw[j] and not raw[j].isdecimal() and not row[j].isdecimal() for j in columns)
     if differs and lines and any(raw[j] and not row[j] for j in below):
-        return [_wrapped(a, b) for a, b in zip(head, row, strict=True)]
+        inside = [
+            total_word(a) == 2 and head.count(a) > 1 == row.count(b)
+            for a, b in zip(head, row, strict=True)
+        ]
+        pairs = zip(inside, head, row, strict=True)
+        return [b if part else wrapped(a, b) for part, a, b in pairs]
     lower = ["" if j in going_on else text for j, text in enumerate(row)]
     joined = _paths(head, raw, lower, below, empty)
     heads = [joined[j] for j in below if joined[j]]
     if len({*heads}) < len(heads):
         joined = _paths(head, raw, lower, below, set())
-    return [_wrapped(head[j], row[j]) if j in going_on else t for j, t in enumerate(joined)]
+    return [wrapped(head[j], row[j]) if j in going_on else t for j, t in enumerate(joined)]
+
+
+def line_of_heading(
+    rows: Sequence[Sequence[str]], top: Sequence[str], position: int, counts: Collection[int]
+) -> bool:
+    """Return whether a row is a further line of headings above it, as *Code* below *State*.
+
+    Most columns have a heading in the first row, ``top``.  Lines of the first headings stand above
+    other headings; elsewhere it is one text, and no other row below has one there alone, as
+    headings of sections do.
+    """
+    row, below = rows[position], [line for line in rows[position + 1 :] if any(line)]
+    columns = [j for j, text in enumerate(row) if text]
+    if not (below and position and columns and 2 * filled_texts(top) > len(row)):
+        return False
+    if not all(rows[position - 1][j] for j in columns):
+        return False
+    if row[0]:
+        words = filled_texts(below[0]) > 1 and not any(says_number(below[0][j]) for j in counts)
+        return words and not any(below[0][j] or says_number(row[j]) for j in columns)
+    text = row[columns[0]]
+    if len(columns) > 1 or (says_number(text) and not re.fullmatch(YEAR, text)):
+        return False
+    return not any(line[columns[0]] and filled_texts(line) == 1 for line in below)
+
+
+def called_again(above: Sequence[str], row: Sequence[str], counts: Collection[int]) -> bool:
+    """Return whether a row has no label but those of the headings above it, and no count.
+
+    Cells merged with those above repeat their texts.  What stands beside them are words, or one
+    and the same year above the counts.
+    """
+    repeats = sum(bool(text) and text == upper for text, upper in zip(row, above, strict=True))
+    columns = [j for j, text in enumerate(row) if text not in ("", above[j])]
+    texts = {row[j] for j in columns}
+    label = any(not j or j not in counts for j in columns)
+    year = len(texts) == 1 and not label and all(re.fullmatch(YEAR, text) for text in texts)
+    words = repeats > 1 and bool(texts) and not any(map(says_number, texts))
+    return year or words
 
 
 def _going_on(
@@ -227,9 +270,10 @@ def _is_label(text: str) -> bool:
     return sex(text) is not None or total_word(text) == 2 or interval(text) is not None
 
 
-def _wrapped(text: str, more: str) -> str:
+def wrapped(text: str, more: str) -> str:
     """Return a heading with what stands below it as its second line."""
-    return f"{text[:-1]}{more}" if more and text.endswith("-") else f"{text} {more}".strip()
+    joint = "" if text.endswith("/") else " "
+    return f"{text[:-1]}{more}" if more and text.endswith("-") else f"{text}{joint}{more}".strip()
 
 
 def _in_turn(numbers: Sequence[str], below: Mapping[int, Sequence[str]], *, spans: bool) -> bool:
@@ -266,7 +310,9 @@ def _paths(
         inside = above[j - 1] == f"{above[j]}{PATH}{part}" and not raw[j]
         if inside and row[j] and (part in row[j] or not total_word(row[j])):
             above[j] = above[j - 1]
-    headings = {above[j] for j in range(len(row)) if row[j]}
+    totals = [j for j in below if row[j] == above[j] and total_word(row[j]) == 2]  # merged cells
+    named = [j for j in (below if totals else range(len(row))) if row[j] and j not in totals]
+    headings = {above[j] for j in named}
     above = ["" if len(headings) == 1 and text in headings else text for text in above]
     named = [j for j in below if "" != above[j] != row[j] != ""]
     coded = [j for j in named if above[j].isdecimal() != row[j].isdecimal()]
@@ -331,4 +377,7 @@ def numbers_columns(row: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
     numbers = [str(n) for n in range(1, 1 + len(texts) - len(letters))]
     if len(numbers) < _FEW_NUMBERS or texts[len(letters) :] != numbers:
         return False
-    return all(len(other[0]) > 1 for other in below if other[0]) and bool(below)
+    listed = row[0] and any(len(other[0]) == 1 for other in below)
+    columns = zip(row, *below, strict=True)  # a number stands above words
+    words = any(t.isdecimal() and any(c) and not any(map(says_number, c)) for t, *c in columns)
+    return bool(below) and (words or not listed)

@@ -7,13 +7,14 @@ their labels, such as *Sex* above *Male* and *Female*.
 import itertools
 import math
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from bayesrisk.tables.sheets.grids import Grid
-from bayesrisk.tables.sheets.texts import PATH, number_range, total_word
+from bayesrisk.tables.sheets.texts import PATH, is_date, number_range, total_word
 
 _BITS = 8  # sums of sections are equal by chance in one case of 2**8
+_FEW_LABELS, _MOST_SORTED = 3, 10  # in the order of the alphabet, but for one in so many
 _ROUNDED = 50  # a sum of rounded counts misses its total by at most one part of so many
 
 
@@ -43,7 +44,8 @@ def section_headings(
     A row of one text is a heading if rows with counts, or another heading, stand below it.  Rows
     before the first heading are the total, or of no section.  There are sections if one of these
     holds: a label repeats below two headings, an empty row stands before each, rows are indented
-    below them, or the rows of each add up to the same total.
+    below them, the rows of each add up to the same total, or there is one heading, which is no
+    day and not in its place in a list of labels by the alphabet.
     """
     sections, first_section = dict[int, str](), dict[tuple[str, ...], str]()
     upper, section, gap, gaps, repeated = "", "", True, True, False
@@ -51,8 +53,9 @@ def section_headings(
     depths = list[int](), list[int]()  # of headings, and of rows below them
     filled = [row for _, row, _, _ in rows if any(row)]
     lone = [(row, after) for row, after in itertools.pairwise(filled) if _is_lone(row)]
-    times = Counter(row[0] for row, _ in lone)
-    several = {row[0] for row, after in lone if times[row[0]] > 1 or _is_lone(after)}
+    names = [_first_text(row) for row, _ in lone]
+    times, afters = Counter(names), (after for _, after in lone)
+    several = {n for n, after in zip(names, afters, strict=True) if times[n] > 1 or _is_lone(after)}
     titles = [row for row, after in lone if after in heads]
     for number, row, _, depth in rows if len(titles) < len(lone) else ():
         if not any(row) or row in heads or row in titles:
@@ -62,10 +65,11 @@ def section_headings(
         if alone or section:
             depths[not alone].append(depth)
         if alone:
-            if not row[0] or (upper and not above and row[0] not in several):
+            name = _first_text(row)
+            if row.index(name) not in (0, *labels) or (upper and not above and name not in several):
                 return {}  # perhaps below no other one
             upper = section if above else upper
-            section, gaps = row[0], gaps and (gap or above)
+            section, gaps = name, gaps and (gap or above)
         else:
             texts = tuple(row[j] for j in (labels or [0]))  # ages are numbers, and labels
             total = row[0] if total_word(row[0]) or not sections else ""
@@ -76,11 +80,55 @@ def section_headings(
     several_sections = len({*sections.values()} - {name for name, _ in leading}) > 1
     if above or not depths[0] or not (several_sections or len(leading) > 1):
         return {}
+    first = next((name for name, _ in leading), "")
+    named = {i: "" if not total_word(t) and t == first else t for i, t in sections.items()}
     if repeated or gaps or max(depths[0]) < min(depths[1]):
-        first = next((name for name, _ in leading), "")
-        return {i: "" if not total_word(t) and t == first else t for i, t in sections.items()}
-    named = _sections([(sections[i], row, depth) for i, row, _, depth in rows if i in sections])
-    return sections if len(leading) < 2 and _same_total(named, {*counts} - {0}) else {}
+        return named
+    parts = _sections([(sections[i], row, depth) for i, row, _, depth in rows if i in sections])
+    if len(leading) < 2 and _same_total(parts, {*counts} - {0}):
+        return sections
+    listed = by_alphabet([row for _, row, _, _ in rows])
+    return {} if listed or several_sections or all(map(is_date, names)) else named
+
+
+def rows_of_others(
+    rows: Sequence[tuple[int, list[str], int, int]], sections: Mapping[int, str],
+    labels: Sequence[int], counts: Collection[int],
+) -> set[int]:  # fmt: skip
+    """Return the rows below the only heading, with it, if they count others than those before.
+
+    Such are *England* below *Grossed data*.  They are fewer, have other labels, are not indented,
+    and do not add up to one of those before, which are of no section.
+    """
+    full = [(i, row, depth) for i, row, _, depth in rows if i in sections]
+    names = ["" if sections[i] == row[0] else sections[i] for i, row, _ in full]
+    below = names[names.count("") :]
+    texts = {tuple(row[j] for j in (labels or [0])) for _, row, _ in full}
+    if not below or {*below} != {below[0]} or "" in below or 2 * len(below) >= len(names):
+        return set()
+    depths = [depth for _, _, depth in full]
+    if len(texts) < len(full) or min(depths[-len(below) :]) > max(depths[: -len(below)]):
+        return set()
+    sums = _Section("", [(row, depth) for _, row, depth in full[-len(below) :]]).sums(counts)
+    if sums and any(
+        all(number_range(row[j]) == (number, number) for j, number in sums.items())
+        for _, row, _ in full[: -len(below)]
+    ):
+        return set()
+    return {i for i, row, _, _ in rows if _is_lone(row) or sections.get(i) == below[0]}
+
+
+def by_alphabet(rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether rows of one text are in their place in a list of labels by the alphabet."""
+    texts = [(_first_text(row).casefold(), _is_lone(row)) for row in rows if any(row)]
+    listed = [text for text, alone in texts if not alone]
+    wrong = sum(a > b for a, b in itertools.pairwise(listed))
+    placed = all(a <= b for (a, x), (b, y) in itertools.pairwise(texts) if x or y)
+    return placed and len({*listed}) > _FEW_LABELS and wrong * _MOST_SORTED <= len(listed)
+
+
+def _first_text(row: Sequence[str]) -> str:
+    return next(filter(None, row), "")
 
 
 def _is_lone(row: Sequence[str]) -> bool:

@@ -14,6 +14,7 @@ from bayesrisk._base import validation as check
 from bayesrisk._base.compiling import uncollected
 from bayesrisk._base.disk.text import read_bytes
 from bayesrisk.exceptions import ArgumentError, DataError, quote
+from bayesrisk.tables.sheets.encodings import decoded
 from bayesrisk.tables.sheets.grids import Grid, grid_tables, text_grid, workbook_grids
 from bayesrisk.tables.sheets.heading_rows import (
     YEAR,
@@ -22,11 +23,19 @@ from bayesrisk.tables.sheets.heading_rows import (
     filled_texts,
     first_heading_row,
     joined_headings,
+    line_of_heading,
     numbers_columns,
     repeat_each_other,
     short,
+    wrapped,
 )
-from bayesrisk.tables.sheets.sections import by_variable, outlined, section_headings
+from bayesrisk.tables.sheets.sections import (
+    by_alphabet,
+    by_variable,
+    outlined,
+    rows_of_others,
+    section_headings,
+)
 from bayesrisk.tables.sheets.texts import (
     DECIMAL,
     PATH,
@@ -69,9 +78,10 @@ _FORMS = {
 class Sheet(NamedTuple):
     """Headings, and rows with their numbers in the file; rows left out, with the reason.
 
-    ``part`` says which sheet of a workbook it is, ``tab`` its name, ``alternatives`` those that may
-    be read instead, ``fault`` why it cannot, ``unread`` why others cannot. ``caption`` is its
-    title, ``thousands`` whether a title or a note says that all counts are in units of 1,000.
+    ``part`` says which sheet of a workbook it is, and how many tables of it are read; ``tab`` is
+    its name, ``number`` how many sheets there are, ``alternatives`` are those that may be read
+    instead, ``fault`` why it cannot, ``unread`` why others cannot. ``captions`` are lines
+    above it, ``thousands`` whether a title or a note says that all counts are in units of 1,000.
     ``persons`` has the columns of such counts with decimals that are written out in persons, and
     the unit of their last digit.
     """
@@ -83,11 +93,12 @@ class Sheet(NamedTuple):
     part: str = ""
     thousands: bool = False
     persons: Mapping[int, int] = MappingProxyType({})
-    caption: str = ""
+    captions: tuple[str, ...] = ()
     tab: str = ""
     alternatives: tuple[tuple[str, Grid], ...] = ()
     fault: DataError | None = None
     unread: tuple[str, ...] = ()
+    number: int = 1
 
     @property
     def title(self) -> str:
@@ -120,8 +131,11 @@ def frame_sheets(frames: pd.DataFrame | Sequence[pd.DataFrame]) -> list[Sheet]:
 
 
 @uncollected()
-def file_sheet(file: Path, sheet: str | None = None) -> Sheet:
-    """Return the sheet of a text file or a workbook; of a workbook that with the most counts."""
+def file_sheet(file: Path, sheet: str | None = None, encoding: str | None = None) -> Sheet:
+    """Return the sheet of a text file or a workbook; of a workbook that with the most counts.
+
+    A text file has an ``encoding``; without one it is UTF-8, or what :func:`decoded` finds.
+    """
     raw = read_bytes(file, _BYTES)
     wanted = re.fullmatch(r"(.*)#(\d{1,4})", sheet or "", re.DOTALL)
     sheet, number = (wanted[1] or None, int(wanted[2])) if wanted else (sheet, 0)
@@ -129,14 +143,9 @@ def file_sheet(file: Path, sheet: str | None = None) -> Sheet:
     name = str(file).encode(errors="backslashreplace").decode()
     if raw[:4] == b"PK\x03\x04" or raw[:4] == b"\xd0\xcf\x11\xe0":
         grids, size = workbook_grids(name, raw, sheet)
-        empty = Sheet(name, [], [], [], alternatives=grids or (("", []),))
-        one = next(workbook_sheets(empty, number))
-        return one._replace(part=one.part + f" of {size}; sheet=NAME reads another" * (size > 1))
-    coding = "utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
-    try:
-        text = raw.decode(coding)
-    except UnicodeError:
-        text = raw.decode("cp1252", errors="replace")
+        empty = Sheet(name, [], [], [], alternatives=grids or (("", []),), number=size)
+        return next(workbook_sheets(empty, number))
+    text, guess = decoded(raw, encoding or "")
     first = "".join(text[:1024].split())
     form = next((f for start, f in _FORMS.items() if first.startswith(start)), None)
     if form:
@@ -144,18 +153,23 @@ def file_sheet(file: Path, sheet: str | None = None) -> Sheet:
             f"{name}: must be a table with headings and rows, got {form}: save or download it as "
             "CSV or as a workbook"
         )
-    return _numbered(name, text_grid(name, text), number)
+    one = _numbered(name, text_grid(name, text), number)
+    read = f"read as {guess}; encoding=NAME reads it otherwise" if guess else ""
+    return one._replace(part="; ".join(filter(None, (one.part, read))))
 
 
 def workbook_sheets(before: Sheet, number: int = 0) -> Iterator[Sheet]:
     """Yield the sheets of a workbook after one; those without a table hold the fault."""
     for position, (tab, grid) in enumerate(before.alternatives, 1):
         part = f"sheet {tab + f'#{number}' * (number > 1)!r}"
+        part += f" of {before.number}; sheet=NAME reads another" * (before.number > 1)
         try:
             one = _numbered(before.name, grid, number, tab)
         except DataError as fault:
             one = Sheet(before.name, [], [], [], fault=fault)
-        yield one._replace(part=part, tab=tab, alternatives=before.alternatives[position:])
+        part += f"; {one.part}" * bool(one.part)
+        more = before.alternatives[position:]
+        yield one._replace(part=part, tab=tab, alternatives=more, number=before.number)
 
 
 def _numbered(name: str, grid: Grid, number: int, tab: str = "") -> Sheet:
@@ -189,7 +203,9 @@ def _numbered(name: str, grid: Grid, number: int, tab: str = "") -> Sheet:
         for n, part in enumerate(tables, 1) if n - 1 not in chosen
     ]  # fmt: skip
     left += [(i, short(row), "about the table") for part in facts for i, row in part if any(row)]
-    return table._replace(left=[*table.left, *left])
+    fewer = not number and len(chosen) < len(tables)
+    read = f"{len(chosen)} of {len(tables)} tables {'is' if len(chosen) == 1 else 'are'} read"
+    return table._replace(left=[*table.left, *left], part=read * fewer)
 
 
 def _are_facts(grid: Grid) -> bool:
@@ -217,15 +233,20 @@ def _with_repeats(
         if other.heads == table.heads and _decimals(other) == _decimals(table):
             parts[position] = other
     labels = [list(map(tuple, _labels(part))) for part in parts.values()]
-    titles = [part.caption for part in parts.values()]
+    most = max(labels, key=len)
+    equal = all(one == [label for label in most if label in one] for one in labels)
+    shared = set.intersection(*({*part.captions} for part in parts.values()))
+    captions = [[c for c in part.captions if c not in shared] for part in parts.values()]
+    titles = [lines[-1] if lines else "" for lines in captions]
     rows = [row for part in parts.values() for row in part.rows]
     left = [line for part in parts.values() for line in part.left]
     thousands = any(part.thousands for part in parts.values())
     if len(parts) < 2 or "section" in table.heads:
         return table, {first}
-    if len({*titles}) == len(titles) and all(titles) and all(one == labels[0] for one in labels):
-        rows = [(i, [p.caption, *row]) for p in parts.values() for i, row in p.rows]
-        left = [line for line in left if line[1] not in map(short, zip(titles))]
+    if len({*titles}) == len(titles) and all(titles) and equal:
+        named = zip(titles, parts.values(), strict=True)
+        rows = [(i, [title, *row]) for title, part in named for i, row in part.rows]
+        left = [line for line in left if line[1] not in titles]
         table = table._replace(heads=["section", *table.heads])
     elif len({*titles}) > 1 or len({*itertools.chain(*labels)}) < len(rows):
         return table, {first}
@@ -288,6 +309,7 @@ def _table(name: str, grid: Grid) -> Sheet:
         words = words and not all(map(is_date, values))
         return words and all(DECIMAL.fullmatch(t) or WHOLE.fullmatch(t) for t in values)
 
+    lines = [row for _, row, _, _ in full]
     block, before, start = list[int](), list[int](), None  # rows side by side, one has a number
     for position, (_, row, size, _) in enumerate(full):
         if filled_texts(row) > 1 and size <= width:
@@ -303,7 +325,10 @@ def _table(name: str, grid: Grid) -> Sheet:
                 full, grid = [full[i] for i in keep], [grid[i] for i in keep]
                 legend = sum(i < legend for i in keep)
                 break
-        elif block and not (row[0] and filled_texts(row) and not full[block[-1]][1][0]):
+        elif block and not (
+            (row[0] and filled_texts(row) and not full[block[-1]][1][0])
+            or line_of_heading(lines, lines[block[0]], position, numeric)
+        ):
             block, before = [], block
     gap = full[before[-1] + 1 : start] if start and before else []
     if gap and all(filled_texts(row) == 1 and is_date(row[0]) for _, row, _, _ in gap):
@@ -336,8 +361,11 @@ def _table(name: str, grid: Grid) -> Sheet:
         below = {
             j: [r[j] for _, r, _, _ in full[first + 1 :] if r[j] and r != row] for j in numeric
         }
-        rows_above = [line for _, line, _, _ in full[start:first]]
-        if not (joined := joined_headings(head, rows_above, row, below, empty)):
+        lines = [line for _, line, _, _ in full[start:]]
+        joined = joined_headings(head, lines[: first - start], row, below, empty)
+        if not joined and line_of_heading(lines, lines[0], first - start, numeric):
+            joined = [wrapped(a, b) for a, b in zip(head, row, strict=True)]
+        if not joined:
             break
         head, first = joined, first + 1
     for j in [
@@ -363,7 +391,13 @@ def _table(name: str, grid: Grid) -> Sheet:
     lone = [position for position, row in enumerate(inner) if filled_texts(row) == 1]
     if lone == [0] and inner[0][0] and not says_number(inner[0][0]):  # the name of the labels
         head, first = [inner[0][0], *head[1:]], first + 1
-    sections = section_headings(full[first : last + 1], heads, labels, numeric)
+    members = [
+        one for one in full[first : last + 1] if filled_texts(one[1]) != 1 or not _is_line(one[1])
+    ]
+    sections = section_headings(members, heads, labels, numeric)
+    listed = bool(lone) and not sections and by_alphabet([row for _, row, _, _ in members])
+    if other_rows := rows_of_others(members, sections, labels, {*numeric} - {0}):
+        sections = {}
     longest = max((len(row[0]) for _, row, _, _ in full[first : last + 1]), default=0)
     body, depths, beyond, closed = [], [], False, False
     for position in range(first, len(full)):
@@ -378,8 +412,11 @@ def _table(name: str, grid: Grid) -> Sheet:
         if alone and next((r for _, r, _, _ in full[position + 1 :] if any(r)), None) in heads:
             left.append((i, short(row), "the title again"))
             continue
-        if alone and not any(map(str.isalnum, "".join(row))) and position < last:
-            continue  # a line between rows
+        if alone and _is_line(row) and position < last:
+            continue
+        if i in other_rows:
+            left.append((i, short(row), "below a heading of its own"))
+            continue
         closed = closed or (position > last and alone and _RULE.fullmatch(row[0]) is not None)
         aside = position > last and not row[0]  # a source below another column
         if closed or (aside and not any(says_number(t) or is_mark(t) for t in row if t)):
@@ -394,7 +431,8 @@ def _table(name: str, grid: Grid) -> Sheet:
         if position > last and alone:  # no label: a title of notes, or a sentence
             beyond = beyond or row[0].endswith(":") or len(row[0]) > longest
         after = position > last and 0 in numeric and number_range(row[0])
-        if alone and (after or (is_date(row[0]) and not sections)):
+        inside = position <= last and listed
+        if alone and (after or inside or (is_date(row[0]) and not sections)):
             left.append((i, short(row), "a row without counts"))
             continue
         if position > last and (beyond or not complete or _is_note(row)):
@@ -407,12 +445,12 @@ def _table(name: str, grid: Grid) -> Sheet:
             beyond = True
             left.append((i, short(row), "a note below the table"))
             continue
-        if alone and sections and row[0]:
+        if alone and sections:
             continue
         if alone:
             raise DataError(
-                f"{name}: row {i}: must be a row of the table, got {quote(short(row))}; a table "
-                "that begins here needs a file of its own"
+                f"{name}: row {i}: must be a row of the table, with counts, got "
+                f"{quote(short(row))}: remove it, or name what it says in a column of its own"
             )
         body.append((i, [sections.get(i, ""), *row] if sections else row))
         depths.append(depth)
@@ -427,9 +465,9 @@ def _table(name: str, grid: Grid) -> Sheet:
     thousands = any(_THOUSANDS.search(text) for _, row, _, _ in notes for text in row)
     head = [text[:4] if re.fullmatch(rf"{YEAR}\.0", text) else text for text in head]
     titles = [_NOTE_MARK.sub("", head[j]).strip() or head[j] for j in keep]
-    titled = [next(filter(None, row)) for _, row, _, _ in full[:start] if filled_texts(row) == 1]
-    caption = next((text for text in titled[::-1] if not _NOTE.fullmatch(text)), "")
-    return Sheet(name, titles, body, left, thousands=thousands, caption=caption)
+    lines = [row for _, row, _, _ in full[:start] if filled_texts(row) in (1, 2)]
+    captions = tuple(text for text in map(short, lines) if not _NOTE.fullmatch(text))
+    return Sheet(name, titles, body, left, thousands=thousands, captions=captions)
 
 
 def _names_labels(head: Sequence[str], row: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
@@ -547,6 +585,11 @@ def _is_unit(row: Sequence[str]) -> bool:
     """Return whether a row says nothing but what all counts are of."""
     texts = [text.strip() for text in row if text.strip()]
     return len({*texts}) == 1 and not row[0].strip() and _UNIT.fullmatch(texts[0]) is not None
+
+
+def _is_line(row: Sequence[str]) -> bool:
+    """Return whether a row has signs alone, as a line between rows."""
+    return not any(map(str.isalnum, "".join(row)))
 
 
 def _is_note(row: Sequence[str]) -> bool:

@@ -868,6 +868,19 @@ def test_blank_labels_repeat_those_above_where_rows_are_equal_else(tmp_path):
     assert cells.loc["23", ["work", "sex", "home"]].tolist() == ["Unpaid", "Male", "North"]
 
 
+AGES = "Code,State,Age,Men,Women\n25,North,0 to 4,30,32\n,,0,10,12\n,,1 to 4,20,20\n"
+AGES += "26,South,0 to 4,33,32\n,,0,13,12\n,,1 to 4,20,20\n"
+
+
+def test_blank_labels_repeat_those_above_ages_that_are_numbers(tmp_path):
+    said = read_layouts([sheet_of(tmp_path, AGES)], {"counts": "exact"})
+    assert said.questions["blank"][0] == "above"
+    cells = said.cells.set_index("stated")
+    assert cells.loc["13", ["state", "age", "sex"]].tolist() == ["South", "0", "Men"]
+    other = AGES.replace(",,0,13", ",,7,13").replace(",,1 to 4,20,20\n26", ",,3,20,20\n26")
+    assert read_layouts([sheet_of(tmp_path, other)], {}).questions["blank"][0] == "label"
+
+
 @pytest.mark.parametrize(
     ("row", "name"), [("Paid,,North,201\n", "sex"), (",Male,North,104\n", "work")]
 )

@@ -1,5 +1,7 @@
 """Tables of a grid: below and beside each other, and several that are one."""
 
+import zipfile
+
 import openpyxl
 import pytest
 
@@ -157,3 +159,54 @@ def test_sheets_of_the_same_places_have_other_headings(tmp_path):
     two = "Town,Old,Young\n" + "".join(f"{t},{k},{2 * k}\n" for t, k in towns.items())
     more = "Town,Men,Women,All\n" + "".join(f"{t},{k},{2 * k},{3 * k}\n" for t, k in towns.items())
     assert file_sheet(workbook(tmp_path / "t.xlsx", Age=two, Sex=more)).tab == "Sex"
+
+
+AREA = "AREA # {},{},,\n,,,\nAge,Sex,,\n,Women,Men,Total\n{}Total,{},{},{}\n,,,\n"
+
+
+def areas(*rows):
+    """Return tables of areas as a text: number and name of each, and labels with counts."""
+    parts = []
+    for number, name, ages in rows:
+        lines = "".join(f"{age},{w},{m},{w + m}\n" for age, w, m in ages)
+        women, men = (sum(column) for column in list(zip(*ages, strict=True))[1:])
+        parts.append(AREA.format(number, name, lines, women, men, women + men))
+    return "".join(parts)
+
+
+def test_titles_of_several_texts_are_labels_and_a_label_may_be_absent(tmp_path):
+    head = "Base,\nFilter,age > 14\nTable,\nof ages,\n,,,\n"
+    north, south = (
+        [("15-19", 9, 4), ("20-24", 5, 2), ("25+", 1, 3)],
+        [("15-19", 3, 4), ("25+", 7, 1)],
+    )
+    sheet = sheet_of(tmp_path, head + areas(("02", "North", north), ("06", "South", south)))
+    counts = {tuple(row[:2]): row[2:] for _, row in sheet.rows}
+    assert sheet.heads == ["section", "Age", "Women", "Men", "Total"]
+    assert len(counts) == 4 + 3
+    assert counts["AREA # 02, North", "20-24"] == ["5", "2", "7"]
+    assert counts["AREA # 06, South", "Total"] == ["10", "5", "15"]
+    assert sheet.part == ""
+
+
+def test_of_tables_with_other_labels_the_number_that_is_read_is_said_first(tmp_path):
+    first, other = [("15-19", 9, 4), ("20-24", 5, 2)], [("single", 9, 4), ("married", 5, 2)]
+    text = areas(("1", "Age", first), ("2", "State", other), ("3", "All", other))
+    sheet = sheet_of(tmp_path, text)
+    assert len(sheet.rows) == 3
+    assert "1 of 3 tables is read" in read([sheet], {}).lines[0]
+    assert sheet_of(tmp_path, text, "#2").part == ""
+
+
+def test_where_a_sheet_cannot_be_read_the_other_names_how_many_there_are(tmp_path):
+    file = workbook(tmp_path / "t.xlsx", Bad=BAD, Good=GOOD, Words="Only,words\nare,here\n")
+    said = read([file_sheet(file)], {}).lines
+    assert any("'Good' of 3; sheet=NAME reads another" in line for line in said)
+
+
+def test_a_workbook_that_cannot_be_opened_names_what_to_save_it_as(tmp_path):
+    with zipfile.ZipFile(tmp_path / "t.ods", "w") as archive:
+        archive.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
+        archive.writestr("content.xml", "<a>\n  <b/>\n</a>")
+    with pytest.raises(DataError, match=r"t\.ods.*save it as \.xlsx, or its sheets as CSV"):
+        file_sheet(tmp_path / "t.ods")

@@ -323,3 +323,129 @@ def test_facts_about_a_table_are_no_table_and_short_tables_are(tmp_path):
     # Withheld counts are no facts.
     small = sheet_of(tmp_path, f"Town,Cases\nA,*\nB,*\nC,2\n\n\n{table}")
     assert small.heads == ["Town", "Cases"]
+
+
+MERGED = "Title,,,,\nCode,State,Age,Year by sex,\n{0}2010,{1}\n{0}Men,Women\n{0}Total,Total\n{2}"
+
+
+@pytest.mark.parametrize("number", [6, 40])
+@pytest.mark.parametrize("merged", [True, False])
+@pytest.mark.parametrize("gap", ["", ",,,,\n"])
+def test_a_year_below_merged_headings_is_a_heading_however_long_the_table_is(
+    number, merged, gap, tmp_path
+):
+    rows = [["25", "North", f"{k} years", str(7 * k), str(k * k)] for k in range(number)]
+    again, same = ("Code,State,Age,", "2010") if merged else (",,,", "")
+    text = MERGED.format(again, same, gap + "".join(f"{','.join(row)}\n" for row in rows))
+    heads, read_rows = heads_and_rows(tmp_path, text)
+    assert heads[:3] == ["Code", "State", "Age"]
+    assert ["Men" in heads[3].split("!!"), "Women" in heads[4].split("!!")] == [True, True]
+    assert read_rows == rows
+
+
+@pytest.mark.parametrize("first", ["Total,2010,2011", "All,2010,2010", "Code,State,4,5"])
+def test_a_first_row_with_a_label_or_another_number_is_no_heading(first, tmp_path):
+    heads = "Code,State,Men,Women" if first.startswith("Code") else "Area,Men,Women"
+    text = f"{heads}\n{first}\nA,{'B,' * ('State' in heads)}5,6\nC,{'D,' * ('State' in heads)}6,7\n"
+    sheet = sheet_of(tmp_path, text)
+    assert sheet.heads == heads.split(",")
+    assert sheet.rows[0][1] == first.split(",")
+
+
+def test_lines_of_headings_below_labels_are_joined_with_them(tmp_path):
+    text = (
+        "State,District,Place/,Age,All,,,Rural,,\nCode,Code,Area,,,,,,,\n"
+        ",,,,People,Men,Women,People,Men,Women\n,,,1,2,3,4,5,6,7\n\n"
+        "01,007,North,All ages,9,4,5,7,3,4\n01,007,North,0-14,4,2,2,3,1,2\n"
+    )
+    heads, rows = heads_and_rows(tmp_path, text)
+    sexes = ["People", "Men", "Women"]
+    assert heads == [
+        "State Code", "District Code", "Place/Area", "Age",
+        *(f"{place}!!{sex}" for place in ("All", "Rural") for sex in sexes),
+    ]  # fmt: skip
+    assert [row[0] for row in rows] == ["01", "01"]
+    one = "State,Area,Age,All,,Rural,\nCode,,,,,,\n,,,Men,Women,Men,Women\n1,North,0-14,4,5,3,4\n"
+    assert heads_and_rows(tmp_path, one)[0][3:] == [
+        f"{p}!!{s}" for p in ("All", "Rural") for s in sexes[1:]
+    ]
+    last = "Area,Total/,Age,n,n\nName,Rural/,,Men,Women\n,Urban,,,\nNorth,Rural,0-14,4,5\n"
+    assert heads_and_rows(tmp_path, last)[0][:2] == ["Area Name", "Total/Rural/Urban"]
+
+
+def test_a_year_below_one_heading_is_a_heading_and_a_section_below_a_label_is_none(tmp_path):
+    text = 'Place,Area,Year\n"","",2010\nAlfa,Urban,40\nAlfa,Rural,10\n'
+    assert heads_and_rows(tmp_path, text)[1] == [["Alfa", "Urban", "40"], ["Alfa", "Rural", "10"]]
+    regions = "Code,Area,n\n,North,\n1,A,4\n2,B,5\n,South,\n3,A,7\n"
+    heads, rows = heads_and_rows(tmp_path, regions)
+    assert heads == ["section", "Code", "Area", "n"]
+    assert rows[2] == ["South", "3", "A", "7"]
+
+
+@pytest.mark.parametrize("first", [",,1,2,3,4", ",1,2,3,4,5", "1,2,3,4,5,6"])
+def test_numbers_of_columns_begin_in_any_column(first, tmp_path):
+    head = "Code,Area,Age,People,Men,Women\n"
+    text = f"{head}{first}\n1,North,All ages,9,4,5\n1,North,0-14,4,2,2\n12,South,0-14,4,3,1\n"
+    assert [row[1] for row in heads_and_rows(tmp_path, text)[1]] == ["North", "North", "South"]
+
+
+def test_a_total_in_both_of_two_rows_leaves_one_variable(tmp_path):
+    text = (
+        "State,Total,{0},{0},{0},{0}\nState,Total,15,15 - 19,20 and over,Unknown\n"
+        "Total,20,2,8,9,1\nSingle,14,2,7,5,0\nMarried,6,0,1,4,1\n"
+    ).format("Age of the mother")
+    heads = ["State", "Total", "15", "15 - 19", "20 and over", "Unknown"]
+    assert heads_and_rows(tmp_path, text)[0] == heads
+
+
+TOWNS = "Place,Code,Young,Old\nAsh,1,5,6\nBirch,2,3,4\n{}Fir,4,1,2\nOak,5,8,3\n"
+
+
+def test_a_place_without_counts_in_a_list_is_left_out(tmp_path):
+    sheet = sheet_of(tmp_path, TOWNS.format("Elm,,,\n"))
+    assert [row[0] for _, row in sheet.rows] == ["Ash", "Birch", "Fir", "Oak"]
+    assert [(i, text) for i, text, _ in sheet.left] == [(4, "Elm")]
+
+
+def test_a_heading_in_a_list_of_another_order_is_that_of_a_section(tmp_path):
+    heads, rows = heads_and_rows(tmp_path, TOWNS.format("Villages,,,\n"))
+    assert heads[0] == "section"
+    assert [row[:2] for row in rows] == [
+        ["", "Ash"], ["", "Birch"], ["Villages", "Fir"], ["Villages", "Oak"],
+    ]  # fmt: skip
+
+
+GROSSED = (
+    "Code,Place,Ill,Old,Total\nE1,Ash,0,5,5\nE2,Fir,5,6,11\nE3,Elm,7,9,16\n{},Total,12,20,32\n"
+)
+
+
+@pytest.mark.parametrize("column", [0, 1])
+def test_rows_below_a_heading_of_their_own_do_not_add_to_those_above(column, tmp_path):
+    heading = ["", "", "", "", ""]
+    heading[column] = "Grossed data"
+    text = (
+        GROSSED.format("")
+        + f",,,,\n{','.join(heading)}\n,England,30,40,70\n,,,,\n.. = no data,,,,\n"
+    )
+    sheet = sheet_of(tmp_path, text)
+    assert [row[1] for _, row in sheet.rows] == ["Ash", "Fir", "Elm", "Total"]
+    assert {7, 8} < {i for i, _, _ in sheet.left}
+    cells = read([sheet], {}).cells
+    assert {*cells.loc[cells["place label"] == "all", "stated"]} == {"12", "20", "32"}
+
+
+def test_rows_below_a_heading_that_add_up_to_a_total_above_stay(tmp_path):
+    text = "Trait,A,B\nTotal,10,9\nMen,4,4\nWomen,6,5\n\nAge,,\n0-17,3,2\n18+,7,7\n"
+    counts = [row[-2:] for _, row in sheet_of(tmp_path, text).rows]
+    assert counts == [["10", "9"], ["4", "4"], ["6", "5"], ["3", "2"], ["7", "7"]]
+
+
+def test_a_row_of_one_sign_parts_no_section(tmp_path):
+    text = "Area,Children,Share\n2016,,\nA,5,93.2\nB,7,94\nAll,12,93\n2015,,\nA,4,.\nB,8,.\n,,.\n"
+    text += "All,12,.\n"
+    heads, rows = heads_and_rows(tmp_path, text)
+    assert heads[0] == "section"
+    assert [row[:2] for row in rows] == [
+        [y, a] for y in ("2016", "2015") for a in ("A", "B", "All")
+    ]
