@@ -341,7 +341,7 @@ def _read_and_attack(
         say(f"bayesrisk: --time-limit must be more seconds than reading takes, got {limit:g}")
         return _LATE
 
-    with clock.kept(late):
+    with clock.guard(late):
         reading = _reading(tables, output, options, runner)
     if reading is None:
         return
@@ -349,7 +349,7 @@ def _read_and_attack(
     mark = made_up_mark(*(data_path(file, TABLES) for file in tables))
     answers = list[AttackAnswer]()
 
-    def tell() -> int:
+    def show() -> int:
         if not answers:
             say(f"bayesrisk: nothing was proved within the time: --time-limit is {limit:g}")
             return _LATE
@@ -365,16 +365,16 @@ def _read_and_attack(
 
     clock = clock if steps.time_limit else Clock(limit)
     with (
-        clock.kept(tell),
+        clock.guard(show),
         warnings_as_lines(),
         progress(quiet=runner.quiet or runner.as_json, title="attack", unit="steps") as advance,
     ):
         attack_tables(
             reading, folder, seed=seed, time_limit=clock, proofs=steps.proofs, progress=advance,
-            made_up=bool(mark), found=answers.append,
+            made_up=bool(mark), tell=answers.append,
             say=None if runner.as_json else functools.partial(say, err=False),
         )  # fmt: skip
-    tell()
+    show()
 
 
 def _bounds(tables: Path, output: Path, options: StepOptions, runner: RunOptions) -> Answer:

@@ -37,7 +37,7 @@ class Clock:
         self.writing = threading.Lock()  # held while files are written
 
     @contextmanager
-    def kept(self, last_words: Callable[[], int]) -> Iterator[None]:
+    def guard(self, last_words: Callable[[], int]) -> Iterator[None]:
         """End this process a few seconds after the time is over, whatever runs.
 
         Files that are being written are written first; then last words say its status.

@@ -103,7 +103,7 @@ def attack(
     proofs: int = 10,
     made_up: bool = False,
     say: Callable[[str], None] | None = None,
-    found: Callable[[AttackAnswer], None] | None = None,
+    tell: Callable[[AttackAnswer], None] | None = None,
     progress: Callable[[int, int], None] | None = None,
     **settings: object,
 ) -> AttackAnswer:
@@ -136,7 +136,7 @@ def attack(
         Whether the people do not exist, as in a sample: the report and the folder say so.
     say : callable, optional
         Called with each sentence of the answer as it is found.
-    found : callable, optional
+    tell : callable, optional
         Called with the answer so far, each time that all of it is in the folder.
     progress : callable, optional
         Called with the steps done, and all of them.
@@ -166,8 +166,8 @@ def attack(
         keep = None if folder is None else check.path(folder, "folder")
         if keep is not None:
             disk.new_folder(keep)
-        asked = None if isinstance(time_limit, Clock) or time_limit == _SECONDS else time_limit
-        limit = check.time_limit(asked)
+        usual = isinstance(time_limit, Clock) or time_limit == _SECONDS
+        limit = None if usual else check.time_limit(time_limit)
         answer = attack_folder(release, keep, time_limit=limit, say=say, progress=progress)
         return AttackAnswer(answer[0], [], *answer[1:], None)
     reading = _reading(tables, settings)
@@ -198,8 +198,8 @@ def attack(
                         say(sentence)  # type: ignore[misc]
                 texts.update(run.sentences)
                 run.report()  # figures take longer than what they show
-                if found:
-                    found(run.answer)
+                if tell:
+                    tell(run.answer)
             if progress:
                 progress(len(_STEPS) - len(run.missing), len(_STEPS))
     return run.answer
