@@ -194,9 +194,12 @@ class SheetColumns:
     @functools.cached_property
     def numbers(self) -> list[list[int]]:
         """The whole numbers of each column, -1 for other texts; an empty list without any."""
-        every = [
-            [int(t) if len(t) < _DIGITS and t.isdecimal() else -1 for t in c] for c in self.columns
-        ]
+        number = {  # few texts stand in many rows
+            t: int(t) if len(t) < _DIGITS and t.isdecimal() else -1
+            for texts in self.row_counts
+            for t in texts
+        }
+        every = [[number[t] for t in column] for column in self.columns]
         return [column if max(column, default=-1) > 0 else [] for column in every]
 
     def doubt(self, i: int, words: Sequence[int]) -> str:

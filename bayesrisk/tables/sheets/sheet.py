@@ -216,13 +216,13 @@ def _with_repeats(
             continue
         if other.heads == table.heads and _decimals(other) == _decimals(table):
             parts[position] = other
+    if len(parts) < 2 or "section" in table.heads:
+        return table, {first}
     labels = [list(map(tuple, _labels(part))) for part in parts.values()]
     titles = [part.caption for part in parts.values()]
     rows = [row for part in parts.values() for row in part.rows]
     left = [line for part in parts.values() for line in part.left]
     thousands = any(part.thousands for part in parts.values())
-    if len(parts) < 2 or "section" in table.heads:
-        return table, {first}
     if len({*titles}) == len(titles) and all(titles) and all(one == labels[0] for one in labels):
         rows = [(i, [p.caption, *row]) for p in parts.values() for i, row in p.rows]
         left = [line for line in left if line[1] not in map(short, zip(titles))]
@@ -536,8 +536,10 @@ def _with_first_label(grid: Grid) -> Grid:
     """Return rows in which a label beside the unit of all counts stands in the row below it."""
     rows = list(grid)
     for k, ((_, row), (i, below)) in enumerate(itertools.pairwise(grid)):
+        if not below or below[0].strip():
+            continue
         texts = [text.strip() for text in row if text.strip()]
-        alone = len(texts) == 2 and row[0].strip() == texts[0] and below and not below[0].strip()
+        alone = len(texts) == 2 and row[0].strip() == texts[0]
         if alone and _UNIT.fullmatch(texts[1]) and any(says_number(t) or is_mark(t) for t in below):
             rows[k], rows[k + 1] = (rows[k][0], ["", *row[1:]]), (i, [row[0], *below[1:]])
     return rows
@@ -545,8 +547,10 @@ def _with_first_label(grid: Grid) -> Grid:
 
 def _is_unit(row: Sequence[str]) -> bool:
     """Return whether a row says nothing but what all counts are of."""
-    texts = [text.strip() for text in row if text.strip()]
-    return len({*texts}) == 1 and not row[0].strip() and _UNIT.fullmatch(texts[0]) is not None
+    if not row or row[0].strip():
+        return False
+    texts = {text.strip() for text in row} - {""}
+    return len(texts) == 1 and _UNIT.fullmatch(*texts) is not None
 
 
 def _is_note(row: Sequence[str]) -> bool:
