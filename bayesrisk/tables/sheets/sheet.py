@@ -31,6 +31,7 @@ from bayesrisk.tables.sheets.texts import (
     DECIMAL,
     PATH,
     WHOLE,
+    begins_parts,
     is_date,
     is_mark,
     number_range,
@@ -359,6 +360,15 @@ def _table(name: str, grid: Grid) -> Sheet:
     heads = [*names, head]
     backwards = range((legend if legend > first else len(full)) - 1, first - 1, -1)
     last = next((i for i in backwards if stated(full[i][1])), first - 1)
+    said = {
+        k
+        for k in range(first, last + 1)
+        if filled_texts(full[k][1]) == 1 and begins_parts("".join(full[k][1]))
+    }
+    left += [(full[k][0], short(full[k][1]), "words before parts") for k in sorted(said)]
+    full = [line for k, line in enumerate(full) if k not in said]
+    grid = [line for k, line in enumerate(grid) if k not in said]
+    last -= len(said)
     inner = [row for _, row, _, _ in full[first : last + 1]]
     lone = [position for position, row in enumerate(inner) if filled_texts(row) == 1]
     if lone == [0] and inner[0][0] and not says_number(inner[0][0]):  # the name of the labels
@@ -550,7 +560,7 @@ def _is_unit(row: Sequence[str]) -> bool:
     if not row or row[0].strip():
         return False
     texts = {text.strip() for text in row} - {""}
-    return len(texts) == 1 and _UNIT.fullmatch(*texts) is not None
+    return len(texts) == 1 and _UNIT.fullmatch(texts.pop()) is not None
 
 
 def _is_note(row: Sequence[str]) -> bool:

@@ -323,3 +323,22 @@ def test_facts_about_a_table_are_no_table_and_short_tables_are(tmp_path):
     # Withheld counts are no facts.
     small = sheet_of(tmp_path, f"Town,Cases\nA,*\nB,*\nC,2\n\n\n{table}")
     assert small.heads == ["Town", "Cases"]
+
+
+@pytest.mark.parametrize("words", ["of which:", "в том числе:", "davon", "darunter :", "dont"])
+def test_words_before_parts_are_no_rows_of_the_table(tmp_path, words):
+    lines = ["cause,men,women", "All,122,65", f"{words},,", "Heart,50,21", f"{words},,",
+             "Stroke,30,12", "Cancer,42,32", f"{words},,", "Lung,10,3"]  # fmt: skip
+    file = tmp_path / "parts.csv"
+    file.write_text("\n".join(lines) + "\n", "utf-8")
+    sheet = file_sheet(file)
+    assert [row[0] for _, row in sheet.rows] == ["All", "Heart", "Stroke", "Cancer", "Lung"]
+    assert [i for i, row in sheet.rows] == [2, 4, 6, 7, 9]
+    assert [i for i, *_ in sheet.left] == [3, 5, 8]
+
+
+def test_another_row_of_one_text_is_refused_still(tmp_path):
+    file = tmp_path / "parts.csv"
+    file.write_text("cause,men\nAll,122\nof which: lung,\nHeart,50\n", "utf-8")
+    with pytest.raises(DataError, match="row 3"):
+        file_sheet(file)
