@@ -80,7 +80,8 @@ def section_headings(
         first = next((name for name, _ in leading), "")
         return {i: "" if not total_word(t) and t == first else t for i, t in sections.items()}
     named = _sections([(sections[i], row, depth) for i, row, _, depth in rows if i in sections])
-    return sections if len(leading) < 2 and _same_total(named, {*counts} - {0}) else {}
+    called = len(leading) < 2 or all(name for name, _ in leading)  # beside the total an average
+    return sections if called and _same_total(named, {*counts} - {0}) else {}
 
 
 def _is_lone(row: Sequence[str]) -> bool:
