@@ -33,6 +33,7 @@ from bayesrisk.exceptions import ArgumentError, DataError, quote
 JOINT_NODES, JOINT_SECONDS = 100, 600
 #: Seconds for an attack on text files.
 _SECONDS = "60"
+_LATE = 2  # status where the time is over before anything is proved
 _MANY = 2**15  # numbers that take more than a few seconds to read
 
 
@@ -331,31 +332,50 @@ def _read_and_attack(
     runner: RunOptions,
 ) -> None:
     """Attack text files: all steps, and one report."""
-    from bayesrisk.experiments.table_attack import attack as attack_tables
+    from bayesrisk.experiments.place_bounds import Clock
+    from bayesrisk.experiments.table_attack import AttackAnswer, attack as attack_tables
 
-    reading = _reading(tables, output, options, runner)
+    limit = optional_number(_limit(steps.time_limit, _SECONDS), "time_limit")
+    clock = Clock(limit if steps.time_limit else None)  # reading is a part of what is asked for
+
+    def late() -> int:
+        say(f"bayesrisk: --time-limit must be more seconds than reading takes, got {limit:g}")
+        return _LATE
+
+    with clock.guard(late):
+        reading = _reading(tables, output, options, runner)
     if reading is None:
         return
     folder = _output(output)
     mark = made_up_mark(*(data_path(file, TABLES) for file in tables))
-    limit = optional_number(_limit(steps.time_limit, _SECONDS), "time_limit")
+    answers = list[AttackAnswer]()
+
+    def show() -> int:
+        if not answers:
+            say(f"bayesrisk: nothing was proved within the time: --time-limit is {limit:g}")
+            return _LATE
+        answer, report = answers[-1], folder / "report.html"
+        runner.embed(report)
+        rows = {name: len(frame) for name, frame in answer.frames.items()}
+        result = {  # lines have said it first
+            **(mark if runner.as_json else {}), "report": str(report),
+            "sentences": answer.sentences, **rows, **answer.facts,
+        }  # fmt: skip
+        print_answer(result, [*answer.last, f"report: {report}"], as_json=runner.as_json)
+        return 0
+
+    clock = clock if steps.time_limit else Clock(limit)
     with (
+        clock.guard(show),
         warnings_as_lines(),
         progress(quiet=runner.quiet or runner.as_json, title="attack", unit="steps") as advance,
     ):
-        answer = attack_tables(
-            reading, folder, seed=seed, time_limit=limit, proofs=steps.proofs, progress=advance,
-            made_up=bool(mark),
+        attack_tables(
+            reading, folder, seed=seed, time_limit=clock, proofs=steps.proofs, progress=advance,
+            made_up=bool(mark), tell=answers.append,
             say=None if runner.as_json else functools.partial(say, err=False),
         )  # fmt: skip
-    report = folder / "report.html"
-    runner.embed(report)
-    rows = {name: len(frame) for name, frame in answer.frames.items()}
-    result = {  # lines have said it first
-        **(mark if runner.as_json else {}), "report": str(report), "sentences": answer.sentences,
-        **rows, **answer.facts,
-    }  # fmt: skip
-    print_answer(result, [*answer.last, f"report: {report}"], as_json=runner.as_json)
+    show()
 
 
 def _bounds(tables: Path, output: Path, options: StepOptions, runner: RunOptions) -> Answer:

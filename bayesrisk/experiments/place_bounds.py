@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -18,6 +22,10 @@ from bayesrisk.reconstruction.records.solve import LIMIT_REACHED
 
 #: Seconds below which the next part has twice as many places, and above which it has half.
 _SHORT, _LONG = 0.25, 1.0
+#: Seconds of a first look at a part: what it proves is written before the rest is looked at.
+_FIRST = 2.0
+#: Seconds after which a process ends whose time is over, whatever runs then.
+_GRACE = 3.0
 
 
 class Clock:
@@ -26,6 +34,40 @@ class Clock:
     def __init__(self, limit: float | None) -> None:
         self._begun = time.monotonic()
         self.end = None if limit is None else self._begun + limit
+        self.writing = threading.Lock()  # held while files are written
+
+    @contextmanager
+    def guard(self, last_words: Callable[[], int]) -> Iterator[None]:
+        """End this process a few seconds after the time is over, whatever runs.
+
+        Files that are being written are written first; then last words say its status.
+        """
+        if self.left is None:
+            yield
+            return
+        inside = True
+
+        def end() -> None:
+            with self.writing:
+                if not inside:
+                    return
+                status = 1
+                try:
+                    status = last_words()
+                    for stream in (sys.stdout, sys.stderr):
+                        stream.flush()
+                finally:
+                    os._exit(status)
+
+        timer = threading.Timer(self.left + _GRACE, end)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            with self.writing:
+                inside = False
 
     @property
     def passed(self) -> float:
@@ -51,18 +93,19 @@ class Clock:
 class PlaceBounds:
     """Bounds of the counts of a problem, extended by more places in each step.
 
-    Places of one part share its time.  What that leaves open is looked at again when all places
-    were, place by place.
+    Places of one part share its time, which is short.  What that leaves open is looked at again
+    when all places were, place by place.
     """
 
     def __init__(self, problem: Problem, clock: Clock) -> None:
         self._problem, self._clock, self.number = problem, clock, 0
+        self._ended = False
         self._parts: dict[int, CountBounds] = {}  # by their first place
 
     @property
     def complete(self) -> bool:
-        """Whether the counts of all places are bounded."""
-        return self.number == self._problem.geoids.size
+        """Whether all places were bounded, and looked at again where that left some open."""
+        return self._ended
 
     @property
     def conflict(self) -> bool:
@@ -84,33 +127,38 @@ class PlaceBounds:
         return replace(parts[0], counts=counts, conflict=conflict)
 
     def steps(self) -> Iterator[int]:
-        """Bound more places in each step, and yield the number bounded so far."""
-        size = 1
-        while not self.complete and not (self.number and self._clock.ended):
-            began, last = time.monotonic(), min(self.number + size, self._problem.geoids.size)
-            self._parts[self.number] = self._part(self.number, last)
+        """Bound more places, at least one, and yield how many are."""
+        size, places = 1, self._problem.geoids.size
+        while self.number < places and not (self.number and self._clock.ended):
+            began, last = time.monotonic(), min(self.number + size, places)
+            self._parts[self.number] = self._part(self.number, last, _FIRST)
             self.number, seconds = last, time.monotonic() - began
             size = 2 * size if seconds < _SHORT else max(size // 2, 1) if seconds > _LONG else size
-            if last == self._problem.geoids.size:
-                self._retry()
-            yield self.number
+            if last < places:
+                yield last
+        if self.number == places:
+            yield from self._retry()
+            self._ended = True
+            yield places
 
-    def _part(self, first: int, last: int) -> CountBounds:
-        """Return bounds for places ``first`` to ``last - 1``, which share one time limit."""
-        share, size = self._clock.share, self._problem.geoids.size
+    def _part(self, first: int, last: int, most: float = np.inf) -> CountBounds:
+        """Return the bounds of some places, each with its share of the time, at most so much."""
+        share, size = min(self._clock.share or np.inf, most), self._problem.geoids.size
         whole = last - first == size
         problem = self._problem if whole else self._problem.part(np.arange(first, last))
-        limit = None if share is None else Deadline(share, share=share / (last - first))
+        limit = None if np.isinf(share) else Deadline(share, share=share / (last - first))
         return reconstruction.count_bounds(problem, time_limit=limit)
 
-    def _retry(self) -> None:
-        """Bound places again, one by one, that were undecided in a part of several."""
-        for first, part in self._parts.items() if self._clock.end is not None else ():
+    def _retry(self) -> Iterator[int]:
+        """Bound places again that were left open, and yield how many there are before each part."""
+        for first, part in self._parts.items():
             frame, places = part.counts, len(part.counts["geoid"].unique())
             width = len(frame) // places
             unsure = (frame["status"] == Status.UNDECIDED).to_numpy().reshape(places, width)
             conflict = dict(part.conflict)
-            for place in np.flatnonzero(unsure.any(axis=1)).tolist() if places > 1 else ():
+            if unsure.any():
+                yield self.number
+            for place in np.flatnonzero(unsure.any(axis=1)).tolist():
                 if self._clock.ended:
                     break
                 one = self._part(first + place, first + place + 1)

@@ -99,10 +99,11 @@ def attack(
     *,
     accept: bool = False,
     seed: int = 0,
-    time_limit: float | None = _SECONDS,
+    time_limit: float | Clock | None = _SECONDS,
     proofs: int = 10,
     made_up: bool = False,
     say: Callable[[str], None] | None = None,
+    tell: Callable[[AttackAnswer], None] | None = None,
     progress: Callable[[int, int], None] | None = None,
     **settings: object,
 ) -> AttackAnswer:
@@ -135,6 +136,8 @@ def attack(
         Whether the people do not exist, as in a sample: the report and the folder say so.
     say : callable, optional
         Called with each sentence of the answer as it is found.
+    tell : callable, optional
+        Called with the answer so far, each time that all of it is in the folder.
     progress : callable, optional
         Called with the steps done, and all of them.
     **settings : object
@@ -163,7 +166,8 @@ def attack(
         keep = None if folder is None else check.path(folder, "folder")
         if keep is not None:
             disk.new_folder(keep)
-        limit = None if time_limit == _SECONDS else check.time_limit(time_limit)
+        usual = isinstance(time_limit, Clock) or time_limit == _SECONDS
+        limit = None if usual else check.time_limit(time_limit)
         answer = attack_folder(release, keep, time_limit=limit, say=say, progress=progress)
         return AttackAnswer(answer[0], [], *answer[1:], None)
     reading = _reading(tables, settings)
@@ -174,28 +178,31 @@ def attack(
     except ArgumentError as error:
         raise error.advised("; accept=True confirms them") from error
     most = check.integer(proofs, "proofs", lower=0)
-    if time_limit is not None:
+    if not (time_limit is None or isinstance(time_limit, Clock)):
         check.scalar(time_limit, "time_limit", lower=0.0)
     target = None if folder is None else check.path(folder, "folder")
-    clock = Clock(time_limit)
+    clock = time_limit if isinstance(time_limit, Clock) else Clock(time_limit)
     certificates = _Certificates(most if target else 0, reading.digest, clock)
     run = _Attack(reading, target, seed, certificates, clock)
     if made_up:
         run.tables = replace(run.tables, made_up=True)
     with nullcontext() if target is None else disk.explained(target):
-        run.begin()
+        with clock.writing:
+            run.begin()
         texts = set[str]()
         for _ in run.steps():
-            run.save()
-            for sentence in run.sentences if say else ():
-                if sentence not in texts:
-                    say(sentence)  # type: ignore[misc]
-            texts.update(run.sentences)
-            run.report()  # figures take longer than what they show
+            with clock.writing:
+                run.save()
+                for sentence in run.sentences if say else ():
+                    if sentence not in texts:
+                        say(sentence)  # type: ignore[misc]
+                texts.update(run.sentences)
+                run.report()  # figures take longer than what they show
+                if tell:
+                    tell(run.answer)
             if progress:
                 progress(len(_STEPS) - len(run.missing), len(_STEPS))
-    sentences = [str(text) for text in (*run.sentences, *run.last)]
-    return AttackAnswer(sentences, run.last, run.frames, dict(run.facts), reading)
+    return run.answer
 
 
 def _earlier_release(tables: Any) -> PublishedTables | Release | Path | None:
@@ -250,20 +257,25 @@ class _Attack:
         return None if share is None else Deadline(share, share=self.place_share)
 
     def steps(self) -> Iterator[None]:
-        """Run the steps of the attack, exact and quick ones first."""
+        """Take the steps, the surest and quickest first, and yield before proofs, too."""
         # Posed once: bounds, claims, records and their variability are of one system.
         self.problem = published_problem(self.tables, scope=None)
+        places, first = len(self.tables.geoids[self.level]), True
         search, wait = PlaceBounds(self.problem, self.clock), _SHOWN
-        for _ in search.steps():
+        for number in search.steps():
             # Each time twice as late as before: what is written often is no more than all of it.
-            if self.clock.passed >= wait and not search.complete:
-                wait = 2 * self.clock.passed
-                self._bounds(search.bounds, search.number)
+            looked = number == places and first  # at all places for the first time
+            if (looked or self.clock.passed >= wait) and not search.complete:
+                wait, first = 2 * self.clock.passed, first and not looked
+                self._bounds(search.bounds, number)
                 yield
-        bounds, places = search.bounds, len(self.tables.geoids[self.level])
+        bounds = search.bounds
         if search.complete:
             self.missing.remove("bounds")
-        self._bounds(bounds, search.number)
+            if self.certificates.most:
+                self._bounds(bounds, search.number)
+                yield
+        self._bounds(bounds, search.number, proofs=search.complete)
         yield
         if not search.complete:
             return
@@ -278,18 +290,20 @@ class _Attack:
             self.missing = []
             yield
             return
-        for name, step in (
+        steps: Sequence[tuple[str, Callable[[], Iterator[None] | None]]] = (
             ("claims", self._claims), ("records", self._records), ("likely", self._likely),
             ("combinations", self._combinations),
-        ):  # fmt: skip
+        )  # fmt: skip
+        for name, step in steps:
             if self.clock.ended:
                 return
-            step()
+            for _ in step() or ():
+                yield
             self.missing.remove(name)
             yield
 
-    def _bounds(self, bounds: CountBounds, number: int) -> None:
-        """Store sentences and bounds after ``number`` places were bounded."""
+    def _bounds(self, bounds: CountBounds, number: int, *, proofs: bool = False) -> None:
+        """Say how many hidden counts follow, and keep the ends of all, of a number of places."""
         keys = ["place", "table", "cell"]
         # A cell that a place publishes under another law, or not at all, is no hidden count of it.
         frame = self.reading.cells[self.reading.cells["file"] != ""]  # others are premises
@@ -307,10 +321,13 @@ class _Attack:
                 cells = reason.removeprefix(_TOGETHER).replace("all : ", "")
                 reason = f"these counts contradict each other: {cells}"
             text = f"No records fit these tables as they were read: {reason}."
-            proof = self.certificates.add(self.tables, bounds, 1)[0]
-            self.first = [pages.PageCell(text, href=proof), self._otherwise()]
+            self.first = [text]
+            if proofs:
+                proof = self.certificates.add(self.tables, bounds, 1)[0]
+                self.first = [pages.PageCell(text, href=proof), self._otherwise()]
         else:
-            bounds = self.certificates.add_bounds(self.tables, bounds)
+            if proofs:
+                bounds = self.certificates.add_bounds(self.tables, bounds)
             self.first = hidden_sentences(bounds, self._coarse)
         counts = bounds.counts.rename(columns={"geoid": "place"})
         columns = [*keys, "low_stated", "high_stated", "low", "high", "status"]
@@ -353,8 +370,8 @@ class _Attack:
         withheld = all(law.exact or law.kind in ("ranges", "limits") for law in laws)
         return "hidden" if withheld else "hidden or rounded"
 
-    def _claims(self) -> None:
-        """Find statements that must be true and that no single count states."""
+    def _claims(self) -> Iterator[None]:
+        """Find what must be true and no count states by itself."""
         claims = reconstruction.find_claims(self.problem, time_limit=self.place_share)
         frame = claims.to_frame(readable="here")
         frame = frame[frame["multiplicity"] > 0]
@@ -385,16 +402,21 @@ class _Attack:
         )
         table = pd.DataFrame({"sentence": sentences, "records": frame["multiplicity"]})
         table["at_least"] = several(frame)
-        files = self.certificates.add(self.tables, replace(claims, claims=frame), len(frame))
-        table = table.assign(**dict.fromkeys(self.certificates.column, files))
         schema = self.tables.workload.schema
         words = schema.labelled(frame)[list(schema.names)].fillna("any")
+        self.proved = sentences[:_SAID]
+        self.frames["claims"] = pd.concat([table, places, words], axis=1)
+        if not self.certificates.most:
+            return
+        yield
+        files = self.certificates.add(self.tables, replace(claims, claims=frame), len(frame))
+        table = table.assign(**dict.fromkeys(self.certificates.column, files))
         pairs = zip(sentences[:_SAID], files, strict=False)
         self.proved = [pages.PageCell(text, href=file) for text, file in pairs]
         self.frames["claims"] = pd.concat([table, places, words], axis=1)
 
-    def _records(self) -> None:
-        """Find records that fit the tables, and how many of them other solutions replace."""
+    def _records(self) -> Iterator[None]:
+        """Find records that fit, and how many of them could be others."""
         tables = self.tables
         solution = reconstruction.reconstruct(self.problem, scope=self.level, time_limit=self.half)
         total = self.total = int(solution.count.sum())
@@ -431,6 +453,10 @@ class _Attack:
             if not most:
                 status = np.where(fits, Status.UNIQUE, solution.status)
                 unique = replace(solution, status=tuple(status.tolist()))
+                self.rest.append(text)
+                self.frames["records"] = frame
+                yield
+                self.rest.pop()
                 text = pages.PageCell(text, href=self.certificates.add(tables, unique, 1)[0])
         self.rest.append(text)
         self.frames["records"] = frame
@@ -597,6 +623,12 @@ class _Attack:
                 f"Not looked for, or not ended within the time: {pages.listed(self.missing)}."
             )
         return [*lines, self.reading.condition]
+
+    @property
+    def answer(self) -> AttackAnswer:
+        """The answer so far."""
+        sentences = [str(text) for text in (*self.sentences, *self.last)]
+        return AttackAnswer(sentences, self.last, {**self.frames}, {**self.facts}, self.reading)
 
     @property
     def sentences(self) -> list[str]:

@@ -29,6 +29,7 @@ from bayesrisk._base.compiling import kernel, step
 from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
 from bayesrisk.constraints.model import IntegerModel
 from bayesrisk.constraints.propagation import narrow_dense
+from bayesrisk.constraints.solvers import Deadline
 
 _CHOICES = 12  # parts that are compared when many are joined
 _MAX_STATES = 2**22  # of one join: half a GiB
@@ -333,6 +334,7 @@ class _Join:
     rows: JoinedRows
     span: IntArray
     single: bool
+    deadline: Deadline
 
     @property
     def arguments(self) -> tuple[JoinedRows, IntArray, FloatArray, IntArray, FloatArray, IntArray]:
@@ -357,6 +359,8 @@ class _Join:
             self.left.states.sums.dtype,
         )
         while (position := _join(*self.arguments, position, states, _PIECE)) < self.left.size:
+            if self.deadline.late:
+                raise TooManyStatesError
             states = _with_room(states, room)
         return states
 
@@ -470,8 +474,12 @@ class Contraction:
     probabilities and of the log weight are those of sums of double precision, some 1e-13.
     """
 
-    def __init__(self, weighed: WeighedModel, limit: int, keep: Sequence[int] = ()) -> None:
+    def __init__(
+        self, weighed: WeighedModel, limit: int, keep: Sequence[int] = (),
+        deadline: Deadline | None = None,
+    ) -> None:  # fmt: skip
         self.pairs = 0  # of states that were joined
+        self._deadline = deadline or Deadline()
         self._planned = 0  # numbers that were looked at to find the order of joins
         self._limit, self._keep, model = limit, frozenset(keep), weighed.model
         self._low, self._high, self._matrix = model.row_low, model.row_high, model.rows.toarray()
@@ -634,7 +642,7 @@ class Contraction:
         inside = np.sort(np.fromiter(cells, np.int64, len(cells)))
         size, work = _independent_states(self._matrix, inside, self._most, self._ends)
         self._planned += work
-        if self._planned > _PLANNED * self._limit:
+        if self._planned > _PLANNED * self._limit or self._deadline.late:
             raise TooManyStatesError
         self._sizes[cells] = size
         return size
@@ -674,10 +682,10 @@ class Contraction:
         )
         order, span = _by_one_row(left, right, rows)
         self.pairs += int((span[1] - span[0]).sum())
-        if self.pairs > self._limit:
+        if self.pairs > self._limit or self._deadline.late:
             raise TooManyStatesError
         single = not self._repeated(names[~closed], cells)
-        join = _Join(left, right, order, rows, span, single)
+        join = _Join(left, right, order, rows, span, single, self._deadline)
         part = _Part(cells, names[~closed], join)
         if not part.size:
             raise NoStateError

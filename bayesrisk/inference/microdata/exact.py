@@ -37,6 +37,7 @@ from scipy.special import gammaln
 
 from bayesrisk._base.validation import FloatArray, IntArray
 from bayesrisk.constraints.model import by_columns, equal_rows, largest_alone
+from bayesrisk.constraints.solvers import Deadline
 from bayesrisk.exceptions import DataError
 from bayesrisk.inference.microdata.boxes import box_laws
 from bayesrisk.inference.microdata.contraction import (
@@ -85,18 +86,24 @@ class ExactLaw:
 
 
 def weigh(
-    system: GroupSystem, limit: int, functions: Sequence[IntArray] = (), removed: Sequence[int] = ()
+    system: GroupSystem,
+    limit: int,
+    functions: Sequence[IntArray] = (),
+    removed: Sequence[int] = (),
+    deadline: Deadline | None = None,
 ) -> ExactLaw:
     """Return exact distributions of the groups and of linear functions of them (coefficients).
 
-    ``limit`` is the number of pairs of states that may be joined; ``removed`` are groups with
-    Dirichlet parameters, one after the other less a record (:attr:`ExactLaw.reduced_means`).
+    ``limit`` is the number of pairs of states that may be joined, until a deadline; ``removed`` are
+    groups with Dirichlet parameters, one after the other less a record
+    (:attr:`ExactLaw.reduced_means`).
     """
+    deadline = deadline or Deadline()
     sides = split_sides(system)
     if sides is None:
-        return _whole(system, limit, functions, removed)
+        return _whole(system, limit, functions, removed, deadline=deadline)
     try:
-        sums = SideSums(system, sides, limit)
+        sums = SideSums(system, sides, limit, deadline)
         laws, function_laws = sums.laws(), []
         for function in functions:
             if sides.see(function):
@@ -104,16 +111,23 @@ def weigh(
             elif (law := sums.pair_law(function)) is not None:
                 function_laws.append(law)
             elif (finer_sides := split_sides(system, [function])) is not None:
-                function_laws.append(SideSums(system, finer_sides, limit).function_law(function))
+                finer = SideSums(system, finer_sides, limit, deadline)
+                function_laws.append(finer.function_law(function))
             else:
-                function_laws += _whole(system, limit, [function]).functions
+                law_of_whole = _whole(system, limit, [function], deadline=deadline)
+                function_laws += law_of_whole.functions
     except NoStateError:
         raise DataError(_CONTRADICTION) from None
     return ExactLaw(laws, tuple(function_laws), sums.pairs)
 
 
 def _whole(
-    system: GroupSystem, limit: int, functions: Sequence[IntArray], removed: Sequence[int] = ()
+    system: GroupSystem,
+    limit: int,
+    functions: Sequence[IntArray],
+    removed: Sequence[int] = (),
+    *,
+    deadline: Deadline,
 ) -> ExactLaw:
     n_groups, matrix = system.mass.size, system.model.rows
     blocks: Any = [[None, matrix.T], [matrix, None]]
@@ -125,7 +139,7 @@ def _whole(
     for number in np.unique(label):
         members = np.flatnonzero(label == number)
         rows = np.unique(columns[:, members].indices).astype(np.int64)
-        contraction, reach = _contracted(system, rows, members, limit - pairs)
+        contraction, reach = _contracted(system, rows, members, limit - pairs, deadline)
         pairs += contraction.pairs
         for group, law in zip(members, contraction.laws(), strict=True):
             laws[group] = law
@@ -140,7 +154,7 @@ def _whole(
                 law[:: int(weights.max())] = laws[members[weights.argmax()]]
             else:
                 part = system.part(rows, members, reach).with_sums(weights[None])
-                joint = Contraction(part, limit - pairs, [rows.size])
+                joint = Contraction(part, limit - pairs, [rows.size], deadline)
                 pairs += joint.pairs
                 values, probability = joint.root_states()
                 law = np.bincount(values[:, 0], probability).astype(np.float64)
@@ -175,7 +189,7 @@ def _less_one(
 
 
 def _contracted(
-    system: GroupSystem, rows: IntArray, members: IntArray, limit: int
+    system: GroupSystem, rows: IntArray, members: IntArray, limit: int, deadline: Deadline
 ) -> tuple[Contraction, float]:
     """Return a component's contraction, and how far below the peak weights are kept."""
     noisy = rows[system.noisy[rows]]
@@ -184,7 +198,7 @@ def _contracted(
     reach, needed = _REACH, math.inf if noisy.size else 0.0
     while True:
         try:
-            contraction = Contraction(system.part(rows, members, reach), limit)
+            contraction = Contraction(system.part(rows, members, reach), limit, (), deadline)
         except NoStateError:
             if all(weights[r].min() >= weights[r].max() - reach for r in noisy):
                 raise DataError(_CONTRADICTION) from None
@@ -192,7 +206,8 @@ def _contracted(
             continue
         if noisy.size:
             prior = np.setdiff1d(rows[~system.hard[rows]], noisy)
-            every = Contraction(system.part(prior, members, math.inf), limit).log_weight
+            all_points = system.part(prior, members, math.inf)
+            every = Contraction(all_points, limit, (), deadline).log_weight
             needed = math.log(noisy.size) + every + most + _LEFT_OUT - contraction.log_weight
         if needed <= reach:
             return contraction, reach
@@ -322,8 +337,11 @@ def _sees(cell: IntArray, function: IntArray) -> bool:
 class SideSums:
     """Computes the laws of a system by its two sides; rounding errors are some 1e-12 a record."""
 
-    def __init__(self, system: GroupSystem, sides: Sides, limit: int) -> None:
+    def __init__(
+        self, system: GroupSystem, sides: Sides, limit: int, deadline: Deadline | None = None
+    ) -> None:
         self.pairs = 0  # of states that were joined
+        self._deadline = deadline
         self._system, self._sides, self._limit = system, sides, limit
         dense = system.model.rows.toarray()
         cells = (sides.separator, sides.one, sides.other)
@@ -365,7 +383,9 @@ class SideSums:
         most, n = more @ top, self._rows[k].size
         most[: self._most.size] = np.minimum(most[: self._most.size], self._most)
         side = side.part(self._rows[k], np.arange(first.size), np.inf).with_sums(more, most)
-        contraction = Contraction(side, self._limit - self.pairs, range(n, n + len(more)))
+        contraction = Contraction(
+            side, self._limit - self.pairs, range(n, n + len(more)), self._deadline
+        )
         self.pairs += contraction.pairs
         return contraction
 

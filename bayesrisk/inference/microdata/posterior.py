@@ -235,8 +235,9 @@ def microdata_posterior(
         kept, twice as far apart: that costs time and no memory.  Further draws for single questions
         (see Notes) are made without it as well.
     time_limit : float, optional
-        Seconds for chains.  Those that do not end by then answer with the draws before their last
-        doubling; where there are none, it is an error.
+        Seconds, of which an exact law takes at most half where chains may follow.  Chains that do
+        not end by then answer with the draws before their last doubling; where there are none, it
+        is an error.
 
     Returns
     -------
@@ -321,7 +322,8 @@ def microdata_posterior(
     # A search is worth a try: a wide system with noisy counts never ends.
     if engine == "exact" or (engine == "auto" and system.size <= _MAX_EXACT):
         try:
-            return _exact(system, questions, functions)
+            half = deadline.sooner(deadline.left / 2) if engine == "auto" else Deadline()
+            return _exact(system, questions, functions, half)
         except TooLargeError:
             if engine == "exact" or not people:
                 raise
@@ -350,11 +352,14 @@ def microdata_posterior(
 
 
 def _exact(
-    system: MicrodataSystem, questions: Sequence[RecordQuestion], functions: QuestionFunctions
+    system: MicrodataSystem,
+    questions: Sequence[RecordQuestion],
+    functions: QuestionFunctions,
+    deadline: Deadline,
 ) -> MicrodataPosterior:
     small, group_functions = presolve(system, system.map_unknowns(functions.cells))
     tails = sorted({int(functions.row[i, 0]) for i, q in enumerate(questions) if q.at_least})
-    law = weigh(small, _MAX_PAIRS, list(group_functions[tails, :].toarray()))
+    law = weigh(small, _MAX_PAIRS, list(group_functions[tails, :].toarray()), deadline=deadline)
     tail = dict(zip(tails, law.functions, strict=True))
     group_mean = np.array([np.arange(p.size) @ p for p in law.laws])
     means = group_functions @ group_mean
@@ -452,11 +457,11 @@ def _lattice_chains(
 ) -> MicrodataPosterior:
     small, group_functions = presolve(system, system.map_unknowns(functions.cells))
     if not small.mass.size:
-        return _exact(system, questions, functions)
+        return _exact(system, questions, functions, Deadline())
     generators, origin = spawn(settings.rng, settings.chains + 1)
     sampler = LatticeChains(small, settings.chains, generators[-1])
     if not len(sampler.moves):  # the exact counts leave one point
-        return _exact(system, questions, functions)
+        return _exact(system, questions, functions, Deadline())
     identity = sp.csr_array(sp.eye_array(small.mass.size, dtype=np.int64))
     functions_and_counts = sp.csr_array(sp.vstack([group_functions, identity], format="csr"))
     draws, frame = _draw_answers(

@@ -36,6 +36,8 @@ _FEW = 16  # rows with the number of their label for each that has another
 _STEPS, _NEAR = 4, 8  # rows in which a running sum grows, columns from what it is of
 _LONG_RUN = 3  # rows of each code that stands in one block
 _EXACT = 1e-9  # of the largest number of a row
+_GROUPS, _TOLD, _LARGE = 3, 8, 1000  # of lists in turn, their lengths together, and numbers
+_LAST_YEAR = 2035  # of years that do not follow each other in equal steps
 _LISTED = 100  # the least number of a list that does not begin with its rows
 _YEAR = re.compile(r"(19|20)\d\d(?!\w)")
 _CODE = re.compile(r"\b(id|codes?|no|nr|num|number|nummer)\b")
@@ -72,6 +74,20 @@ def is_list(numbers: Sequence[int]) -> bool:
     return 2 * sum(b - a == 1 for a, b in itertools.pairwise(numbers)) >= len(numbers)
 
 
+def is_in_turn(numbers: Sequence[int]) -> bool:
+    """Return whether numbers are those of a list in each of several groups.
+
+    They begin with 1 again and again and rise by 1, or are the same few, rising, each time.
+    """
+    starts = [i for i, n in enumerate(numbers) if not i or n <= numbers[i - 1]]
+    runs = [list(numbers[a:b]) for a, b in itertools.pairwise([*starts, len(numbers)])]
+    if len(runs) < _GROUPS or len(numbers) < max(_TOLD, 2 * len(runs)) or max(numbers) >= _LARGE:
+        return False
+    return all(run == [*range(1, len(run) + 1)] for run in runs) or (
+        min(map(len, runs)) > 2 and all(run == runs[0] for run in runs)
+    )
+
+
 def is_measure(head: str, heads: Sequence[str]) -> bool:
     """Return whether a heading is of a measure of something else than records that are counted.
 
@@ -87,13 +103,15 @@ def is_measure(head: str, heads: Sequence[str]) -> bool:
 def is_period(head: str, texts: Sequence[str]) -> bool:
     """Return whether a heading and the texts of its column are of periods.
 
-    In many rows that are all of few years no heading needs to say so.
+    In many rows that are all of few years no heading needs to say so, nor in more with any years.
     """
     numbers = [int(t) for t in texts if re.fullmatch(r"\d{1,9}", t)]
     if _PERIOD.fullmatch(head) and all(map(_may_be_period, numbers)):
         return True
-    many = len(texts) >= _MANY > len({*texts}) * 2 or len(texts) >= _MORE
-    if many and all(map(_YEAR.match, texts)):
+    several = len(texts) >= _MANY > len({*texts}) * 2
+    steps = {b - a for a, b in itertools.pairwise(sorted({*numbers}))}
+    past = max(numbers, default=0) <= _LAST_YEAR or len(steps) < 2  # else sizes near 2,000
+    if (several or (len(texts) >= _MORE and past)) and all(map(_YEAR.match, texts)):
         return True
     dates = numbers and len(numbers) == len(texts) and all(map(is_written_out, numbers))
     return bool(dates) and (not head or _SOME_PERIOD.fullmatch(head) is not None)

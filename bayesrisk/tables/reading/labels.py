@@ -209,6 +209,23 @@ def variables(
     return results
 
 
+def sums_shown(coded: CodedLabels, rules: ReadingRules) -> dict[str, dict[str, list[str]]]:
+    """Return for each variable the parts of every label that numbers show as their sum."""
+    results: dict[str, dict[str, list[str]]] = {}
+    for name, labels in coded.labels.items():
+        sums = LabelSums(name, coded, {})
+        one = _evidence(name, labels, *_label_rules(name, rules), sums)
+        wholes, inside = dict(one.children), {*itertools.chain(*one.children.values())}
+        for total in one.totals or [""] * sums.implied:
+            wholes[total] = [k for k in sums.column if k and k != total and k not in inside]
+        results[name] = {
+            whole: parts
+            for whole, parts in wholes.items()
+            if parts and adds_up(sums.adding_up(parts)(whole))
+        }
+    return results
+
+
 def _all_evidence(
     labels: Mapping[str, list[str]],
     choices: Mapping[str, tuple[dict[str, str], dict[str, list[str]]]],

@@ -24,6 +24,7 @@ from bayesrisk.tables.reading.labels import TableVariable, variables
 from bayesrisk.tables.reading.laws import Value, limit_value, values
 from bayesrisk.tables.reading.nested import Nesting, nested
 from bayesrisk.tables.reading.notes import has_estimates
+from bayesrisk.tables.reading.ranges import check_ranges
 from bayesrisk.tables.reading.rules import ReadingRules, to_toml
 from bayesrisk.tables.sheets.sheet import Sheet, file_sheet, frame_sheets, workbook_sheets
 from bayesrisk.tables.sheets.texts import SOME, key, listing, noted, number_range
@@ -217,6 +218,7 @@ def _read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:
     cells = cells_of(sheets, rules)
     meanings = values(cells, rules, sheets)
     ends = [value.ends for value in meanings]
+    check_ranges(cells, ends, rules)
     cells, nesting = nested(cells, ends, rules)
     variables_ = variables(cells, ends, nesting, rules)
     _check_names(sheets, [*variables_, *nesting.outer], rules)

@@ -19,6 +19,7 @@ from bayesrisk.tables.reading.attributes import (
     in_sum,
     is_constant,
     is_identifier,
+    is_in_turn,
     is_list,
     is_measure,
     is_period,
@@ -81,10 +82,10 @@ _NOTES = re.compile(r".*\b(foot)?notes?\b.*")
 _GROUP = re.compile(r"([a-z]+ )?(age|band|age group|age range|year)s?( (group|grp|band|range))?")
 _NUMBERED = re.compile(r"|no\.?|nr\.?|#|index|unnamed: 0|row( number)?|rank|number|obs|column1")
 _UNITS = re.compile(r"units?( of measure(ment)?)?|uom|measure|einheit|unité|enhet")
-#: Numbers that may be labels, if they tell rows apart.
-_ROWS = "numbers of rows"
 _AMOUNTS, _MEASURE = "amounts of something else", "a measure of something else"
 _NO_SUM = "in no sum, as others are"
+#: Numbers that may be labels, if they tell rows apart.
+_ROWS, _LIST = "numbers of rows", "numbers of a list"
 _SPELLED, _DECIMALS = "codes of labels", "numbers with decimals or below 0"
 _LABELS = ("a period", "codes", "codes with leading zeros", _SPELLED)
 _SEVERAL = 4  # columns of counts for each that is called one
@@ -96,6 +97,7 @@ _SHORT = 3  # letters of a flag
 _DIGITS = 16  # of numbers that are added up, fewer
 _BESIDE = 8  # columns on each side that may add up with one
 _CODES = 2  # columns of numbers of places at most, beside more columns of counts
+_FEW_ROWS = 3  # whose counts are 1, 2 and 3 by chance
 _FEW_REPEATS = 4  # of counts that may be the same in rows of one label by chance
 _PERSONS = re.compile(r"\b(persons?|people|individuals)\b")
 _WHOLE_SHARES = {"0", "1", "100"}
@@ -207,9 +209,12 @@ class SheetColumns:
     @functools.cached_property
     def numbers(self) -> list[list[int]]:
         """The whole numbers of each column, -1 for other texts; an empty list without any."""
-        every = [
-            [int(t) if len(t) < _DIGITS and t.isdecimal() else -1 for t in c] for c in self.columns
-        ]
+        number = {  # few texts stand in many rows
+            t: int(t) if len(t) < _DIGITS and t.isdecimal() else -1
+            for texts in self.row_counts
+            for t in texts
+        }
+        every = [[number[t] for t in column] for column in self.columns]
         return [column if max(column, default=-1) > 0 else [] for column in every]
 
     def doubt(self, i: int, words: Sequence[int]) -> str:
@@ -248,13 +253,8 @@ class SheetColumns:
                 return "codes"
         steps = len(plain) > 2 and plain == [*range(plain[0], plain[0] + len(plain))]
         every = len(plain) > 5 and sorted(plain) == [*range(min(plain), min(plain) + len(plain))]
-        if (
-            steps
-            and plain[0] < 2
-            and len(texts) == len(plain)
-            and (_NUMBERED.fullmatch(head) or len(plain) > 5)
-            and not self._adds_up(i)
-        ):
+        ordinal = steps and plain[0] < 2 and (len(plain) > _FEW_ROWS or _NUMBERED.fullmatch(head))
+        if ordinal and len(texts) == len(plain) and not self._adds_up(i):
             return _ROWS
         if is_measure(head, self.heads) and not self._adds_up(i, whole=total_word(head) < 2):
             return _MEASURE
@@ -270,7 +270,8 @@ class SheetColumns:
             )
         ):
             return _SPELLED
-        return ""
+        listed = len(texts) == len(plain) and is_in_turn(plain)
+        return _LIST if listed and not self._adds_up(i) else ""
 
     @functools.cached_property
     def long_codes(self) -> list[int]:
@@ -555,7 +556,9 @@ class SheetColumns:
             for i in [i for i in clear[:-1] if self._needed(i, names | labels)][:1]:
                 names[i] = self.heads[i] or "code"
                 clear.remove(i)
-        rest = [i for i in clear if i not in named] if named else []
+        rest = [
+            i for i in numeric if named and i not in named and (i in clear or doubts[i] == _LIST)
+        ]
         names |= {i: self.heads[i] for i in self._needed_together(rest, names | labels)}
         listed = [i for i in numeric if doubts[i] == _ROWS and _NUMBERED.fullmatch(self.heads[i])]
         chosen = named or clear or [
@@ -564,12 +567,14 @@ class SheetColumns:
         for i in numeric:
             if i in chosen or i in names:
                 continue
-            rows = doubts[i] == _ROWS and not names and not _NUMBERED.fullmatch(self.heads[i])
+            rows = (
+                doubts[i] in (_ROWS, _LIST) and not names and not _NUMBERED.fullmatch(self.heads[i])
+            )
             if doubts[i] in _LABELS or rows:  # numbers of places, where nothing else names them
                 names[i] = self.heads[i] or ("year" if doubts[i] == "a period" else "code")
             elif i in fixed:
                 self.reasons[i] = "the same in all rows"
-            elif not doubts[i] and self._needed(i, names):
+            elif doubts[i] in ("", _LIST) and self._needed(i, names):
                 names[i] = self.heads[i]
             else:
                 self.reasons[i] = doubts[i] or "other counts"

@@ -134,7 +134,16 @@ def joined_headings(
     raw, row = rows[-1], [t[:4] if re.fullmatch(rf"{YEAR}\.0", t) else t for t in row]
     years = [row[j] for j in below]
     several = len({*years}) == len(years) > 1 and len({head[j] for j in below}) == 1
-    if several and all(re.fullmatch(YEAR, text) for text in years):  # below what is counted
+    texts_below = list(itertools.chain(*below.values()))
+    near = sum(bool(re.fullmatch(YEAR, text)) for text in texts_below)  # counts near 2,000
+    plain = [int(text) for text in years if re.fullmatch(YEAR, text)]
+    follow = len({b - a for a, b in pairwise(plain)}) == 1
+    if (
+        several
+        and plain[: len(years)]
+        and len(plain) == len(years)
+        and (follow or 2 * near < len(texts_below))
+    ):
         return [row[0] or head[0], *row[1:]]
     if called_again(raw, row, below):
         return _paths(head, raw, row, below, empty)

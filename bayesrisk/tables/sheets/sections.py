@@ -85,7 +85,8 @@ def section_headings(
     if repeated or gaps or max(depths[0]) < min(depths[1]):
         return named
     parts = _sections([(sections[i], row, depth) for i, row, _, depth in rows if i in sections])
-    if len(leading) < 2 and _same_total(parts, {*counts} - {0}):
+    called = len(leading) < 2 or all(name for name, _ in leading)  # beside the total an average
+    if called and _same_total(parts, {*counts} - {0}):
         return sections
     listed = by_alphabet([row for _, row, _, _ in rows])
     return {} if listed or several_sections or all(map(is_date, names)) else named

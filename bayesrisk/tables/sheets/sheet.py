@@ -40,6 +40,7 @@ from bayesrisk.tables.sheets.texts import (
     DECIMAL,
     PATH,
     WHOLE,
+    begins_parts,
     is_date,
     is_mark,
     number_range,
@@ -232,6 +233,8 @@ def _with_repeats(
             continue
         if other.heads == table.heads and _decimals(other) == _decimals(table):
             parts[position] = other
+    if len(parts) < 2 or "section" in table.heads:
+        return table, {first}
     labels = [list(map(tuple, _labels(part))) for part in parts.values()]
     most = max(labels, key=len)
     equal = all(one == [label for label in most if label in one] for one in labels)
@@ -241,8 +244,6 @@ def _with_repeats(
     rows = [row for part in parts.values() for row in part.rows]
     left = [line for part in parts.values() for line in part.left]
     thousands = any(part.thousands for part in parts.values())
-    if len(parts) < 2 or "section" in table.heads:
-        return table, {first}
     if len({*titles}) == len(titles) and all(titles) and equal:
         named = zip(titles, parts.values(), strict=True)
         rows = [(i, [title, *row]) for title, part in named for i, row in part.rows]
@@ -387,6 +388,15 @@ def _table(name: str, grid: Grid) -> Sheet:
     heads = [*names, head]
     backwards = range((legend if legend > first else len(full)) - 1, first - 1, -1)
     last = next((i for i in backwards if stated(full[i][1])), first - 1)
+    said = {
+        k
+        for k in range(first, last + 1)
+        if filled_texts(full[k][1]) == 1 and begins_parts("".join(full[k][1]))
+    }
+    left += [(full[k][0], short(full[k][1]), "words before parts") for k in sorted(said)]
+    full = [line for k, line in enumerate(full) if k not in said]
+    grid = [line for k, line in enumerate(grid) if k not in said]
+    last -= len(said)
     inner = [row for _, row, _, _ in full[first : last + 1]]
     lone = [position for position, row in enumerate(inner) if filled_texts(row) == 1]
     if lone == [0] and inner[0][0] and not says_number(inner[0][0]):  # the name of the labels
@@ -574,8 +584,10 @@ def _with_first_label(grid: Grid) -> Grid:
     """Return rows in which a label beside the unit of all counts stands in the row below it."""
     rows = list(grid)
     for k, ((_, row), (i, below)) in enumerate(itertools.pairwise(grid)):
+        if not below or below[0].strip():
+            continue
         texts = [text.strip() for text in row if text.strip()]
-        alone = len(texts) == 2 and row[0].strip() == texts[0] and below and not below[0].strip()
+        alone = len(texts) == 2 and row[0].strip() == texts[0]
         if alone and _UNIT.fullmatch(texts[1]) and any(says_number(t) or is_mark(t) for t in below):
             rows[k], rows[k + 1] = (rows[k][0], ["", *row[1:]]), (i, [row[0], *below[1:]])
     return rows
@@ -583,8 +595,10 @@ def _with_first_label(grid: Grid) -> Grid:
 
 def _is_unit(row: Sequence[str]) -> bool:
     """Return whether a row says nothing but what all counts are of."""
-    texts = [text.strip() for text in row if text.strip()]
-    return len({*texts}) == 1 and not row[0].strip() and _UNIT.fullmatch(texts[0]) is not None
+    if not row or row[0].strip():
+        return False
+    texts = {text.strip() for text in row} - {""}
+    return len(texts) == 1 and _UNIT.fullmatch(texts.pop()) is not None
 
 
 def _is_line(row: Sequence[str]) -> bool:

@@ -46,9 +46,11 @@ SHARE = re.compile(r"[-−]?\d+(?:[.,]\d+)? ?%")
 #: Labels of some of those that a total counts, which add up to it by chance alone.
 SOME = re.compile(
     r"\W*(of (which|whom|these)|including|incl\.|thereof|darunter|dont|di cui|de los cuales|"
-    r"dos quais|waarvan|herunder|därav)\b",
+    r"dos quais|waarvan|herunder|därav|в том числе|из них|w tym)\b",
     re.IGNORECASE,
 )
+#: Words that stand alone before rows of parts.
+_BEFORE_PARTS = re.compile(rf"(?:{SOME.pattern}|\W*(davon|z toho|z tego)\b)[\W_]*", re.IGNORECASE)
 
 #: The label of rows without one.
 BLANK = "(blank)"
@@ -203,6 +205,11 @@ def is_mark(text: str) -> bool:
 def span(low: int, high: int) -> str:
     """Return the text of a group of ages or amounts."""
     return f"{low}+" if high >= UNBOUNDED - 1 else str(low) if low == high else f"{low}-{high}"
+
+
+def begins_parts(text: str) -> bool:
+    """Return whether a text says that rows of parts follow it, and names none of them."""
+    return _BEFORE_PARTS.fullmatch(text) is not None
 
 
 def cut(text: str, width: int = 40) -> str:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from bayesrisk.constraints.solvers import Deadline
 from bayesrisk.inference.microdata import contraction
 from bayesrisk.inference.microdata.boxes import box_laws
 from bayesrisk.inference.microdata.contraction import (
@@ -236,7 +237,7 @@ def test_a_wrong_weight_is_seen():
     assert Contraction(sums, 10**7).log_weight - found == pytest.approx(1e-6, rel=1e-3)
 
 
-def test_a_limit_of_pairs_is_kept():
+def test_limits_of_pairs_and_of_time_are_kept():
     n = 12
     sums = weighed_model(
         np.ones((1, n), np.int64), np.zeros(1, np.int64), (np.zeros(5 * n + 1),), (np.zeros(6),) * n
@@ -246,6 +247,9 @@ def test_a_limit_of_pairs_is_kept():
     assert Contraction(sums, whole.pairs).pairs == whole.pairs
     with pytest.raises(TooManyStatesError):
         Contraction(sums, whole.pairs - 1)
+    assert Contraction(sums, whole.pairs, (), Deadline(60.0)).pairs == whole.pairs
+    with pytest.raises(TooManyStatesError):
+        Contraction(sums, whole.pairs, (), Deadline(0.0))
 
 
 def test_many_states_are_kept_apart():

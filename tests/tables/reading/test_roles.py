@@ -2,6 +2,7 @@
 
 from itertools import product
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -429,3 +430,56 @@ def test_a_number_of_something_that_is_one_for_each_label_is_asked(tmp_path):
     varied = read_text(tmp_path, text.replace("2020,3,", "2020,4,"))
     assert stated(varied) == {"3", "4", "5"}
     assert "columns.Cases" in varied.questions
+
+
+@pytest.mark.parametrize("heading", ["ordre", "sıra", "№ п/п", "Rang", ""])
+@pytest.mark.parametrize("last", [True, False])
+def test_numbers_of_rows_are_no_counts_whatever_their_heading(tmp_path, heading, last):
+    counts = [31, 4, 27, 12]
+    rows = [("Ash", "31", "1"), ("Elm", "4", "2"), ("Fir", "27", "3"), ("Oak", "12", "4")]
+    rows = [("place", "deaths", heading), *rows]
+    text = "\n".join(",".join(row if last else row[::-1]) for row in rows) + "\n"
+    assert stated(read_text(tmp_path, text)) == {*map(str, counts)}
+
+
+def test_numbers_that_rise_by_chance_are_counts(tmp_path):
+    text = "place,men,women\nAsh,1,31\nElm,2,4\nFir,3,27\n"
+    assert stated(read_text(tmp_path, text)) == {"1", "2", "3", "31", "4", "27"}
+    text = "place,men,women,all\nAsh,1,3,4\nElm,2,4,6\nFir,3,7,10\nOak,4,12,16\n"  # parts of a sum
+    assert {"1", "2"} <= stated(read_text(tmp_path, text))
+
+
+@pytest.mark.parametrize("numbers", [(1, 2, 3, 4), (1, 2, 4, 7)])
+@pytest.mark.parametrize("named", [True, False])
+def test_numbers_of_lists_in_each_district_are_no_counts(tmp_path, numbers, named):
+    """Candidates have names of their own; where none are given, the number is a label."""
+    rng = np.random.default_rng(4)
+    votes = rng.integers(50, 900, (5, 4))
+    rows = [
+        f"D{d},{n},{f'Name {d} {n},' * named}{v}"
+        for d, line in enumerate(votes)
+        for n, v in zip(numbers, line, strict=True)
+    ]
+    text = "\n".join([f"district,list no,{'candidate,' * named}votes", *rows]) + "\n"
+    reading = read_text(tmp_path, text)
+    assert stated(reading) == {*map(str, votes.ravel())}
+    assert ("list no" in reading.cells) == (not named)
+
+
+def test_counts_that_begin_with_one_by_chance_are_counts(tmp_path):
+    rows = [f"D{d},{sex},{n},{n + 40}" for d in range(5)
+            for sex, n in zip("FM", ((1, 3), (2, 9), (1, 4))[d % 3], strict=True)]  # fmt: skip
+    reading = read_text(tmp_path, "district,sex,ill,tested\n" + "\n".join(rows) + "\n")
+    assert {"9", "49"} <= stated(reading)
+
+
+@pytest.mark.parametrize("rows", [7, 30, 70])
+def test_sizes_near_2000_are_counts_and_years_are_not(tmp_path, rows):
+    rng = np.random.default_rng(rows)
+    sizes = [*rng.choice(np.arange(1920, 2080), rows, replace=False)]
+    sizes[0], sizes[1] = 2044, 1987
+    text = "region,respondents\n" + "".join(f"R{k},{n}\n" for k, n in enumerate(sizes))
+    assert stated(read_text(tmp_path, text)) == {*map(str, sizes)}
+    text = "region,when,ill\n" + "".join(f"R{k},{1950 + k},{9 * k % 31}\n" for k in range(rows))
+    if rows > 60:  # one after another: years without a word
+        assert stated(read_text(tmp_path, text)) == {str(9 * k % 31) for k in range(rows)}

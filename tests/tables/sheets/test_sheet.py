@@ -1,5 +1,6 @@
 """Sheets: several rows of headings, and columns beside a table."""
 
+import numpy as np
 import pytest
 
 from bayesrisk.exceptions import DataError
@@ -449,3 +450,55 @@ def test_a_row_of_one_sign_parts_no_section(tmp_path):
     assert [row[:2] for row in rows] == [
         [y, a] for y in ("2016", "2015") for a in ("A", "B", "All")
     ]
+
+
+@pytest.mark.parametrize("words", ["of which:", "в том числе:", "davon", "darunter :", "dont"])
+def test_words_before_parts_are_no_rows_of_the_table(tmp_path, words):
+    lines = ["cause,men,women", "All,122,65", f"{words},,", "Heart,50,21", f"{words},,",
+             "Stroke,30,12", "Cancer,42,32", f"{words},,", "Lung,10,3"]  # fmt: skip
+    file = tmp_path / "parts.csv"
+    file.write_text("\n".join(lines) + "\n", "utf-8")
+    sheet = file_sheet(file)
+    assert [row[0] for _, row in sheet.rows] == ["All", "Heart", "Stroke", "Cancer", "Lung"]
+    assert [i for i, row in sheet.rows] == [2, 4, 6, 7, 9]
+    assert [i for i, *_ in sheet.left] == [3, 5, 8]
+
+
+def test_another_row_of_one_text_is_refused_still(tmp_path):
+    file = tmp_path / "parts.csv"
+    file.write_text("cause,men\nAll,122\nof which: lung,\nHeart,50\n", "utf-8")
+    with pytest.raises(DataError, match="row 3"):
+        file_sheet(file)
+
+
+def test_sections_beside_a_total_and_an_average_are_variables(tmp_path):
+    """Weekly deaths: ages and sexes each make up the total; the average of other years does not."""
+    rng = np.random.default_rng(2)
+    ages = rng.integers(20, 90, (3, 6))
+    women = ages.sum(axis=0) // 2
+    rows = [
+        ("Week number", *range(1, 7)),
+        ("Total deaths", *ages.sum(axis=0)),
+        ("Total deaths: average of five years", *(ages.sum(axis=0) - 9)),
+        ("Deaths by age", *[""] * 6),
+        *((age, *line) for age, line in zip(("0-17", "18-64", "65+"), ages, strict=True)),
+        ("Deaths by sex", *[""] * 6),
+        ("Women", *women),
+        ("Men", *(ages.sum(axis=0) - women)),
+    ]
+    file = tmp_path / "weekly.csv"
+    file.write_text("\n".join(",".join(map(str, row)) for row in rows) + "\n", "utf-8")
+    sheet = file_sheet(file)
+    average = "Total deaths: average of five years"
+    assert sheet.heads[:3] == [average, "Deaths by age", "Deaths by sex"]
+    labels = [tuple(row[:3]) for _, row in sheet.rows]
+    assert labels[0] == ("Total", "Total", "Total")
+    assert labels[1][1:] == ("Total", "Total")
+    assert labels[2:] == [("Total", age, "Total") for age in ("0-17", "18-64", "65+")] + [
+        ("Total", "Total", sex) for sex in ("Women", "Men")
+    ]
+    # Sections that make up another total are none: who they are of is not known.
+    rows[5] = ("18-64", *(ages[1] + 31))
+    file.write_text("\n".join(",".join(map(str, row)) for row in rows) + "\n", "utf-8")
+    with pytest.raises(DataError, match="row 4"):
+        file_sheet(file)

@@ -1,0 +1,110 @@
+"""Ranges of marks, as settings say them, held against the sums of the counts around them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from bayesrisk.exceptions import ArgumentError
+from bayesrisk.tables.likelihoods import UNBOUNDED
+from bayesrisk.tables.reading.cells import Cell
+from bayesrisk.tables.reading.labels import sums_shown
+from bayesrisk.tables.reading.rules import ReadingRules
+from bayesrisk.tables.reading.sums import CodedLabels, Ends
+from bayesrisk.tables.sheets.texts import key, listing, number_range, span
+
+#: How many times as much marks may stand for, where it is asked which sums show themselves then.
+_TIMES = (2, 4, 8, 16)
+
+
+class _Rest(NamedTuple):
+    """What the marks of one sum count together: its total less all that is known."""
+
+    total: Cell
+    hidden: list[Cell]
+    ends: Ends
+
+
+def check_ranges(cells: Sequence[Cell], ends: Sequence[Ends], rules: ReadingRules) -> None:
+    """Refuse a range of a mark that a sum contradicts, and say which range fits.
+
+    The sum is one that the numbers show if the marks stand for more, and not as they are said.
+    """
+    ranges = {
+        name.partition(".")[2]: end
+        for name, text in rules.choices.items()
+        if name.startswith("marks.") and (end := number_range(text)) and end[1] < UNBOUNDED
+    }
+    marked = [ranges.get(cell.text) for cell in cells]
+    if "totals" in rules.choices or not any(marked):
+        return
+    coded = CodedLabels([cell.labels for cell in cells], ends)
+    settled = {n for n, sums in sums_shown(coded, rules).items() if sums}
+    coded.labels = {
+        name: labels
+        for name, labels in coded.labels.items()
+        if name not in settled and f"totals.{name}" not in rules.choices
+    }
+    wrong, fits = dict[str, tuple[str, _Rest]](), dict(ranges)
+    for times in _TIMES if coded.labels else ():
+        free = [
+            end if said is None else (0, times * (said[1] + 1))
+            for said, end in zip(marked, ends, strict=True)
+        ]
+        coded.low, coded.high = np.array(free, np.int64).T
+        for name, wholes in sums_shown(coded, rules).items():
+            for rest in _rests(name, wholes, cells, free, ranges):
+                mark, size = rest.hidden[0].text, len(rest.hidden)
+                low, high = fits[mark]
+                if {cell.text for cell in rest.hidden} > {mark}:
+                    continue  # several marks: each may be the wrong one
+                if size * high < rest.ends[0] or size * low > rest.ends[1]:
+                    wrong.setdefault(mark, (name, rest))
+                    fits[mark] = min(low, rest.ends[1] // size), max(high, -(-rest.ends[0] // size))
+    for mark, (name, rest) in wrong.items():
+        raise ArgumentError(
+            f"marks.{mark}",
+            _contradiction(name, rest),
+            got=span(*ranges[mark]),
+            advice=f"; marks.{mark}={span(*fits[mark])} fits, and totals.{name}=separate takes no "
+            f"sum of {name} for granted",
+        )
+
+
+def _rests(
+    name: str, wholes: Mapping[str, Sequence[str]], cells: Sequence[Cell], ends: Sequence[Ends],
+    ranges: Mapping[str, Ends],
+) -> Iterator[_Rest]:  # fmt: skip
+    """Yield what marks count together in each sum whose total and other parts are known."""
+    groups: dict[frozenset[tuple[str, str]], dict[str, int]] = {}
+    for i, cell in enumerate(cells):
+        others = frozenset((n, key(x)) for n, x in cell.labels.items() if n != name)
+        groups.setdefault(others, {})[key(cell.labels.get(name, ""))] = i
+    for whole, parts in wholes.items():
+        for group in groups.values():
+            members = [group.get(k, -1) for k in (whole, *parts)]
+            hidden = [i for i in members if cells[i].text in ranges]
+            known = [ends[i] for i in members[1:] if cells[i].text not in ranges]
+            total = ends[members[0]]
+            if (
+                -1 in members
+                or not hidden
+                or hidden[0] == members[0]
+                or max(b for _, b in [total, *known]) >= UNBOUNDED
+            ):
+                continue
+            low, high = (sum(side) for side in zip((0, 0), *known, strict=True))
+            rest = max(total[0] - high, 0), total[1] - low
+            yield _Rest(cells[members[0]], [cells[i] for i in hidden], rest)
+
+
+def _contradiction(name: str, rest: _Rest) -> str:
+    """Return which sum a range contradicts, and what its marks count together."""
+    size, rows = len(rest.hidden), listing(dict.fromkeys(str(cell.row) for cell in rest.hidden))
+    rows = f"row{'s' * (', ' in rows)} {rows}"
+    many = f"{size} marks in {rows} count" if size > 1 else f"the mark in {rows} counts"
+    label = rest.total.labels.get(name, "all")
+    return (
+        f"must fit the sum of {name} in row {rest.total.row} ({label!r} is {rest.total.text}): "
+        f"{many} {span(*rest.ends)}{' together' * (size > 1)}"
+    )

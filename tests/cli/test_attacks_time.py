@@ -1,0 +1,68 @@
+"""``bayesrisk attack`` ends with its time, whatever runs then, and keeps what was proved."""
+
+import json
+import subprocess
+import sys
+import time
+
+import pandas as pd
+import pytest
+
+TABLE = "sex,age,count\n" + "\n".join(
+    f"{sex},{age},{text}"
+    for sex, texts in (("F", "3 * 5 12"), ("M", "* * 6 15"), ("Total", "7 9 11 27"))
+    for age, text in zip(("0-17", "18-64", "65+", "Total"), texts.split(), strict=True)
+)
+#: What hangs, as the last part of a module's name that holds it.
+HANGS = {
+    "a step": "bayesrisk.reconstruction.find_claims",
+    "proofs": "bayesrisk.reconstruction.prove",
+    "bounds": "bayesrisk.reconstruction.count_bounds",
+    "reading": "bayesrisk.tables.reading.reading.read",
+}
+RUN = """
+import sys, threading, time
+from importlib import import_module
+module, _, name = {hangs!r}.rpartition(".")
+if module:
+    setattr(import_module(module), name, lambda *a, **k: threading.Event().wait(60))
+from bayesrisk.cli.app import main
+sys.argv = ["bayesrisk", "attack", "table.csv", "-o", "out", "--accept", *{options!r}]
+main()
+"""
+
+
+def run(folder, hangs, *options):
+    (folder / "table.csv").write_text(TABLE)
+    begun = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-c", RUN.format(hangs=hangs, options=options)],
+        cwd=folder, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    return done, time.monotonic() - begun
+
+
+@pytest.mark.parametrize("kind", HANGS)
+def test_it_ends_with_its_time_whatever_hangs_and_keeps_what_was_proved(tmp_path, kind):
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    done, usual = run(whole, "", "--json")
+    assert done.returncode == 0
+    done, seconds = run(tmp_path, HANGS[kind], "--json", "--time-limit", "4")
+    assert seconds < usual + 4 + 10  # a process that hangs for a minute
+    if kind in ("bounds", "reading"):
+        assert done.returncode == 2
+        assert not (tmp_path / "out" / "bounds.csv").exists()
+        return
+    assert done.returncode == 0
+    names = ["sex", "age", "stated", "low", "high", "status"]
+    one, other = (
+        pd.read_csv(place / "out" / "bounds.csv", dtype=str)[names].fillna("")
+        for place in (whole, tmp_path)
+    )
+    pd.testing.assert_frame_equal(one.iloc[: len(other)], other)
+    answer = json.loads(done.stdout)
+    assert answer["bounds"] == len(other) == 12
+    assert any("claims" in text for text in answer["sentences"])
+    assert "claims" in (tmp_path / "out" / "report.html").read_text("utf-8")
+    assert not list((tmp_path / "out").glob(".*"))

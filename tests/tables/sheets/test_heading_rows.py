@@ -1,0 +1,21 @@
+"""Rows of headings: years below what is counted, and counts near 2,000."""
+
+import pytest
+
+from bayesrisk.tables.sheets.heading_rows import joined_headings
+
+HEAD = ["region", "Sample", "Sample"]
+
+
+@pytest.mark.parametrize(
+    ("row", "below", "years"),
+    [
+        (["", "2010", "2011"], {1: ["50", "10"], 2: ["77", "2050"]}, True),
+        (["", "2010", "2011"], {1: ["1950", "2010"], 2: ["1977", "2050"]}, True),  # one step
+        (["North", "1980", "2011", "1995"], {1: ["1950"], 2: ["1977"], 3: ["2050"]}, False),
+        (["", "1991", "2001", "2021"], {1: ["50"], 2: ["1977"], 3: ["9"]}, True),
+    ],
+)
+def test_counts_near_2000_are_no_years_below_a_heading(row, below, years):
+    head = [*HEAD, *["Sample"] * (len(row) - 3)]
+    assert bool(joined_headings(head, [head], row, below, set())) is years
