@@ -1566,14 +1566,15 @@ def test_the_total_of_a_label_is_a_total_beside_it(tmp_path):
         ",Beta,Male,*\n,,Female,7\n,Beta Total,,11\nNorth Total,,,32\nGrand Total,,,46\n"
         "South,Gamma,Male,8\n,,Female,6\n,Gamma Total,,14\nSouth Total,,,14\n"
     )
-    counts = stated(read_layouts([sheet_of(tmp_path, text)], {}), "region", "district", "sex")
+    apart = {"totals": {"region": "separate", "district": "separate"}}
+    counts = stated(read_layouts([sheet_of(tmp_path, text)], apart), "region", "district", "sex")
     assert counts["North", "North: Alpha", "all"] == "21"
     assert counts["North", "all", "all"] == "32"
     assert counts["Grand Total", "all", "all"] == "46"
     assert counts["North", "North: Beta", "Male"] == "*"
     # The label that is summed up may stand in a column before.
     text = "Region,District,n\nN,A,21\nN,B,11\nN,Total N,32\nS,C,14\nS,D,*\nS,Total S,19\n"
-    counts = stated(read_layouts([sheet_of(tmp_path, text)], {}), "region", "district")
+    counts = stated(read_layouts([sheet_of(tmp_path, text)], apart), "region", "district")
     assert counts["N", "all"] == "32"
     assert counts["S", "all"] == "19"
     # Rows of one column of labels stay apart: each label would stand twice.
