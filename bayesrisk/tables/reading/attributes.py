@@ -197,9 +197,9 @@ def running_sums(
         for order, (i, j) in itertools.product((forward, forward[::-1]), pairs if codes else ()):
             added, sums, groups = numbers[i][order][1:], numbers[j][order], group[order]
             before, after = sums[:-1], sums[1:]
-            known = (groups[1:] == groups[:-1]) & (before >= 0) & (added >= 0) & (after >= 0)
-            steps = known & (before > 0) & (added > 0)
-            if steps.sum() >= _STEPS and (before + added == after)[known].all():
+            stated_rows = (groups[1:] == groups[:-1]) & (before >= 0) & (added >= 0) & (after >= 0)
+            steps = stated_rows & (before > 0) & (added > 0)
+            if steps.sum() >= _STEPS and (before + added == after)[stated_rows].all():
                 results[j] = i
     return results
 
@@ -252,11 +252,11 @@ def in_sum(column: IntArray, parts: Sequence[IntArray], *, several: bool) -> boo
         table, most = table[off <= max(np.quantile(off, 0.9), _EXACT)], off.max()
     if most > _EXACT or not several:
         return bool(most <= _EXACT)
-    *others, last = table.T
-    differences = (abs(a - b) for a, b in itertools.combinations(others, 2))
-    sums = (a + b for a, b in itertools.combinations(others, 2))
+    *rest, last = table.T
+    differences = (abs(a - b) for a, b in itertools.combinations(rest, 2))
+    sums = (a + b for a, b in itertools.combinations(rest, 2))
     return not any(
-        np.abs(other - last).max() <= _EXACT for other in itertools.chain(others, differences, sums)
+        np.abs(other - last).max() <= _EXACT for other in itertools.chain(rest, differences, sums)
     )
 
 

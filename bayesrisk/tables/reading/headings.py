@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from itertools import pairwise
 
-from bayesrisk.tables.reading.margins import margins, named_margins, sums_of
+from bayesrisk.tables.reading.margins import margin_sums, margins, named_margins
 from bayesrisk.tables.reading.rows import part_paths
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.sheets.sheet import Sheet
@@ -105,7 +105,7 @@ def wide(
         ]
         for i, part in kinds.items()
     }
-    sums = sums_of(sheet, parts, kinds, "category ")
+    sums = margin_sums(sheet, parts, kinds, "category ")
     kinds = {i: [sums.get((d, p), k) for d, (p, k) in enumerate(zip(parts[i], ks, strict=True))]
              for i, ks in kinds.items()}  # fmt: skip
     blocks = named_margins(sheet, parts)
@@ -145,7 +145,7 @@ def wide(
 
 def _called(
     blocks: Mapping[int, str], parts: Mapping[int, list[str]], kinds: Mapping[int, list[str]],
-    taken: set[str],
+    used_names: set[str],
 ) -> dict[str, str]:  # fmt: skip
     """Return the variable below each heading that names one: of ages, of sexes, or its name."""
     results = {"": UNNAMED}
@@ -153,7 +153,7 @@ def _called(
         options = {kinds[i][-1] for i, block in blocks.items() if block == name and parts[i]}
         words = [k for k in ("age", "sex") if k in options]
         called = words[0] if len(words) == 1 else key(name)
-        number, used = 1, taken | {*results.values()}
+        number, used = 1, used_names | {*results.values()}
         while called in used:
             called, number = f"category {number}", number + 1
         results[name] = called

@@ -14,7 +14,7 @@ from bayesrisk._base.disk.text import read_bytes
 from bayesrisk.exceptions import DataError, quote
 from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.reading.cells import Cell
-from bayesrisk.tables.reading.nested import REST, Nesting, adds_up, shown
+from bayesrisk.tables.reading.nested import REST, Nesting, adds_up, beyond_chance
 from bayesrisk.tables.reading.rows import exclusive
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.sums import CodedLabels, Ends, Groups, LabelSums
@@ -55,7 +55,7 @@ class TableVariable:
 
     def __init__(
         self, published: Iterable[str], rules: Mapping[str, str], children: Mapping[str, list[str]],
-        totals: Iterable[str], apart: Iterable[str] = (),
+        totals: Iterable[str], disjoint: Iterable[str] = (),
     ) -> None:  # fmt: skip
         first: dict[str, str] = {}
         for label in published:
@@ -65,9 +65,9 @@ class TableVariable:
         choices = {k: [key(p) for p in rules[k].split(" | ")] for k in first if k in rules}
         parts = {k: choices.get(k) or _leaves(k, children) for k in first if k not in self.totals}
         base = {p: first.get(p, p) for part in parts.values() for p in part}
-        alone = {*apart, *(k for k, part in choices.items() if part == [k])}
-        own = [k for k in base if k in alone]  # in no range, whatever they are called
-        ends = _intervals({k: x for k, x in base.items() if k not in own})
+        alone = {*disjoint, *(k for k, part in choices.items() if part == [k])}
+        single = [k for k in base if k in alone]  # in no range, whatever they are called
+        ends = _intervals({k: x for k, x in base.items() if k not in single})
         bounds = {end for end in ends.values() if end is not None}
         self.intervals = None not in ends.values() and any(low < high for low, high in bounds)
         self.labels, inside = list(base.values()), {k: {i} for i, k in enumerate(base)}
@@ -76,11 +76,11 @@ class TableVariable:
             pieces = [(a, b - 1) for a, b in pairwise(points)]
             titles = {end: base[k] for k, end in reversed([*ends.items()])}
             self.labels = [titles.get(piece, span(*piece)) for piece in pieces]
-            self.labels += [base[k] for k in own]
+            self.labels += [base[k] for k in single]
             inside = {
                 k: {i for i, (a, b) in enumerate(pieces) if end and end[0] <= a and b <= end[1]}
                 for k, end in ends.items()
-            } | {k: {i} for i, k in enumerate(own, len(pieces))}
+            } | {k: {i} for i, k in enumerate(single, len(pieces))}
         self.groups = {
             k: tuple(sorted(set().union(*(inside[p] for p in part)))) for k, part in parts.items()
         }
@@ -151,15 +151,15 @@ def _leaves(label: str, children: Mapping[str, list[str]]) -> list[str]:
 class _Evidence(NamedTuple):
     """The parts of each subtotal, the total, and the groups in which the numbers show it.
 
-    ``apart`` are labels that lie in another one by their names alone, and not by the numbers;
-    ``within`` is such a label and the other one, where the numbers do not tell.
+    ``disjoint`` are labels that lie in another one by their names alone, and not by the numbers;
+    ``overlap`` is such a label and the other one, where the numbers do not tell.
     """
 
     children: dict[str, list[str]]
     totals: list[str]
     groups: Groups = Groups()
-    apart: Sequence[str] = ()
-    within: tuple[str, ...] = ()
+    disjoint: Sequence[str] = ()
+    overlap: tuple[str, ...] = ()
 
 
 def variables(
@@ -198,7 +198,7 @@ def variables(
             rules.lines.append(f"  {name}: {listing(one.labels)}; each is taken by itself")
             continue
         one = results[name] = TableVariable(
-            labels[name], inner, finding.children, finding.totals, finding.apart
+            labels[name], inner, finding.children, finding.totals, finding.disjoint
         )
         tree = nesting.trees.get(name, {})
         _judge(name, one, finding, rules, tree, implied=name in implied)
@@ -304,8 +304,8 @@ def _evidence(
             groups = sums.adding_up(members[:size])(every)
             return _Evidence(children | inner, evidence.totals, groups)
     ranges = {k: end for k, end in ends.items() if end}
-    evidence = _apart(evidence, ranges, parts, sums)
-    if evidence.apart:
+    evidence = _range_evidence(evidence, ranges, parts, sums)
+    if evidence.disjoint:
         return evidence
     if ranges and (every in sums.column):  # the total is of all ages
         ranges[every] = min(low for low, _ in ranges.values()), max(b for _, b in ranges.values())
@@ -320,7 +320,7 @@ def _evidence(
     return evidence
 
 
-def _apart(
+def _range_evidence(
     evidence: _Evidence, ranges: Mapping[str, Ends], parts: Sequence[str], sums: LabelSums
 ) -> _Evidence:
     """Return evidence on ranges that share ages by their names: 15 may be *under 15*, or of 15-19.
@@ -334,21 +334,21 @@ def _apart(
     across = [(a, b) for a, b in pairs if free[b][0] < free[a][0] <= free[b][1] < free[a][1]]
     every = evidence.totals[0] if evidence.totals else ""
     larger = next((pair for pair in inside if sums.exceeds(*pair)), ())
-    within = larger or next(iter([*inside, *across]), ())
-    if not within:
+    overlap = larger or next(iter([*inside, *across]), ())
+    if not overlap:
         return evidence
     if every not in sums.column:
         if not across and _tiled(free, sums):
             return evidence
         contrary = evidence.groups._replace(contrary=int(bool(larger)))
-        return evidence._replace(within=within, groups=contrary)
+        return evidence._replace(overlap=overlap, groups=contrary)
     groups = sums.adding_up([*free])(every)
     if groups.above:
         return evidence
-    if larger or (groups.good > evidence.groups.good and shown(groups)):
-        apart = [k for k in free if k not in parts]
-        return evidence._replace(groups=groups, apart=apart)
-    return evidence._replace(within=within)
+    if larger or (groups.good > evidence.groups.good and beyond_chance(groups)):
+        disjoint = [k for k in free if k not in parts]
+        return evidence._replace(groups=groups, disjoint=disjoint)
+    return evidence._replace(overlap=overlap)
 
 
 def _tiled(ends: Mapping[str, Ends], sums: LabelSums) -> bool:
@@ -514,7 +514,7 @@ def _judge(
     groups = evidence.groups
     if not one.totals and not implied:
         one.separate = not one.exclusive or groups.contrary > 0
-        if evidence.within and not one.separate:
+        if evidence.overlap and not one.separate:
             plain = f"totals.{name}"
             plain = "totals" if "totals" in rules.choices and plain not in rules.choices else plain
             text = _by_name(name, one, evidence)
@@ -524,7 +524,7 @@ def _judge(
         return
     complete = one.exhaustive and groups.good == groups.telling > 0
     settled = not any(map(SOME.match, one.labels)) and (complete or adds_up(groups))
-    settled = settled and not evidence.within
+    settled = settled and not evidence.overlap
     if settled and not {"totals", f"totals.{name}"} & {*rules.choices}:
         kind = "complete"
         line += f" (the sums hold in {groups.good} of {groups.telling} groups)"
@@ -545,7 +545,7 @@ def _totals_rule(name: str, one: TableVariable, evidence: _Evidence, rules: Read
     """Return whether labels are complete, partial or separate, where numbers do not show it."""
     groups = evidence.groups
     plain, short = f"totals.{name}", groups.telling - groups.good
-    within = f"; {_by_name(name, one, evidence)}" if evidence.within else ""
+    overlap = f"; {_by_name(name, one, evidence)}" if evidence.overlap else ""
     if plain in rules.choices or "totals" in rules.choices:
         return rules.choices.get(plain, rules.choices.get("totals", ""))
     if one.exclusive and short and not groups.above and groups.no_chance:
@@ -553,16 +553,16 @@ def _totals_rule(name: str, one: TableVariable, evidence: _Evidence, rules: Read
             f"the total of {name} counts more than its labels in {short} of {groups.telling} groups"
         )
         text += f": the rest have a label of their own, {REST!r}"
-        return rules.ask(plain, "partial", text + within)
+        return rules.ask(plain, "partial", text + overlap)
     if (groups.above and not one.exclusive) or len(one.labels) < 2:
         return "separate"  # more than the total: some are counted twice
     if (one.exhaustive and not short) or groups.rounded:
         text = (
             "the labels of each variable make up its totals, and all files count the same records"
         )
-        if not within:
+        if not overlap:
             return rules.ask("totals", "complete", text)
-        return rules.ask(plain, "complete", f"the labels of {name} make up its total{within}")
+        return rules.ask(plain, "complete", f"the labels of {name} make up its total{overlap}")
     guess = "partial" if one.exclusive and not groups.above else "separate"
     if rules.summed and groups.good == groups.telling > 0 and not groups.contrary:
         guess = "complete"  # a spreadsheet sums up the rows that stand there
@@ -580,12 +580,12 @@ def _totals_rule(name: str, one: TableVariable, evidence: _Evidence, rules: Read
         ": complete if they do, partial if they exclude each other and the total may count others, "
         "separate if they may overlap"
     )
-    return rules.ask(plain, guess, text + within)
+    return rules.ask(plain, guess, text + overlap)
 
 
 def _by_name(name: str, one: TableVariable, evidence: _Evidence) -> str:
     """Return the guess that a range shares its ages with another one, and what says otherwise."""
-    part, whole = (one.first[k] for k in evidence.within)
+    part, whole = (one.first[k] for k in evidence.overlap)
     text = f"{part!r} shares ages with {whole!r} by its name alone"
     return f"{text} (labels.{name}.{part}={part} if it does not, separate if nothing is known)"
 

@@ -180,8 +180,8 @@ def _guess(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) ->
         fits = all(abs(d) <= most * size for d, size in _missed(cells))
         if fits and base > 1 and not any(n % base for n in numbers):
             return f"{way}-{base}", sentence.quoted
-        told = {"counts", f"counts.{Path(cells[0].file).name}"} & rules.choices.keys()
-        if base > 1 and any(n % base for n in numbers) and not told:
+        stated = {"counts", f"counts.{Path(cells[0].file).name}"} & rules.choices.keys()
+        if base > 1 and any(n % base for n in numbers) and not stated:
             if rounded := _rounded_parts(cells, f"{way}-{base}", base, sentence, rules):
                 return "exact", f"true, but {rounded} rounded: {sentence.quoted}"
             doubt = f"true, although {sentence.quoted}"
@@ -230,18 +230,18 @@ def _rounded_parts(
         for name, label in [("", cell.column), *cell.labels.items()]:
             numbers.setdefault((name, label), []).append(ends[0])
             words[name, label] = total_word(label, name)
-    found = list[str]()
+    labels_shown = list[str]()
     for (name, label), every in numbers.items():
         bits = sum(n > 0 for n in every) * log2(base)
-        said = bool(words[name, label] and bits)
-        if any(n % base for n in every) or not (said or bits >= _BITS):
+        supported = bool(words[name, label] and bits)
+        if any(n % base for n in every) or not (supported or bits >= _BITS):
             continue
         section = f"columns.{label}" if not name else f"labels.{name}.{label}"
         answer = rules.ask(f"{section}.counts", law, f"{label}: {law}, as row {note.row} says")
         if not name:
             rules.columns[f"{key(label)}.counts"] = answer
-        found.append(label)
-    return listing(found)
+        labels_shown.append(label)
+    return listing(labels_shown)
 
 
 def _column_base(cells: Sequence[Cell], rules: ReadingRules) -> int:

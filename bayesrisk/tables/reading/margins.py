@@ -92,12 +92,12 @@ def named_margins(sheet: Sheet, paths: Mapping[int, Sequence[str]]) -> dict[int,
     bits, results = _BITS + 2 * math.log2(len(paths)), dict[int, str]()
     total = wholes[0] if wholes else -1
     for name, group in groups.items():
-        own = [i for i in group if total_word(paths[i][1]) == 2]
-        rest = [i for i in group if i not in own]
-        if len(own) > 1 or len(rest) < 2 or not (own or wholes):
+        totals = [i for i in group if total_word(paths[i][1]) == 2]
+        rest = [i for i in group if i not in totals]
+        if len(totals) > 1 or len(rest) < 2 or not (totals or wholes):
             continue
-        total = own[0] if total < 0 else total
-        if all(counts.add_up([i], total) for i in own) and counts.add_up(rest, total, bits):
+        total = totals[0] if total < 0 else total
+        if all(counts.add_up([i], total) for i in totals) and counts.add_up(rest, total, bits):
             results |= dict.fromkeys(group, name)
     several = len({*results.values()}) > 1
     if not wholes and not (several and len(results) == len(paths)):  # totals of other records
@@ -105,7 +105,7 @@ def named_margins(sheet: Sheet, paths: Mapping[int, Sequence[str]]) -> dict[int,
     return results | dict.fromkeys(wholes, "") if results else {}
 
 
-def sums_of(
+def margin_sums(
     sheet: Sheet, paths: Mapping[int, Sequence[str]], kinds: Mapping[int, Sequence[str]],
     unnamed: str,
 ) -> dict[tuple[int, str], str]:  # fmt: skip
@@ -113,10 +113,10 @@ def sums_of(
 
     By the depth and the label; only of those that words say nothing of.
     """
-    results, beside = dict[tuple[int, str], str](), dict[tuple[Any, ...], list[int]]()
+    results, neighbours = dict[tuple[int, str], str](), dict[tuple[Any, ...], list[int]]()
     for i, path in paths.items():
         for d, kind in enumerate(kinds[i]):
-            beside.setdefault((d, kind, *path[:d], "", *path[d + 1 :]), []).append(i)
+            neighbours.setdefault((d, kind, *path[:d], "", *path[d + 1 :]), []).append(i)
     columns: dict[tuple[int, str], list[int]] = {}
     for i, path in paths.items():
         for d, kind in enumerate(kinds[i]):
@@ -125,12 +125,12 @@ def sums_of(
     named = {d: {ks[d] for ks in kinds.values() if len(ks) > d and not ks[d].startswith(unnamed)}
              for d, _ in columns}  # fmt: skip
     counts = _Columns(sheet, list(paths)) if any(len(named[d]) == 1 for d, _ in columns) else None
-    for (d, label), found in columns.items():
+    for (d, label), positions in columns.items():
         if counts is None or len(named[d]) != 1:
             continue
         kind = min(named[d])
-        parts = [(i, beside.get((d, kind, *paths[i][:d], "", *paths[i][d + 1 :]), []))
-                 for i in found]  # fmt: skip
+        parts = [(i, neighbours.get((d, kind, *paths[i][:d], "", *paths[i][d + 1 :]), []))
+                 for i in positions]  # fmt: skip
         if all(len(p) > 1 and counts.add_up(p, i, _BITS) for i, p in parts):
             results[d, label] = kind
     return results

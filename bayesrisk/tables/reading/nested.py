@@ -63,14 +63,14 @@ class _Pair(NamedTuple):
     parts: dict[str, list[str]]
 
 
-def shown(groups: Groups) -> bool:
+def beyond_chance(groups: Groups) -> bool:
     """Return whether labels make up a total in too many groups for chance."""
     return groups.exact > 0 and groups.bits >= _SHOWN and groups.no_chance
 
 
 def adds_up(groups: Groups) -> bool:
     """Return whether numbers show that labels exclude each other and make up a total."""
-    return shown(groups) and groups.good == groups.telling
+    return beyond_chance(groups) and groups.good == groups.telling
 
 
 def nested(
@@ -222,11 +222,11 @@ def _merged(
 
 def _kinds(pair: _Pair, sums: LabelSums, rules: ReadingRules) -> dict[str, str]:
     """Return of each parent whether its parts are complete, partial or separate."""
-    kinds, name, known = dict[str, str](), f"totals.{pair.inner}", list[Groups]()
+    kinds, name, judged = dict[str, str](), f"totals.{pair.inner}", list[Groups]()
     for parent, parts in pair.parts.items():
         groups = sums.adding_up([key(_below(parent, part)) for part in parts])(key(parent))
         partial = any(map(SOME.match, parts))
-        known.append(groups)
+        judged.append(groups)
         if adds_up(groups) and not partial:
             kinds[parent] = "complete"
         elif len(parts) == 1 and not groups.above:  # a part alone is no more than what it is of
@@ -234,7 +234,7 @@ def _kinds(pair: _Pair, sums: LabelSums, rules: ReadingRules) -> dict[str, str]:
     rest = [parent for parent in pair.parts if parent not in kinds]
     if rest:
         guess = "partial" if all(exclusive(pair.parts[parent]) for parent in rest) else "separate"
-        holds = any(g.good for g in known) and all(g.good == g.telling for g in known)
+        holds = any(g.good for g in judged) and all(g.good == g.telling for g in judged)
         if rules.summed and holds:
             guess = "complete"  # a spreadsheet sums up the rows that stand there
         text = (

@@ -177,5 +177,5 @@ def estimates(sheet: Sheet) -> str:
     parts = {head: re.split(rf"{PATH}|; |: ", key(head)) for head in sheet.heads}
     if any(texts[1:] and _ESTIMATE.fullmatch(texts[0]) for texts in parts.values()):
         return ""  # all of a tree may be called so
-    said = [head for head, texts in parts.items() if _ESTIMATE.fullmatch(texts[-1])]
-    return f"(heading {quote(said[0])})" if said else ""
+    estimate_heads = [head for head, texts in parts.items() if _ESTIMATE.fullmatch(texts[-1])]
+    return f"(heading {quote(estimate_heads[0])})" if estimate_heads else ""

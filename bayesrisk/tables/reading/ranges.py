@@ -17,8 +17,8 @@ from bayesrisk.tables.sheets.texts import key, listing, number_range, span
 _TIMES = (2, 4, 8, 16)
 
 
-class _Rest(NamedTuple):
-    """What the marks of one sum count together: its total less all that is known."""
+class _MarkSum(NamedTuple):
+    """A sum, and what its marks count together: its total less its other parts."""
 
     total: Cell
     hidden: list[Cell]
@@ -45,15 +45,15 @@ def check_ranges(cells: Sequence[Cell], ends: Sequence[Ends], rules: ReadingRule
         for name, labels in coded.labels.items()
         if name not in settled and f"totals.{name}" not in rules.choices
     }
-    wrong, fits = dict[str, tuple[str, _Rest]](), dict(ranges)
+    wrong, fits = dict[str, tuple[str, _MarkSum]](), dict(ranges)
     for times in _TIMES if coded.labels else ():
         free = [
-            end if said is None else (0, times * (said[1] + 1))
-            for said, end in zip(marked, ends, strict=True)
+            end if stated_range is None else (0, times * (stated_range[1] + 1))
+            for stated_range, end in zip(marked, ends, strict=True)
         ]
         coded.low, coded.high = np.array(free, np.int64).T
         for name, wholes in sums_shown(coded, rules).items():
-            for rest in _rests(name, wholes, cells, free, ranges):
+            for rest in _mark_sums(name, wholes, cells, free, ranges):
                 mark, size = rest.hidden[0].text, len(rest.hidden)
                 low, high = fits[mark]
                 if {cell.text for cell in rest.hidden} > {mark}:
@@ -71,34 +71,34 @@ def check_ranges(cells: Sequence[Cell], ends: Sequence[Ends], rules: ReadingRule
         )
 
 
-def _rests(
+def _mark_sums(
     name: str, wholes: Mapping[str, Sequence[str]], cells: Sequence[Cell], ends: Sequence[Ends],
     ranges: Mapping[str, Ends],
-) -> Iterator[_Rest]:  # fmt: skip
-    """Yield what marks count together in each sum whose total and other parts are known."""
+) -> Iterator[_MarkSum]:  # fmt: skip
+    """Yield the sums with marks whose total and other parts are known."""
     groups: dict[frozenset[tuple[str, str]], dict[str, int]] = {}
     for i, cell in enumerate(cells):
-        others = frozenset((n, key(x)) for n, x in cell.labels.items() if n != name)
-        groups.setdefault(others, {})[key(cell.labels.get(name, ""))] = i
+        group = frozenset((n, key(x)) for n, x in cell.labels.items() if n != name)
+        groups.setdefault(group, {})[key(cell.labels.get(name, ""))] = i
     for whole, parts in wholes.items():
-        for group in groups.values():
-            members = [group.get(k, -1) for k in (whole, *parts)]
+        for columns in groups.values():
+            members = [columns.get(k, -1) for k in (whole, *parts)]
             hidden = [i for i in members if cells[i].text in ranges]
-            known = [ends[i] for i in members[1:] if cells[i].text not in ranges]
+            stated = [ends[i] for i in members[1:] if cells[i].text not in ranges]
             total = ends[members[0]]
             if (
                 -1 in members
                 or not hidden
                 or hidden[0] == members[0]
-                or max(b for _, b in [total, *known]) >= UNBOUNDED
+                or max(b for _, b in [total, *stated]) >= UNBOUNDED
             ):
                 continue
-            low, high = (sum(side) for side in zip((0, 0), *known, strict=True))
+            low, high = (sum(side) for side in zip((0, 0), *stated, strict=True))
             rest = max(total[0] - high, 0), total[1] - low
-            yield _Rest(cells[members[0]], [cells[i] for i in hidden], rest)
+            yield _MarkSum(cells[members[0]], [cells[i] for i in hidden], rest)
 
 
-def _contradiction(name: str, rest: _Rest) -> str:
+def _contradiction(name: str, rest: _MarkSum) -> str:
     """Return which sum a range contradicts, and what its marks count together."""
     size, rows = len(rest.hidden), listing(dict.fromkeys(str(cell.row) for cell in rest.hidden))
     rows = f"row{'s' * (', ' in rows)} {rows}"

@@ -43,6 +43,7 @@ from bayesrisk.tables.reading.rows import (
 )
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.sheets.grids import FEWER, MOST
+from bayesrisk.tables.sheets.heading_rows import heading_positions
 from bayesrisk.tables.sheets.sheet import Sheet
 from bayesrisk.tables.sheets.texts import (
     DECIMAL,
@@ -141,12 +142,12 @@ class SheetColumns:
         self.reasons: dict[int, str] = {}  # why a column is not used
         #: Whether a column says the same in all rows of all files that have it.
         sheets = sheets if len(sheets) > 1 else [sheet]  # rows that count nobody are left out
-        positions = [_positions(list(map(key, s.heads))) for s in sheets]
+        positions = [heading_positions(list(map(key, s.heads))) for s in sheets]
         self.fixed = {
             i: all(one in places for places in positions)
             and is_constant(row[places[one]] for s, places in zip(sheets, positions, strict=True)
                           for _, row in s.rows)
-            for one, i in _positions(self.heads).items()
+            for one, i in heading_positions(self.heads).items()
         }  # fmt: skip
 
     # Evidence about a column.
@@ -320,9 +321,9 @@ class SheetColumns:
         rest = [j for j in range(i + 1, len(self.heads)) if self.numbers[j]]
         return any(2 * len(self.row_counts[j]) > len(self.columns[j]) > size for j in rest)
 
-    def _in_sum(self, i: int, others: Sequence[int], *, several: bool = False) -> bool:
+    def _in_sum(self, i: int, columns: Sequence[int], *, several: bool = False) -> bool:
         """Return whether a column is a sum of others, less some of them, in rows of no total."""
-        parts = [np.array(self.numbers[j]) for j in others if j != i and self.numbers[j]]
+        parts = [np.array(self.numbers[j]) for j in columns if j != i and self.numbers[j]]
         if not (self.numbers[i] and parts):
             return False
         step, every = len(self.sheet.rows) // _MANY_ROWS + 1, self.sheet.rows
@@ -370,7 +371,10 @@ class SheetColumns:
             elif self._decimals(i, texts):
                 self.reasons[i] = _DECIMALS
             elif _GROUP.fullmatch(head) and not (
-                _COUNT.fullmatch(head) or total_word(head) or self._adds_up(i) or self._beside(i)
+                _COUNT.fullmatch(head)
+                or total_word(head)
+                or self._adds_up(i)
+                or self._beside_words(i)
             ):
                 names[i] = head
             elif self._withheld(i) or (2 * self.share(i) >= 1 and self._numbers(head, texts)):
@@ -387,8 +391,8 @@ class SheetColumns:
             numeric = self._counts(numeric, names)
             counts = wide(self.sheet, numeric, names, self.rules)
         else:
-            others = self._counts(numeric, names) if numeric else []
-            self.reasons |= dict.fromkeys(others, "other counts were named")
+            unnamed = self._counts(numeric, names) if numeric else []
+            self.reasons |= dict.fromkeys(unnamed, "other counts were named")
             # Several columns that are only called counts are labels, told apart by their headings.
             if len(counts) > 1 and not any(counts.values()):
                 counts = wide(self.sheet, sorted(counts), names, self.rules)
@@ -409,7 +413,7 @@ class SheetColumns:
         tell_apart(self.columns, self.sheet, names, counts, self.rules)
         return self._titled(names, counts, flags, choices)
 
-    def _beside(self, i: int) -> bool:
+    def _beside_words(self, i: int) -> bool:
         """Return whether whole numbers, or marks, stand beside words that tell all rows apart.
 
         Numbers that are labels would tell them apart; "Old age" may count people.
@@ -422,8 +426,8 @@ class SheetColumns:
             c for j, c in enumerate(self.columns)
             if 2 * self.share(j) < 1 and not self.paired(i, j)
         ]  # fmt: skip
-        apart = len({*zip(*words, strict=True)}) == len(self.columns[i]) > 1
-        return apart and (bool(marks) or (" " in head and head.split()[-1] in ("age", "year")))
+        distinct = len({*zip(*words, strict=True)}) == len(self.columns[i]) > 1
+        return distinct and (bool(marks) or (" " in head and head.split()[-1] in ("age", "year")))
 
     def _shares(self, i: int) -> bool:
         """Return whether most texts of a column, but marks, are shares of a hundred."""
@@ -491,9 +495,9 @@ class SheetColumns:
 
     def _refuse_estimates(self, choices: Mapping[int, str]) -> None:
         """Refuse a survey's estimates: they are weighted, and count nobody."""
-        if not choices and (said := estimates(self.sheet)):
+        if not choices and (words := estimates(self.sheet)):
             raise DataError(
-                f"{self.sheet.name}: must hold counts, got estimates of a survey {said}: they are "
+                f"{self.sheet.name}: must hold counts, got estimates of a survey {words}: they are "
                 "weighted, and no range holds the true count for certain; columns.HEADING=count "
                 "takes one for a count all the same"
             )
@@ -542,16 +546,16 @@ class SheetColumns:
             named = [i for i in named if " " not in self.heads[i]]
         if named and all(map(self._adds_up, named)):  # their number is the sum of others
             named = []
-        apart = [i for i in named if " " in self.heads[i] and not _PERSONS.search(self.heads[i])]
+        units = [i for i in named if " " in self.heads[i] and not _PERSONS.search(self.heads[i])]
         other = [i for i in clear if i not in named]
-        why = _NO_SUM if any(map(self._adds_up, other)) else ""
+        reason_units = _NO_SUM if any(map(self._adds_up, other)) else ""
         full = [i for i in clear if self.numbers[i]]
-        following = one_of_each(self.columns, names | labels, full) if apart and other else None
-        if following and following[1] == {*apart}:
-            why = why or f"one of each {self.sheet.heads[following[0]]!r}"
-        if named == apart and why:
+        following = one_of_each(self.columns, names | labels, full) if units and other else None
+        if following and following[1] == {*units}:
+            reason_units = reason_units or f"one of each {self.sheet.heads[following[0]]!r}"
+        if named == units and reason_units:
             named, clear = [], other
-            doubts |= dict.fromkeys(apart, why)
+            doubts |= dict.fromkeys(units, reason_units)
         if not named and len(clear) > 1:
             for i in [i for i in clear[:-1] if self._needed(i, names | labels)][:1]:
                 names[i] = self.heads[i] or "code"
@@ -581,13 +585,15 @@ class SheetColumns:
         unused = [
             i for i, reason in self.reasons.items()
             if reason in ("other counts", _NO_SUM)
-            or i in apart
+            or i in units
             or (reason == repeats.get(i) and total_word(self.heads[i]))
         ]  # fmt: skip
         heads = [self.sheet.heads[i] for i in unused
                  if self.heads[i] and len({*self.numbers[i]}) > 1]  # fmt: skip
-        said = any(t in ("count", "ignored") or "=" in t for t in self.rules.columns.values())
-        if heads and not said:
+        chosen_by_user = any(
+            t in ("count", "ignored") or "=" in t for t in self.rules.columns.values()
+        )
+        if heads and not chosen_by_user:
             text = f"{listing(heads)}: whole numbers that are not used (=count reads one instead)"
             self.rules.ask(f"columns.{heads[0]}", "ignored", text)
         return chosen
@@ -786,16 +792,6 @@ class SheetColumns:
 def _free(name: str) -> str:
     """Return a name that no column of results has."""
     return f"{name} label" if _RESERVED.fullmatch(name) else name
-
-
-def _positions(heads: Sequence[str]) -> dict[tuple[str, int], int]:
-    """Return the column of each heading: a code may be called as its label is, *SEX* and *Sex*."""
-    before = Counter[str]()
-    results = dict[tuple[str, int], int]()
-    for i, head in enumerate(heads):
-        results[head, before[head]] = i
-        before[head] += 1
-    return results
 
 
 def _is_group(head: str) -> bool:

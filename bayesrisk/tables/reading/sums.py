@@ -249,8 +249,8 @@ class LabelSums:
     def exceeds(self, label: str, other: str) -> bool:
         """Return whether a label counts more than another one in some group."""
         a, b = self.column[label], self.column[other]
-        both = self.present[:, a] & self.present[:, b]
-        return bool((both & (self.low[:, a] > self.high[:, b])).any())
+        shared = self.present[:, a] & self.present[:, b]
+        return bool((shared & (self.low[:, a] > self.high[:, b])).any())
 
     def exceeded(self) -> set[str]:
         """Return the labels below another one in some group: they count not all."""

@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 
@@ -390,3 +391,13 @@ def numbers_columns(row: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
     columns = zip(row, *below, strict=True)  # a number stands above words
     words = any(t.isdecimal() and any(c) and not any(map(says_number, c)) for t, *c in columns)
     return bool(below) and (words or not listed)
+
+
+def heading_positions(heads: Sequence[str]) -> dict[tuple[str, int], int]:
+    """Return the column of each heading: a code may be called as its label is, *SEX* and *Sex*."""
+    before = Counter[str]()
+    results = dict[tuple[str, int], int]()
+    for i, head in enumerate(heads):
+        results[head, before[head]] = i
+        before[head] += 1
+    return results

@@ -388,15 +388,15 @@ def _table(name: str, grid: Grid) -> Sheet:
     heads = [*names, head]
     backwards = range((legend if legend > first else len(full)) - 1, first - 1, -1)
     last = next((i for i in backwards if stated(full[i][1])), first - 1)
-    said = {
+    bare = {
         k
         for k in range(first, last + 1)
         if filled_texts(full[k][1]) == 1 and begins_parts("".join(full[k][1]))
     }
-    left += [(full[k][0], short(full[k][1]), "words before parts") for k in sorted(said)]
-    full = [line for k, line in enumerate(full) if k not in said]
-    grid = [line for k, line in enumerate(grid) if k not in said]
-    last -= len(said)
+    left += [(full[k][0], short(full[k][1]), "words before parts") for k in sorted(bare)]
+    full = [line for k, line in enumerate(full) if k not in bare]
+    grid = [line for k, line in enumerate(grid) if k not in bare]
+    last -= len(bare)
     inner = [row for _, row, _, _ in full[first : last + 1]]
     lone = [position for position, row in enumerate(inner) if filled_texts(row) == 1]
     if lone == [0] and inner[0][0] and not says_number(inner[0][0]):  # the name of the labels
