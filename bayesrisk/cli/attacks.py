@@ -2,6 +2,7 @@
 
 import functools
 import re
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -332,11 +333,14 @@ def _read_and_attack(
     runner: RunOptions,
 ) -> None:
     """Attack text files: all steps, and one report."""
+    begun = time.monotonic()  # libraries are slow to load
     from bayesrisk.experiments.place_bounds import Clock
     from bayesrisk.experiments.table_attack import AttackAnswer, attack as attack_tables
 
     limit = optional_number(_limit(steps.time_limit, _SECONDS), "time_limit")
-    clock = Clock(limit if steps.time_limit else None)  # reading is a part of what is asked for
+    clock = Clock(
+        limit if steps.time_limit else None, begun
+    )  # reading is a part of what is asked for
 
     def late() -> int:
         say(f"bayesrisk: --time-limit must be more seconds than reading takes, got {limit:g}")

@@ -31,8 +31,8 @@ _GRACE = 3.0
 class Clock:
     """The time limit of all steps together; each step may take half of the time left."""
 
-    def __init__(self, limit: float | None) -> None:
-        self._begun = time.monotonic()
+    def __init__(self, limit: float | None, begun: float | None = None) -> None:
+        self._begun = time.monotonic() if begun is None else begun
         self.end = None if limit is None else self._begun + limit
         self.writing = threading.Lock()  # held while files are written
 

@@ -25,7 +25,7 @@ import sys, threading, time
 from importlib import import_module
 module, _, name = {hangs!r}.rpartition(".")
 if module:
-    setattr(import_module(module), name, lambda *a, **k: threading.Event().wait(60))
+    setattr(import_module(module), name, lambda *a, **k: threading.Event().wait(600))
 from bayesrisk.cli.app import main
 sys.argv = ["bayesrisk", "attack", "table.csv", "-o", "out", "--accept", *{options!r}]
 main()
@@ -37,7 +37,7 @@ def run(folder, hangs, *options):
     begun = time.monotonic()
     done = subprocess.run(
         [sys.executable, "-c", RUN.format(hangs=hangs, options=options)],
-        cwd=folder, capture_output=True, text=True, timeout=120, check=False,
+        cwd=folder, capture_output=True, text=True, timeout=500, check=False,
     )  # fmt: skip
     return done, time.monotonic() - begun
 
@@ -48,8 +48,9 @@ def test_it_ends_with_its_time_whatever_hangs_and_keeps_what_was_proved(tmp_path
     whole.mkdir()
     done, usual = run(whole, "", "--json")
     assert done.returncode == 0
-    done, seconds = run(tmp_path, HANGS[kind], "--json", "--time-limit", "4")
-    assert seconds < usual + 4 + 10  # a process that hangs for a minute
+    limit = int(usual) + 3  # on a slow machine loading takes longer, too
+    done, seconds = run(tmp_path, HANGS[kind], "--json", "--time-limit", str(limit))
+    assert seconds < limit + 10 + usual
     if kind in ("bounds", "reading"):
         assert done.returncode == 2
         assert not (tmp_path / "out" / "bounds.csv").exists()
