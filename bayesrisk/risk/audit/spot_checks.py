@@ -206,7 +206,7 @@ def _part(
     totals = np.zeros((most + 1, 1 + shares.shape[1]))
     if (start > top).any():
         return totals
-    if np.prod(top + 1.0) * (most + 1) > 2.0**62:
+    if np.log2(top + 1.0).sum() + np.log2(most + 1.0) > 62.0:
         return None
     # A state is the sums so far and n, written as one number; equal states are put together.
     span = np.append(top, most) + 1
