@@ -131,7 +131,9 @@ def test_an_arrow_says_which_intervals_of_ratios_leave_the_panel(rates):
     mine = mine[mine["putative"] > 0]
     wide = mine.assign(left_out_ratio_upper=[np.inf, *mine["left_out_ratio"].iloc[1:]])
     for frame in (mine, wide):
-        right = plotting.plot_reidentification(frame)[1]
+        left, right = plotting.plot_reidentification(frame)
+        left.figure.draw_without_rendering()
+        assert min(axes.get_position().width for axes in (left, right)) > 0.3
         top = right.get_ylim()[1]
         arrows = [y for one in right.lines if one.get_marker() == "^" for y in one.get_ydata()]
         assert arrows == [top] * int((frame["left_out_ratio_upper"] > top).sum())

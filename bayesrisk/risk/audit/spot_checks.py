@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -124,7 +125,7 @@ def _sums(
     terms = np.hstack([ones, np.cumprod(ratio, axis=1)])
     start, sums = weight @ known_counts, np.zeros((most + 1, 1 + indicator.shape[1]))
     sums[0, 0] = 1.0
-    for members in _components(kinds > 0):
+    for members in _orders((kinds > 0).tobytes(), len(kinds)):
         rows = np.flatnonzero(kinds[:, members].any(axis=1))
         chosen = [likelihood[j] for j in rows]
         part = _part(
@@ -174,6 +175,11 @@ def _counts(
             value[value < _LEAST] = 0.0
             likelihood.append(value[: 1 + np.flatnonzero(value).max(initial=0)])
     return np.concatenate(weights), likelihood
+
+
+@functools.lru_cache(maxsize=2)  # the same for all places, and found far more slowly than the sums
+def _orders(counted: bytes, rows: int) -> tuple[IntArray, ...]:
+    return tuple(_components(np.frombuffer(counted, np.bool_).reshape(rows, -1)))
 
 
 def _components(counted: BoolArray) -> Iterator[IntArray]:

@@ -378,8 +378,8 @@ def test_chains_start_in_every_run_of_possible_numbers(kind):
 def crossed(columns, people):
     """Return the system of one town with all tables of two columns, exact, of random people."""
     rng = np.random.default_rng(5)
-    frame = pd.DataFrame({f"c{i}": rng.integers(0, n, people) for i, n in enumerate(columns)})
-    frame = frame.astype(str)
+    draws = {f"c{i}": rng.geometric(0.45, people).clip(max=n) for i, n in enumerate(columns)}
+    frame = pd.DataFrame(draws)
     schema = Schema.from_frame(frame)
     work = Workload.of(schema, [*itertools.combinations(frame, 2)])
     tables = tabulate(Records.from_frame(frame, schema=schema), work)
@@ -391,7 +391,7 @@ def crossed(columns, people):
 
 
 @pytest.mark.parametrize(
-    ("columns", "people", "few"), [((3, 3, 3), 40, 0), ((9, 2, 7, 3, 3), 70, 6)]
+    ("columns", "people", "few"), [((3, 3, 3), 40, 0), ((6, 2, 5, 3, 3), 50, 6)]
 )
 def test_chains_that_agree_say_the_same_whatever_their_starts(columns, people, few):
     """With moves between their own starts four of six agreed, on numbers two people apart."""
