@@ -186,7 +186,7 @@ def _within(
     study: "br.experiments.AuditStudy", limit: float, output: Path, runner: RunOptions
 ) -> "br.experiments.AuditStudy":
     """Return a study that fits a time; of a run that is resumed, the one that was begun."""
-    from bayesrisk.experiments.audit.study import begun_audit
+    from bayesrisk.experiments.audit.results import begun_audit
 
     begun = begun_audit(output) if runner.resume else None
     if begun is not None:

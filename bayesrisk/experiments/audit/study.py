@@ -8,28 +8,23 @@ import itertools
 import json
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from bayesrisk._base import validation as check
-from bayesrisk._base.disk.delimited import read_own_csv
-from bayesrisk._base.disk.text import read_json
-from bayesrisk._base.display import arrow_table, displayed
+from bayesrisk._base.display import arrow_table
 from bayesrisk._base.validation import IntArray
-from bayesrisk.exceptions import ArgumentError, DataError, OutputError, quote
+from bayesrisk.exceptions import ArgumentError, quote
 from bayesrisk.experiments.audit import choosing
 from bayesrisk.experiments.audit.populations import (
     FEW_RELEASES,
     FEW_TARGETS,
-    OF_RECORDS,
     POPULATION,
     USUAL_RELEASES,
     PopulationInParts,
@@ -43,11 +38,12 @@ from bayesrisk.experiments.audit.populations import (
     source_digest,
 )
 from bayesrisk.experiments.audit.report import audit_files, check_totals
+from bayesrisk.experiments.audit.results import LAYOUT, PROTECTIONS, read_audit, result_table
 from bayesrisk.experiments.audit.screen import audit_brief, first_line
 from bayesrisk.experiments.audit.words import error_text
 from bayesrisk.experiments.by_place import open_index
 from bayesrisk.experiments.runs.engine import Outlook, Study, at_once, pace_since
-from bayesrisk.experiments.runs.folder import Layout, RunFolder
+from bayesrisk.experiments.runs.folder import RunFolder
 from bayesrisk.mechanisms.registry import NOTHING, meaning, shown_name
 from bayesrisk.risk import audit
 from bayesrisk.risk.audit.checks import NO_PROOFS, proof_totals
@@ -58,18 +54,8 @@ from bayesrisk.risk.audit.privacy import privacy_losses
 from bayesrisk.risk.audit.release_law import NO_DIFFERENCES
 from bayesrisk.risk.audit.spot_checks import NO_SPOTS
 from bayesrisk.risk.microdata import FirstLook
-from bayesrisk.tables import Records, Schema, Workload
+from bayesrisk.tables import Schema, Workload
 
-if TYPE_CHECKING:
-    from bayesrisk.plotting import Panels, Where
-
-LAYOUT = Layout(
-    "run of an audit",
-    kinds=("differences", "errors", "proofs", "spots", "statements"),
-    merged=("differences", "errors", "proofs", "spots", "statements"),
-    confidential=True,  # all of it is computed from confidential records
-)
-_PROTECTIONS = "protections.json"
 _FIRST = 8  # releases, before it is asked whether they are enough
 _SPOTS = 20  # targets of each protection whose beliefs are found once more
 _PROVED = 5000  # counts of each protection of which it is asked what they prove
@@ -82,97 +68,6 @@ _OF_PROCESS = (
     "_trials",
     "_widths",
 )
-
-
-@displayed
-@dataclass(frozen=True, eq=False)
-class AuditResults:
-    """Tables of a complete audit; ``statements, measures = results`` gives the first two.
-
-    Where populations have names, each frame has them in a column ``population``.
-
-    Attributes
-    ----------
-    statements : pandas.DataFrame
-        Rows as in :class:`Statements`, which takes them as they are, of all settings and releases
-        that were tried. Further columns are ``release``, ``engine``, ``place``, ``place_size``,
-        ``nonmodal`` and ``alike`` (people of the place with what is known of the target).
-        ``without_error`` and ``posterior_error`` are Monte Carlo standard errors, 0 where
-        calculated.
-    measures, costs, comparisons : pandas.DataFrame
-        Rows as in ``measures.csv`` (:func:`audit_measures`), ``costs.csv`` and ``comparisons.csv``.
-    """
-
-    statements: pd.DataFrame
-    measures: pd.DataFrame
-    costs: pd.DataFrame
-    comparisons: pd.DataFrame
-
-    def __iter__(self) -> Iterator[pd.DataFrame]:
-        return iter((self.statements, self.measures))
-
-    def __getitem__(self, number: int) -> pd.DataFrame:
-        return (self.statements, self.measures)[number]
-
-    def _answer(self) -> list[str]:
-        return audit_brief(self.measures, self.comparisons, self.costs)
-
-    def plot(self, *, population: str | None = None, ax: Where = None) -> Panels:
-        """Draw the information gained from people's own records against the cost of protection."""
-        from bayesrisk.plotting import plot_audit  # slow to import
-
-        return plot_audit(self, population=population, ax=ax)
-
-
-def read_audit(folder: str | Path) -> AuditResults:
-    """Return the statements, measures, costs and comparisons in the folder of a complete audit."""
-    store = RunFolder.existing(check.path(folder, "folder"), LAYOUT)
-    statements = pq.read_table(store.result("statements.parquet")).to_pandas()
-    names = ("measures", "costs", "comparisons")
-    return AuditResults(statements, *(_csv(store.result(f"{name}.csv")) for name in names))
-
-
-def begun_audit(folder: str | Path) -> tuple[int | None, int | None] | None:
-    """Return how many people and releases an audit in a folder asks for; None without one."""
-    with suppress(OutputError):
-        config = RunFolder.existing(folder, LAYOUT).config
-        return config["targets"], config["releases"]
-    return None
-
-
-def audited_protection(
-    folder: str | Path, name: str, *, records: str | Path
-) -> tuple[Protection, Workload, Schema, bool]:
-    """Return a protection of a complete audit with its parameters, tables and schema.
-
-    The last value is whether the file or folder of ``records`` has those that were audited; of
-    several populations the protection is that of these records.
-    """
-    store = RunFolder.existing(check.path(folder, "folder"), LAYOUT)
-    audited = read_json(store.result(_PROTECTIONS))
-    names = dict.fromkeys(entry["name"] for entry in audited["protections"])
-    check.choice(name, "protection", tuple(names))
-    digests = store.config["population"]
-    digests = digests if isinstance(digests, dict) else {"": digests}
-    mine = [entry for entry in audited["protections"] if entry["name"] == name]
-    digests_given, schema = {source_digest(records)}, Schema.from_dict(audited["schema"])
-    if Path(records).is_file() and any(d.startswith(OF_RECORDS) for d in digests.values()):
-        with suppress(DataError):  # other columns or values: not what was audited
-            digests_given.add(source_digest(Records.read(records, schema=schema)))
-    matches = [entry for entry in mine if digests[entry["population"]] in digests_given]
-    chosen = (matches or mine)[0]
-    if not matches and any(entry["parameters"] != chosen["parameters"] for entry in mine):
-        raise ArgumentError(
-            f"records must be one of the audited populations {', '.join(digests)}, for which "
-            f"{name!r} has other parameters each"
-        )
-    protection = Protection(name, chosen["mechanism"], chosen["parameters"])
-    return protection, Workload.from_dict(audited["workload"]), schema, bool(matches)
-
-
-def _csv(file: Path) -> pd.DataFrame:
-    """Return a CSV table with names of protections as text, even "None" or "1"."""
-    return read_own_csv(file, (POPULATION, "protection", "against", "setting"))
 
 
 @dataclass(frozen=True)
@@ -756,7 +651,7 @@ class AuditStudy(Study):
         frames = {kind: pd.concat(pieces, ignore_index=True) for kind, pieces in parts.items()}
         rare = self.rare_records()
         files = audit_files(statements, errors, self.config, rare=rare, **frames, **more)
-        return files | {_PROTECTIONS: self._protections_document(protections)}
+        return files | {PROTECTIONS: self._protections_document(protections)}
 
     def _follows(self, clear: Protection, faint: Protection) -> bool:
         """Return whether ``faint`` can be computed from ``clear`` in every population."""
@@ -810,13 +705,13 @@ class AuditStudy(Study):
             return {"statements": 0, "targets": 0, "releases": 0, "brief": (), "checks": ""}
         statements, measures = read_audit(folder.path)
         names = ("comparisons", "costs") + (("choice",) if self.goal is not None else ())
-        frames = {name: _csv(folder.result(f"{name}.csv")) for name in names}
+        frames = {name: result_table(folder.result(f"{name}.csv")) for name in names}
         return {
             "statements": len(statements),
             "targets": int(statements["target"].nunique()),
             "releases": int(measures["releases"].max()),
             "brief": tuple(audit_brief(measures, **frames)),
-            "checks": check_totals(_csv(folder.result("checks.csv"))),
+            "checks": check_totals(result_table(folder.result("checks.csv"))),
         }
 
     def close(self) -> None:
