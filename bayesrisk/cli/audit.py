@@ -173,7 +173,7 @@ def audit(
         say(*rare._answer(), err=False)
     if limit is not None:
         with renamed({"seconds": "--time-limit"}):
-            study = _within(study, limit, output, runner)
+            study = _fit_time(study, limit, output, runner)
     summary = runner.run(study, output, "audit")
     page = f"{summary.statements} statements; report: {output / 'report.html'}"
     after = [f"Checks: {summary.checks}", page] if summary.complete else []
@@ -182,7 +182,7 @@ def audit(
     print_answer({**summary.to_dict(), **looked}, lines, as_json=runner.as_json)
 
 
-def _within(
+def _fit_time(
     study: "br.experiments.AuditStudy", limit: float, output: Path, runner: RunOptions
 ) -> "br.experiments.AuditStudy":
     """Return a study that fits a time; of a run that is resumed, the one that was begun."""
@@ -191,7 +191,7 @@ def _within(
     begun = begun_audit(output) if runner.resume else None
     if begun is not None:
         return dataclasses.replace(study, targets=begun[0], releases=begun[1])
-    return study.within(limit, workers=runner.workers)
+    return study.fit_time(limit, workers=runner.workers)
 
 
 def _populations(arguments: str | list[Any]) -> Path | dict[str, Any]:

@@ -380,9 +380,9 @@ def plot_reidentification(rates: pd.DataFrame, *, ax: Where = None) -> Panels:
     bottom, top = right.get_ylim()
     for positions, low, high, color in ends:
         for edge, beyond, marker in ((top, high > top, "^"), (bottom, low < bottom, "v")):
-            at = positions[beyond]
+            x = positions[beyond]
             style = {"linestyle": "none", "markersize": 4.0, "clip_on": False, "color": color}
-            for arrow in right.plot(at, np.full(at.size, edge), marker, **style):
+            for arrow in right.plot(x, np.full(x.size, edge), marker, **style):
                 arrow.set_in_layout(False)  # it takes no room: panels are as wide as without it
     for axes in (left, right):
         axes.set_xticks(range(len(sizes)), sizes, rotation=30, ha="right")

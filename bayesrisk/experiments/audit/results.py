@@ -87,7 +87,7 @@ def read_audit(folder: str | Path) -> AuditResults:
 
 
 def begun_audit(folder: str | Path) -> tuple[int | None, int | None] | None:
-    """Return how many people and releases an audit in a folder asks for; None without one."""
+    """Return the numbers of people and releases of an audit in a folder; None without one."""
     with suppress(OutputError):
         config = RunFolder.existing(folder, LAYOUT).config
         return config["targets"], config["releases"]

@@ -64,7 +64,7 @@ _OF_PROCESS = (
     "_populations",
     "_shards",
     "_surveyed",
-    "_told",
+    "_news_slots",
     "_trials",
     "_widths",
 )
@@ -476,7 +476,7 @@ class AuditStudy(Study):
         later = sum(value for shard, value in seconds.items() if shard >= first * size)
         return Outlook(lines, seconds, parts, later)
 
-    def within(self, seconds: float, *, workers: int = 1) -> AuditStudy:
+    def fit_time(self, seconds: float, *, workers: int = 1) -> AuditStudy:
         """Return this audit of as many people and releases as take about so long, by pilots.
 
         The seconds are of the clock, the pilots' among them.  There are at least two releases of a
@@ -518,9 +518,9 @@ class AuditStudy(Study):
 
         def cost(people: int, releases: int) -> float:
             places = min(every, people)
-            each = places * pilot.release + people * pilot.target
+            release_time = places * pilot.release + people * pilot.target
             once = places * pilot.place + min(people, _SPOTS) * pilot.check
-            return once + (releases if random else 1) * each
+            return once + (releases if random else 1) * release_time
 
         return cost
 
@@ -535,9 +535,13 @@ class AuditStudy(Study):
         adversary = [*linkers, self.adversaries[0].name][0]
         for slot, (number, _) in enumerate(self._order[: len(self._slots[0])]):
             protection, shards = self.protections[number], range(slot * size, (slot + 1) * size)
-            if self.goal is not None or slot in self._told or not all(map(folder.has, shards)):
+            if (
+                self.goal is not None
+                or slot in self._news_slots
+                or not all(map(folder.has, shards))
+            ):
                 continue
-            self._told.add(slot)
+            self._news_slots.add(slot)
             statements = folder.frame("statements", shards)
             for name, population in self._populations.items():
                 targets = audit.audit_targets(population_rows(statements, name))
@@ -547,7 +551,7 @@ class AuditStudy(Study):
         return lines
 
     @functools.cached_property
-    def _told(self) -> set[int]:
+    def _news_slots(self) -> set[int]:
         """Slots of which something was said."""
         return set()
 

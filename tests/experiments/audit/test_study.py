@@ -220,7 +220,7 @@ def test_as_many_people_and_releases_as_a_time_allows(people, monkeypatch, secon
     monkeypatch.setattr(PopulationInParts, "pilot", lambda _, one: pilots[one.name])
     asked = study(people, protections=[WHAT[0], WHAT[2]], releases=12, targets=8)
     homes = np.unique(asked._populations[""].survey.target_places).size
-    found = asked.within(seconds)
+    found = asked.fit_time(seconds)
 
     def total(n, releases):
         places = min(n, homes)
@@ -239,7 +239,7 @@ def test_as_many_people_and_releases_as_a_time_allows(people, monkeypatch, secon
 def test_a_time_for_nobody_is_refused_with_what_is_needed(people, monkeypatch):
     monkeypatch.setattr(PopulationInParts, "pilot", lambda *_: Pilot(0.0, 1.0, 1.0))
     with pytest.raises(ArgumentError, match="about 5 are needed"):
-        study(people, protections=[WHAT[0], WHAT[2]]).within(1.0)
+        study(people, protections=[WHAT[0], WHAT[2]]).fit_time(1.0)
 
 
 def test_news_come_once_of_each_protection(people, done, tmp_path):
