@@ -28,7 +28,7 @@ from bayesrisk.tables.microdata import as_microdata
 from bayesrisk.tables.reading.records import check_records
 
 if TYPE_CHECKING:
-    from bayesrisk.experiments.audit.study import AuditResults
+    from bayesrisk.experiments.audit.results import AuditResults
 
 __all__ = ["audit", "plan", "release"]
 

@@ -78,6 +78,11 @@ class AuditOptions(ColumnOptions):
         "Most releases of each randomised protection [20; 4 where one needs draws anew for each "
         "person].",
     ] = None
+    time_limit: Annotated[
+        float | None,
+        "About so many seconds of the clock: fewer people are asked about, under fewer releases, "
+        "where all would take longer [none].",
+    ] = None
     half_width: Annotated[
         float | None,
         "Half-width of the interval of every gain, in points, that is enough: fewer "
@@ -140,7 +145,7 @@ def audit(
             raise ArgumentError(f"{files[0]}: population must be given")
         arguments = settings.pop("population")
         document = settings | document
-    max_size = document.pop("max_size", 3)
+    max_size, limit = document.pop("max_size", 3), document.pop("time_limit", None)
     populations = _populations(arguments)
     if not document.get("protection"):
         if not isinstance(populations, Path):
@@ -161,17 +166,32 @@ def audit(
     if not any(isinstance(source, Path) and not source.is_dir() for source in sources):
         check_folder_names_its_own(document.get("schema"), None)
     study = _study(populations, document, max_size, quiet=runner.quiet)
-    _ = study.config  # which refuses wrong settings before anything is said
+    study.check()  # wrong settings are refused before anything is said
     with renamed({"max_size": "--max-size"}):
         rare = study.rare_records().get("")  # of several populations their page has them
     if rare is not None and not runner.as_json:
         say(*rare._answer(), err=False)
+    if limit is not None:
+        with renamed({"seconds": "--time-limit"}):
+            study = _fit_time(study, limit, output, runner)
     summary = runner.run(study, output, "audit")
     page = f"{summary.statements} statements; report: {output / 'report.html'}"
     after = [f"Checks: {summary.checks}", page] if summary.complete else []
     looked = {} if rare is None else {"rare_records": first_look.document(rare)}
     lines = [*summary.brief, *shard_lines(summary), *after]
     print_answer({**summary.to_dict(), **looked}, lines, as_json=runner.as_json)
+
+
+def _fit_time(
+    study: "br.experiments.AuditStudy", limit: float, output: Path, runner: RunOptions
+) -> "br.experiments.AuditStudy":
+    """Return a study that fits a time; of a run that is resumed, the one that was begun."""
+    from bayesrisk.experiments.audit.results import begun_audit
+
+    begun = begun_audit(output) if runner.resume else None
+    if begun is not None:
+        return dataclasses.replace(study, targets=begun[0], releases=begun[1])
+    return study.fit_time(limit, workers=runner.workers)
 
 
 def _populations(arguments: str | list[Any]) -> Path | dict[str, Any]:

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from bayesrisk._base import validation as check
+from bayesrisk._base.validation import FloatArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.plotting import _canvas as canvas
 from bayesrisk.plotting._canvas import Axes, Panels, Where
@@ -326,7 +327,8 @@ def plot_reidentification(rates: pd.DataFrame, *, ax: Where = None) -> Panels:
     """Return panels of the precision of re-identification by block size, guessers in grey.
 
     Precision with its intervals on the left; on the right its ratio to what a guesser reaches
-    without the target's record (``left_out_ratio``), with its interval.
+    without the target's record (``left_out_ratio``), with its interval.  An arrow stands where an
+    interval goes on beyond the panel.
 
     Parameters
     ----------
@@ -345,6 +347,7 @@ def plot_reidentification(rates: pd.DataFrame, *, ax: Where = None) -> Panels:
     left, right = panels = canvas.pair(ax, 7.2, 3.4)
     sources = rates["source"].unique().tolist()
     attacks = [name for name in sources if name not in _GUESSERS]
+    ends: list[tuple[FloatArray, FloatArray, FloatArray, Any]] = []  # of intervals of ratios
     for name in sources:
         rows = points[points["source"] == name]
         is_guess = name in _GUESSERS
@@ -362,6 +365,9 @@ def plot_reidentification(rates: pd.DataFrame, *, ax: Where = None) -> Panels:
             span = canvas.reach(rows[rate], rows[f"{rate}_lower"], upper)
             label = _GUESSERS.get(name, canvas.as_text(name))
             axes.errorbar(positions, rows[rate], yerr=span, capsize=2.0, label=label, **marks)
+            if axes is right:
+                low, high = (rows[f"{rate}_{end}"].to_numpy(float) for end in ("lower", "upper"))
+                ends.append((positions, low, high, marks["color"]))
     left.set(ylabel="precision", ylim=(0.0, 1.05))
     right.set_ylabel("precision / guesser's")
     canvas.ratio_axis(right, points["left_out_ratio"])
@@ -371,6 +377,13 @@ def plot_reidentification(rates: pd.DataFrame, *, ax: Where = None) -> Panels:
     if len(ratios):
         log = right.get_yscale() == "log"
         right.set_ylim(min(ratios.min(), 1.0) / 2.0 if log else 0.0, 1.7 * max(ratios.max(), 1.0))
+    bottom, top = right.get_ylim()
+    for positions, low, high, color in ends:
+        for edge, beyond, marker in ((top, high > top, "^"), (bottom, low < bottom, "v")):
+            x = positions[beyond]
+            style = {"linestyle": "none", "markersize": 4.0, "clip_on": False, "color": color}
+            for arrow in right.plot(x, np.full(x.size, edge), marker, **style):
+                arrow.set_in_layout(False)  # it takes no room: panels are as wide as without it
     for axes in (left, right):
         axes.set_xticks(range(len(sizes)), sizes, rotation=30, ha="right")
         axes.set(xlabel="people in the block", xlim=(-0.6, len(sizes) - 0.4))

@@ -21,7 +21,7 @@ from bayesrisk.cli.app import app
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.experiments import AuditStudy, Protection
 from bayesrisk.experiments.audit.populations import source_digest
-from bayesrisk.experiments.audit.study import audited_protection
+from bayesrisk.experiments.audit.results import audited_protection
 from bayesrisk.mechanisms import Rounding, Swapping
 from bayesrisk.mechanisms.registry import usual_parameters
 from bayesrisk.release import Release

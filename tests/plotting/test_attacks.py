@@ -126,6 +126,20 @@ def test_precision_and_ratio(rates):
     assert [t.get_text() for t in left.get_xticklabels()] == mine["block_size"].tolist()
 
 
+def test_an_arrow_says_which_intervals_of_ratios_leave_the_panel(rates):
+    mine = rates[(rates["source"] == "t") & (rates["block_size"] != "All")]
+    mine = mine[mine["putative"] > 0]
+    wide = mine.assign(left_out_ratio_upper=[np.inf, *mine["left_out_ratio"].iloc[1:]])
+    for frame in (mine, wide):
+        left, right = plotting.plot_reidentification(frame)
+        left.figure.draw_without_rendering()
+        assert min(axes.get_position().width for axes in (left, right)) > 0.3
+        top = right.get_ylim()[1]
+        arrows = [y for one in right.lines if one.get_marker() == "^" for y in one.get_ydata()]
+        assert arrows == [top] * int((frame["left_out_ratio_upper"] > top).sum())
+    assert len(arrows) == 1
+
+
 def test_majority_curves():
     truth = pd.DataFrame({"x": [51, 1, 3], "y": [49, 9, 0]}, index=["a", "b", "c"])
     noisy = pd.DataFrame({"x": [48, 2, 3], "y": [52, 5, 0]}, index=["a", "b", "c"])

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 from bayesrisk._base.old_names import moved as _moved
 from bayesrisk.experiments.audit.choosing import ProtectionGoal
 from bayesrisk.experiments.audit.populations import Protection
-from bayesrisk.experiments.audit.study import AuditStudy, audited_protection, read_audit
+from bayesrisk.experiments.audit.results import audited_protection, read_audit
+from bayesrisk.experiments.audit.study import AuditStudy
 
 __all__ = [
     "AuditStudy",

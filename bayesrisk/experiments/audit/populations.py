@@ -542,6 +542,7 @@ class PopulationInParts:
     def take_pilots(self, other: PopulationInParts) -> None:
         """Copy the pilot results of another audit of the same records."""
         self.too_large, self._law_stores = other.too_large, other._law_stores
+        self._pilots = other._pilots
 
     def _try(self, protection: Protection, rows: IntArray) -> tuple[float, pd.DataFrame]:
         """Return CPU seconds of, and statements about, a few targets; sampled laws are kept."""

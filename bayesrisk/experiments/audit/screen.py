@@ -439,6 +439,29 @@ def verdict_text(row: Row | None) -> str:
     return "cannot tell" + (f" ({' or '.join(more)} would)" if more else "")
 
 
+def first_line(measures: pd.DataFrame, protection: str, adversary: str) -> str:
+    """Return a line about one protection and adversary, before others are known."""
+    rows = headline_rows(measures)
+    rows = rows[rows["adversary"] == adversary]
+    if rows.empty:
+        return f"{shown_name(protection)}, {adversary}: nobody who was asked about has a posterior"
+    row = rows.iloc[0]
+    left = f"; {row['left_out']:,} more have no posterior" if row["left_out"] else ""
+    return f"{_line(protection, row)} ({adversary}){left}"
+
+
+def _line(protection: str, row: Row) -> str:
+    """Return in a line what is learned under a protection."""
+    after, low, high = (row[f"answers_posterior{end}"] for end in ("", "_lower", "_upper"))
+    doubled, proved = (_number(row, measure) for measure in ("doubled", "proved"))
+    sample = f" ({row['targets']:,} asked)" if _sampled(row) else ""
+    return (
+        f"{shown_name(protection)}: remaining answers {answers_text(row['answers_prior'])} "
+        f"before, {interval_text(after, low, high)} after; of {row['people']:,} people{sample} "
+        f"{doubled} doubled, {proved} proved"
+    )
+
+
 def audit_brief(
     measures: pd.DataFrame,
     comparisons: pd.DataFrame,
@@ -454,16 +477,7 @@ def audit_brief(
             continue
         screen = first_screen(*frames)
         lines.append(f"{name + ': ' if name else ''}{lead(screen).rstrip('.')}.")
-        for key, cells in zip(screen.rows, screen_table(screen).rows, strict=True):
-            row, sample = screen.rows[key], ""
-            doubled, proved = (cell.partition(" (")[0] for cell in cells[3:5])
-            if _sampled(row):
-                sample = f" ({row['targets']:,} asked)"
-                doubled, proved = (_number(row, measure) for measure in ("doubled", "proved"))
-            lines.append(
-                f"{shown_name(key)}: remaining answers {cells[1]} before, {cells[2]} after; of "
-                f"{row['people']:,} people{sample} {doubled} doubled, {proved} proved; "
-                f"counts off by {cells[5]}"
-            )
+        for key, row in screen.rows.items():
+            lines.append(f"{_line(key, row)}; counts off by {error_text(row['error'])}")
     more = len(lines) - _BRIEF + 1
     return lines if more < 2 else [*lines[: _BRIEF - 1], f"and {more} more in the report"]

@@ -6,28 +6,25 @@ import functools
 import hashlib
 import itertools
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from bayesrisk._base import validation as check
-from bayesrisk._base.disk.delimited import read_own_csv
-from bayesrisk._base.disk.text import read_json
-from bayesrisk._base.display import arrow_table, displayed
+from bayesrisk._base.display import arrow_table
 from bayesrisk._base.validation import IntArray
-from bayesrisk.exceptions import ArgumentError, DataError, quote
+from bayesrisk.exceptions import ArgumentError, quote
 from bayesrisk.experiments.audit import choosing
 from bayesrisk.experiments.audit.populations import (
     FEW_RELEASES,
     FEW_TARGETS,
-    OF_RECORDS,
     POPULATION,
     USUAL_RELEASES,
     PopulationInParts,
@@ -41,11 +38,12 @@ from bayesrisk.experiments.audit.populations import (
     source_digest,
 )
 from bayesrisk.experiments.audit.report import audit_files, check_totals
-from bayesrisk.experiments.audit.screen import audit_brief
+from bayesrisk.experiments.audit.results import LAYOUT, PROTECTIONS, read_audit, result_table
+from bayesrisk.experiments.audit.screen import audit_brief, first_line
 from bayesrisk.experiments.audit.words import error_text
 from bayesrisk.experiments.by_place import open_index
-from bayesrisk.experiments.runs.engine import Outlook, Study
-from bayesrisk.experiments.runs.folder import Layout, RunFolder
+from bayesrisk.experiments.runs.engine import Outlook, Study, at_once, pace_since
+from bayesrisk.experiments.runs.folder import RunFolder
 from bayesrisk.mechanisms.registry import NOTHING, meaning, shown_name
 from bayesrisk.risk import audit
 from bayesrisk.risk.audit.checks import NO_PROOFS, proof_totals
@@ -56,105 +54,20 @@ from bayesrisk.risk.audit.privacy import privacy_losses
 from bayesrisk.risk.audit.release_law import NO_DIFFERENCES
 from bayesrisk.risk.audit.spot_checks import NO_SPOTS
 from bayesrisk.risk.microdata import FirstLook
-from bayesrisk.tables import Records, Schema, Workload
+from bayesrisk.tables import Schema, Workload
 
-if TYPE_CHECKING:
-    from bayesrisk.plotting import Panels, Where
-
-LAYOUT = Layout(
-    "run of an audit",
-    kinds=("differences", "errors", "proofs", "spots", "statements"),
-    merged=("differences", "errors", "proofs", "spots", "statements"),
-    confidential=True,  # all of it is computed from confidential records
-)
-_PROTECTIONS = "protections.json"
 _FIRST = 8  # releases, before it is asked whether they are enough
 _SPOTS = 20  # targets of each protection whose beliefs are found once more
 _PROVED = 5000  # counts of each protection of which it is asked what they prove
-_OF_PROCESS = ("_populations", "_shards", "_trials", "_widths")  # of every process
-
-
-@displayed
-@dataclass(frozen=True, eq=False)
-class AuditResults:
-    """Tables of a complete audit; ``statements, measures = results`` gives the first two.
-
-    Where populations have names, each frame has them in a column ``population``.
-
-    Attributes
-    ----------
-    statements : pandas.DataFrame
-        Rows as in :class:`Statements`, which takes them as they are, of all settings and releases
-        that were tried. Further columns are ``release``, ``engine``, ``place``, ``place_size``,
-        ``nonmodal`` and ``alike`` (people of the place with what is known of the target).
-        ``without_error`` and ``posterior_error`` are Monte Carlo standard errors, 0 where
-        calculated.
-    measures, costs, comparisons : pandas.DataFrame
-        Rows as in ``measures.csv`` (:func:`audit_measures`), ``costs.csv`` and ``comparisons.csv``.
-    """
-
-    statements: pd.DataFrame
-    measures: pd.DataFrame
-    costs: pd.DataFrame
-    comparisons: pd.DataFrame
-
-    def __iter__(self) -> Iterator[pd.DataFrame]:
-        return iter((self.statements, self.measures))
-
-    def __getitem__(self, number: int) -> pd.DataFrame:
-        return (self.statements, self.measures)[number]
-
-    def _answer(self) -> list[str]:
-        return audit_brief(self.measures, self.comparisons, self.costs)
-
-    def plot(self, *, population: str | None = None, ax: Where = None) -> Panels:
-        """Draw the information gained from people's own records against the cost of protection."""
-        from bayesrisk.plotting import plot_audit  # slow to import
-
-        return plot_audit(self, population=population, ax=ax)
-
-
-def read_audit(folder: str | Path) -> AuditResults:
-    """Return the statements, measures, costs and comparisons in the folder of a complete audit."""
-    store = RunFolder.existing(check.path(folder, "folder"), LAYOUT)
-    statements = pq.read_table(store.result("statements.parquet")).to_pandas()
-    names = ("measures", "costs", "comparisons")
-    return AuditResults(statements, *(_csv(store.result(f"{name}.csv")) for name in names))
-
-
-def audited_protection(
-    folder: str | Path, name: str, *, records: str | Path
-) -> tuple[Protection, Workload, Schema, bool]:
-    """Return a protection of a complete audit with its parameters, tables and schema.
-
-    The last value is whether the file or folder of ``records`` has those that were audited; of
-    several populations the protection is that of these records.
-    """
-    store = RunFolder.existing(check.path(folder, "folder"), LAYOUT)
-    audited = read_json(store.result(_PROTECTIONS))
-    names = dict.fromkeys(entry["name"] for entry in audited["protections"])
-    check.choice(name, "protection", tuple(names))
-    digests = store.config["population"]
-    digests = digests if isinstance(digests, dict) else {"": digests}
-    mine = [entry for entry in audited["protections"] if entry["name"] == name]
-    digests_given, schema = {source_digest(records)}, Schema.from_dict(audited["schema"])
-    if Path(records).is_file() and any(d.startswith(OF_RECORDS) for d in digests.values()):
-        with suppress(DataError):  # other columns or values: not what was audited
-            digests_given.add(source_digest(Records.read(records, schema=schema)))
-    matches = [entry for entry in mine if digests[entry["population"]] in digests_given]
-    chosen = (matches or mine)[0]
-    if not matches and any(entry["parameters"] != chosen["parameters"] for entry in mine):
-        raise ArgumentError(
-            f"records must be one of the audited populations {', '.join(digests)}, for which "
-            f"{name!r} has other parameters each"
-        )
-    protection = Protection(name, chosen["mechanism"], chosen["parameters"])
-    return protection, Workload.from_dict(audited["workload"]), schema, bool(matches)
-
-
-def _csv(file: Path) -> pd.DataFrame:
-    """Return a CSV table with names of protections as text, even "None" or "1"."""
-    return read_own_csv(file, (POPULATION, "protection", "against", "setting"))
+Cost = Callable[[int, int], float]  # seconds of a processor, by people and releases
+_OF_PROCESS = (
+    "_populations",
+    "_shards",
+    "_surveyed",
+    "_news_slots",
+    "_trials",
+    "_widths",
+)
 
 
 @dataclass(frozen=True)
@@ -254,8 +167,7 @@ class AuditStudy(Study):
     @functools.cached_property
     def config(self) -> dict[str, Any]:
         """Checked settings, with digests of populations and tables."""
-        self._check_numbers()
-        self._check_protections()
+        self.check()
         digests = {name: source_digest(source) for name, source in self._sources.items()}
         tables = json.dumps(self.workload.to_dict(), sort_keys=True)
         goal, question = self.goal, self._question
@@ -274,6 +186,11 @@ class AuditStudy(Study):
         )
         del config["goal"], config["schema"]
         return config
+
+    def check(self) -> None:
+        """Refuse wrong settings, before anything is computed."""
+        self._check_numbers()
+        self._check_protections()
 
     def _check_numbers(self) -> None:
         if self.targets is not None:
@@ -298,7 +215,7 @@ class AuditStudy(Study):
             check.choice(self.goal.against, "against", adversaries)
         for one, search in zip(protections, self._searches, strict=True):
             for setting in [one] if search is None else map(search.setting, search.first()):
-                for name, population in self._populations.items():
+                for name, population in self._surveyed.items():
                     with about_population(name):
                         population.check(setting)
         stems = [search.stem for search in self._searches if search is not None]
@@ -312,7 +229,7 @@ class AuditStudy(Study):
         keys = self.keys or dict.fromkeys(n for one in self.adversaries for n in one.known)
         looks = {
             name: population.rare_records([*keys], self.stated, self.max_size)
-            for name, population in self._populations.items()
+            for name, population in self._surveyed.items()
         }
         return {name: look for name, look in looks.items() if look is not None}
 
@@ -338,33 +255,41 @@ class AuditStudy(Study):
         return {}
 
     @functools.cached_property
-    def _populations(self) -> dict[str, PopulationInParts]:
+    def _surveyed(self) -> dict[str, PopulationInParts]:
         """Populations by name; all share one seed, so that each is judged as it is alone."""
-        populations, schema = {}, self.schema or self.workload.schema
-        for name, source in self._sources.items():
-            survey = self._surveys.get(name)
-            make = functools.partial(
-                PopulationInParts,
-                source,
-                self._question,
-                schema,
-                seed=self.seed,
-                prior_from=self.prior_from,
-            )
+        populations = {}
+        for name in self._sources:
             with about_population(name):
-                population = make(targets=self.targets, survey=survey)
-                if self.goal is None:
-                    population.separate(self.protections)
-                few = self.targets is None and self.goal is None and survey is None
-                if few and population.survey.targets.size > FEW_TARGETS:
+                populations[name] = self._survey(name, self.targets)
+        return populations
+
+    def _survey(self, name: str, targets: int | None) -> PopulationInParts:
+        population = PopulationInParts(
+            self._sources[name],
+            self._question,
+            self.schema or self.workload.schema,
+            seed=self.seed,
+            prior_from=self.prior_from,
+            targets=targets,
+            survey=self._surveys.get(name),
+        )
+        if self.goal is None:
+            population.separate(self.protections)
+        return population
+
+    @functools.cached_property
+    def _populations(self) -> dict[str, PopulationInParts]:
+        """Every population, of which few people are asked about where each needs chains."""
+        populations = {}
+        for name, surveyed in self._surveyed.items():
+            population, few = surveyed, self.targets is None and self.goal is None
+            if few and name not in self._surveys and surveyed.survey.targets.size > FEW_TARGETS:
+                with about_population(name):
                     for one in self.protections:
-                        population.check(one)
-                    random = filter(population.randomised, self.protections)
-                    if any(map(population.chained, random)):
-                        pilots = population
-                        population = make(targets=FEW_TARGETS)
-                        population.separate(self.protections)
-                        population.take_pilots(pilots)
+                        surveyed.check(one)
+                    if any(map(surveyed.chained, filter(surveyed.randomised, self.protections))):
+                        population = self._survey(name, FEW_TARGETS)
+                        population.take_pilots(surveyed)
                         self._chained.append(name)
             populations[name], self._surveys[name] = population, population.survey
         return populations
@@ -551,6 +476,85 @@ class AuditStudy(Study):
         later = sum(value for shard, value in seconds.items() if shard >= first * size)
         return Outlook(lines, seconds, parts, later)
 
+    def fit_time(self, seconds: float, *, workers: int = 1) -> AuditStudy:
+        """Return this audit of as many people and releases as take about so long, by pilots.
+
+        The seconds are of the clock, the pilots' among them.  There are at least two releases of a
+        protection with chance, if that can be, and then as many people as there is time for.
+        """
+        seconds = check.scalar(seconds, "seconds", lower=0.0, bounds="()")
+        if self.goal is not None:
+            raise ArgumentError("seconds", "cannot be limited where a setting is searched for")
+        begin = time.process_time(), time.monotonic()
+        most = max(one.survey.targets.size for one in self._populations.values())
+        costs = [self._cost(one, p) for one in self._populations.values() for p in self.protections]
+        left = max(seconds - (time.monotonic() - begin[1]), seconds / 2.0)
+        limit = left * at_once(workers, pace_since(*begin))
+        releases = self._most_releases
+        while True:
+            people = most
+            while people and sum(cost(people, releases) for cost in costs) > limit:
+                people -= max(1, people // 16)
+            if people == most or (people and releases <= 2) or releases == 1:
+                break
+            releases = max(releases // 2, 1)
+        if not people:
+            least = sum(cost(1, 1) for cost in costs) / limit * seconds
+            raise ArgumentError(
+                "seconds",
+                "must be enough for one person",
+                shown=f"{seconds:g}: about {math.ceil(least)} are needed, fewer without the "
+                f"slowest protection, {self._slowest(costs)}",
+            )
+        study = replace(self, targets=people, releases=releases)
+        for name, population in study._populations.items():
+            population.take_pilots(self._populations[name])
+        return study
+
+    def _cost(self, population: PopulationInParts, protection: Protection) -> Cost:
+        """Return the function of people and releases that says how long a protection takes."""
+        pilot, random = population.pilot(protection), population.randomised(protection)
+        every = np.unique(population.survey.target_places).size
+
+        def cost(people: int, releases: int) -> float:
+            places = min(every, people)
+            release_time = places * pilot.release + people * pilot.target
+            once = places * pilot.place + min(people, _SPOTS) * pilot.check
+            return once + (releases if random else 1) * release_time
+
+        return cost
+
+    def _slowest(self, costs: Sequence[Cost]) -> str:
+        slow = max(range(len(costs)), key=lambda number: costs[number](1, 1))
+        return shown_name(self.protections[slow % len(self.protections)].name)
+
+    def news(self, folder: RunFolder) -> list[str]:
+        """Return a line about each protection whose first releases have ended since the last."""
+        lines, size = [], len(self._shards)
+        linkers = [one.name for one in self.adversaries if one.known and not one.neighbours]
+        adversary = [*linkers, self.adversaries[0].name][0]
+        for slot, (number, _) in enumerate(self._order[: len(self._slots[0])]):
+            protection, shards = self.protections[number], range(slot * size, (slot + 1) * size)
+            if (
+                self.goal is not None
+                or slot in self._news_slots
+                or not all(map(folder.has, shards))
+            ):
+                continue
+            self._news_slots.add(slot)
+            statements = folder.frame("statements", shards)
+            for name, population in self._populations.items():
+                targets = audit.audit_targets(population_rows(statements, name))
+                measures = audit.audit_measures(targets, people=population.people)
+                text = first_line(measures, protection.name, adversary)
+                lines.append(f"{name + ': ' if name else ''}{text}")
+        return lines
+
+    @functools.cached_property
+    def _news_slots(self) -> set[int]:
+        """Slots of which something was said."""
+        return set()
+
     # Statements of a shard, and what all of them come to.
 
     def compute(self, shard: int) -> Mapping[str, pa.Table]:
@@ -651,7 +655,7 @@ class AuditStudy(Study):
         frames = {kind: pd.concat(pieces, ignore_index=True) for kind, pieces in parts.items()}
         rare = self.rare_records()
         files = audit_files(statements, errors, self.config, rare=rare, **frames, **more)
-        return files | {_PROTECTIONS: self._protections_document(protections)}
+        return files | {PROTECTIONS: self._protections_document(protections)}
 
     def _follows(self, clear: Protection, faint: Protection) -> bool:
         """Return whether ``faint`` can be computed from ``clear`` in every population."""
@@ -705,13 +709,13 @@ class AuditStudy(Study):
             return {"statements": 0, "targets": 0, "releases": 0, "brief": (), "checks": ""}
         statements, measures = read_audit(folder.path)
         names = ("comparisons", "costs") + (("choice",) if self.goal is not None else ())
-        frames = {name: _csv(folder.result(f"{name}.csv")) for name in names}
+        frames = {name: result_table(folder.result(f"{name}.csv")) for name in names}
         return {
             "statements": len(statements),
             "targets": int(statements["target"].nunique()),
             "releases": int(measures["releases"].max()),
             "brief": tuple(audit_brief(measures, **frames)),
-            "checks": check_totals(_csv(folder.result("checks.csv"))),
+            "checks": check_totals(result_table(folder.result("checks.csv"))),
         }
 
     def close(self) -> None:

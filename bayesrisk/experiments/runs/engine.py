@@ -181,6 +181,10 @@ class Study(ABC):
         parts = {name: sum(part.values()) for name, part in seconds.items()}
         return Outlook(seconds=dict(ChainMap(*seconds.values())), parts=parts)
 
+    def news(self, folder: RunFolder) -> Sequence[str]:
+        """Return sentences on what was found since they were asked for, while others compute."""
+        return ()
+
     def results(self, folder: RunFolder) -> Mapping[str, bytes]:
         """Return further result files of a complete run by name, besides merged parts."""
         return {}
@@ -301,9 +305,9 @@ def run(
             if announce is not None and todo:
                 begin = time.process_time(), time.monotonic()
                 outlook = study.outlook(todo)
-                used, passed = time.process_time() - begin[0], time.monotonic() - begin[1]
-                pace = used / passed if passed > _MEASURED else 1.0
-                progress = _timed(outlook, todo, (workers, pace), announce, progress)
+                power = workers, pace_since(*begin)
+                progress = _timed(outlook, todo, power, announce, progress)
+                progress = _with_news(functools.partial(study.news, store), announce, progress)
             complete = store.run(
                 functools.partial(_work, study, str(store.path)),
                 pool,
@@ -321,6 +325,12 @@ def run(
 
 
 _MEASURED = 0.2  # seconds of a pilot that tell how busy a machine is
+
+
+def pace_since(used: float, passed: float) -> float:
+    """Return the seconds of a processor in one of the clock since both were at these times."""
+    used, passed = time.process_time() - used, time.monotonic() - passed
+    return used / passed if passed > _MEASURED else 1.0
 
 
 def _timed(
@@ -349,6 +359,22 @@ def _timed(
         announce(left, True)
         if progress is not None:
             progress(count, total)
+
+    return advance
+
+
+def _with_news(
+    news: Callable[[], Sequence[str]],
+    announce: Callable[[str, bool], None],
+    progress: Callable[[int, int], None],
+) -> Callable[[int, int], None]:
+    """Return progress that also says what was found so far, but where all is about to be said."""
+
+    def advance(count: int, total: int) -> None:
+        if count < total:
+            for sentence in news():
+                announce(f"so far: {sentence}", False)
+        progress(count, total)
 
     return advance
 

@@ -42,6 +42,7 @@ from bayesrisk.inference.sampling.chains import (
 
 #: What draws must have for an answer.
 LEAST_ESS, MOST_R_HAT = 400.0, 1.01
+_LUCK = 4.0  # times as much as doublings as a rule add to what draws are worth
 _EQUAL = 1e-9  # relative: what differs by less is equal
 _EVERYBODY = np.zeros(0, np.int64)  # no slots in particular
 _NO_COUNTS = np.empty((1, 0, 0), np.int64)  # which nobody asks for
@@ -421,11 +422,10 @@ class LatticeChains:
         hard = matrix[np.flatnonzero(system.hard), :].toarray().astype(np.int64)
         self.basis = kernel_basis(hard)
         self.starts = _distant_states(system, chains, rng)
-        differences = np.array([a - b for i, a in enumerate(self.starts) for b in self.starts[:i]])
-        more = differences.reshape(-1, system.mass.size).astype(np.int64)
         soft = matrix[np.flatnonzero(~system.hard), :].toarray().astype(np.int64)
-        shared = _combined_moves(self.basis.tobytes(), soft.tobytes(), system.mass.size)
-        self.moves = make_moves(self.basis, np.concatenate([more, shared]), rng, 0)
+        # No move knows the starts: chains that could leap from one to another would agree about
+        # these alone, however many points there are between them.
+        self.moves = _combined_moves(self.basis.tobytes(), soft.tobytes(), system.mass.size)
 
     def begin(self, generators: Sequence[np.random.Generator]) -> list[LatticeChain]:
         """Return the chains at their starting points, each with its own generator."""
@@ -591,8 +591,12 @@ def draw(
     observer: Callable[[], Observer] = no_observer,
     batched: bool = False,
     deadline: Deadline | None = None,
+    impatient: bool = False,
 ) -> Draws:
     """Return draws after the chains agree, or after the last doubling if they do not.
+
+    An ``impatient`` run ends where its draws are worth so little that all that is left of it would
+    hardly help.
 
     An observer sees many states in a batch where ``batched``, or each while the chain is in it.
     At the deadline they are those of the last doubling that ended; without one it is an error.
@@ -615,7 +619,15 @@ def draw(
         sample = Draws(counts, [chain_numbers(v) for v in moving(traces)], thin << doubling)
         if sample.agreed and enough(sample):
             break
+        if impatient and _hopeless(sample, doublings - doubling):
+            break
     return sample
+
+
+def _hopeless(sample: Draws, doublings: int) -> bool:
+    """Return whether draws would be too few even if each doubling were worth more than twice."""
+    worth = min((min(n.bulk, n.tail) for n in sample.watched), default=0.0)
+    return worth * _LUCK * 2.0**doublings < LEAST_ESS
 
 
 class TooLateError(ArgumentError):

@@ -142,7 +142,7 @@ def record_law(
         initial = LatticeChains(small, chains, generators[-1]).begin(generators[:-1])
         group, weight, mass = small.group, small.weight, small.mass
     identity = sp.csr_array(sp.eye_array(mass.size, dtype=np.int64))
-    sample = draw(initial, identity, draws, thin=1, doublings=doublings)
+    sample = draw(initial, identity, draws, thin=1, doublings=doublings, impatient=True)
     mean, engine = sample.counts.mean(axis=(0, 1)), "people" if people else "lattice"
     return RecordLaw(group, weight, mass, mean, sample.counts, engine, sample.agreed)
 

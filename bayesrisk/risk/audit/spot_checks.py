@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -124,7 +125,7 @@ def _sums(
     terms = np.hstack([ones, np.cumprod(ratio, axis=1)])
     start, sums = weight @ known_counts, np.zeros((most + 1, 1 + indicator.shape[1]))
     sums[0, 0] = 1.0
-    for members in _components(kinds > 0):
+    for members in _orders((kinds > 0).tobytes(), len(kinds)):
         rows = np.flatnonzero(kinds[:, members].any(axis=1))
         chosen = [likelihood[j] for j in rows]
         part = _part(
@@ -176,6 +177,11 @@ def _counts(
     return np.concatenate(weights), likelihood
 
 
+@functools.lru_cache(maxsize=2)  # the same for all places, and found far more slowly than the sums
+def _orders(counted: bytes, rows: int) -> tuple[IntArray, ...]:
+    return tuple(_components(np.frombuffer(counted, np.bool_).reshape(rows, -1)))
+
+
 def _components(counted: BoolArray) -> Iterator[IntArray]:
     """Yield sets of kinds that no count connects, ordered so that counts end soon."""
     left = np.ones(counted.shape[1], np.bool_)
@@ -206,7 +212,7 @@ def _part(
     totals = np.zeros((most + 1, 1 + shares.shape[1]))
     if (start > top).any():
         return totals
-    if np.prod(top + 1.0) * (most + 1) > 2.0**62:
+    if np.log2(top + 1.0).sum() + np.log2(most + 1.0) > 62.0:
         return None
     # A state is the sums so far and n, written as one number; equal states are put together.
     span = np.append(top, most) + 1

@@ -180,6 +180,7 @@ def test_a_pilot_says_what_is_left_out_and_how_long_it_takes_and_changes_nothing
     run(study(people), tmp_path / "out", announce=lambda *call: said.append(call))
     assert contents(tmp_path / "out") == contents(done[0])
     before, left = ([text for text, begun in said if begun is kind] for kind in (False, True))
+    before = [text for text in before if not text.startswith("so far: ")]
     assert before[0].startswith("8 of 40 people ")
     assert before[1].startswith("at most 2 releases ")
     time = r"(about \d+ (seconds|minutes)|about a minute|a few seconds|less than a second)"
@@ -211,6 +212,46 @@ def test_the_outlook_adds_up_places_releases_and_targets(people, monkeypatch):
     assert found.optional > 0.0
     assert sum(found.parts.values()) == pytest.approx(sum(expected))
     assert max(found.parts, key=found.parts.get) == "rounding"
+
+
+@pytest.mark.parametrize("seconds", [1000.0, 60.0, 30.0, 14.0])
+def test_as_many_people_and_releases_as_a_time_allows(people, monkeypatch, seconds):
+    pilots = {"identity": Pilot(0.0, 1.0, 0.5, 0.1), "rounding": Pilot(0.0, 0.5, 0.25, 0.2)}
+    monkeypatch.setattr(PopulationInParts, "pilot", lambda _, one: pilots[one.name])
+    asked = study(people, protections=[WHAT[0], WHAT[2]], releases=12, targets=8)
+    homes = np.unique(asked._populations[""].survey.target_places).size
+    found = asked.fit_time(seconds)
+
+    def total(n, releases):
+        places = min(n, homes)
+        return places + 0.5 * n + 0.3 * n + releases * (0.5 * places + 0.25 * n)
+
+    assert total(found.targets, found.releases) <= seconds
+    if total(8, 12) <= seconds:
+        assert (found.targets, found.releases) == (8, 12)
+    elif found.targets == 8:
+        assert total(8, 2 * found.releases) > seconds
+    else:
+        assert found.releases <= 3
+        assert total(found.targets + 1, found.releases) > seconds
+
+
+def test_a_time_for_nobody_is_refused_with_what_is_needed(people, monkeypatch):
+    monkeypatch.setattr(PopulationInParts, "pilot", lambda *_: Pilot(0.0, 1.0, 1.0))
+    with pytest.raises(ArgumentError, match="about 5 are needed"):
+        study(people, protections=[WHAT[0], WHAT[2]]).fit_time(1.0)
+
+
+def test_news_come_once_of_each_protection(people, done, tmp_path):
+    asked, told = study(people), []
+    run(asked, tmp_path / "run", announce=lambda text, _: told.append(text))
+    news = [text for text in told if text.startswith("so far: ")]
+    names = [text.removeprefix("so far: ").split(":")[0] for text in news]
+    assert len(names) == len(set(names)) >= 1
+    measures = read_audit(done[0])[1]
+    numbers = [float(re.search(r"before, ([0-9.]+)", text)[1]) for text in news]
+    linker = measures[(measures["group"] == "everybody") & (measures["adversary"] == "linker")]
+    assert set(numbers) <= set(linker["answers_posterior"].round(2))
 
 
 def test_fewer_people_are_asked_about_where_each_needs_chains_under_each_release(

@@ -1,21 +1,24 @@
 """The two chains against the exact law; what they cannot settle, they do not answer."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from oracles import record_law as oracle
 from random_places import one_block, place, questions, three_levels, town
 from scipy.stats import binom, binomtest
 
-from bayesrisk import MechanismSpec, PublishedTables, Release, Schema, Workload
+from bayesrisk import MechanismSpec, PublishedTables, Records, Release, Schema, Workload, tabulate
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference import KnownRecords, RecordPrior, RecordQuestion, microdata_posterior
 from bayesrisk.inference.microdata import people_model as kernels, people_model as module
 from bayesrisk.inference.microdata.chains import Draws, LatticeChains, PeopleChain, draw, moving
 from bayesrisk.inference.microdata.people_model import people_model, put
 from bayesrisk.inference.microdata.people_moves import sweep
+from bayesrisk.inference.microdata.posterior import record_law
 from bayesrisk.inference.microdata.questions import (
     QuestionFunctions,
     answer_interval,
@@ -80,7 +83,7 @@ NOBODY = KnownRecords(SEXES[0], count=0, relation="exactly", place="1100")
 #: Places by seed, the seeds, draws of a chain, and how many answers have errors at least.
 PLACES = {
     "one block": (lambda seed: small_place(seed, "noisy", 1), (2, 3, 5, 7), 300, 10),
-    "two blocks": (lambda seed: small_place(seed, "noisy", 2), range(2), 300, 5),
+    "two blocks": (lambda seed: small_place(seed, "noisy", 2), range(3), 300, 5),
     "sizes of blocks are known": (lambda seed: of_town(seed, together=False), range(6), 1000, 20),
     "and a table of the town": (lambda seed: of_town(seed, together=True), range(6), 1000, 20),
     "counts that mislead": (misleading, range(3), 1000, 24),
@@ -370,6 +373,35 @@ def test_chains_start_in_every_run_of_possible_numbers(kind):
     seen = {int((over_groups @ x)[0]) for x in begun}
     assert all(any(low <= n <= high for low, high in of.runs) for n in seen)
     assert len({int(np.searchsorted(of.runs[:, 1], n)) for n in seen}) == runs
+
+
+def crossed(columns, people):
+    """Return the system of one town with all tables of two columns, exact, of random people."""
+    rng = np.random.default_rng(5)
+    draws = {f"c{i}": rng.geometric(0.45, people).clip(max=n) for i, n in enumerate(columns)}
+    frame = pd.DataFrame(draws)
+    schema = Schema.from_frame(frame)
+    work = Workload.of(schema, [*itertools.combinations(frame, 2)])
+    tables = tabulate(Records.from_frame(frame, schema=schema), work)
+    release = Release(MechanismSpec("none", others=TrueCounts()), tables)
+    level = work.levels[-1]
+    prior = RecordPrior.uniform_data_sets(schema)
+    code = str(tables.geoids[level][0])
+    return make_system(release, level=level, place=code, prior=prior)
+
+
+@pytest.mark.parametrize(
+    ("columns", "people", "few"), [((3, 3, 3), 40, 0), ((6, 2, 5, 3, 3), 50, 6)]
+)
+def test_chains_that_agree_say_the_same_whatever_their_starts(columns, people, few):
+    """With moves between their own starts four of six agreed, on numbers two people apart."""
+    system = crossed(columns, people)
+    laws = [record_law(system, rng=seed, max_pairs=0) for seed in range(6)]
+    agreed = np.array([law.mean for law in laws if law.decided])
+    assert len(laws) - len(agreed) <= few
+    assert few or len(agreed) == 6
+    if len(agreed):
+        assert np.ptp(agreed, axis=0).max() < 0.5
 
 
 def test_lattice_chains_that_no_move_leads_over_a_gap_are_not_believed():

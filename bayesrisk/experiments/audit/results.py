@@ -1,0 +1,129 @@
+"""Results of a complete audit, read from its folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+import pyarrow.parquet as pq
+
+from bayesrisk._base import validation as check
+from bayesrisk._base.disk.delimited import read_own_csv
+from bayesrisk._base.disk.text import read_json
+from bayesrisk._base.display import displayed
+from bayesrisk.exceptions import ArgumentError, DataError, OutputError
+from bayesrisk.experiments.audit.populations import (
+    OF_RECORDS,
+    POPULATION,
+    Protection,
+    source_digest,
+)
+from bayesrisk.experiments.audit.screen import audit_brief
+from bayesrisk.experiments.runs.folder import Layout, RunFolder
+from bayesrisk.tables import Records, Schema, Workload
+
+if TYPE_CHECKING:
+    from bayesrisk.plotting import Panels, Where
+
+LAYOUT = Layout(
+    "run of an audit",
+    kinds=("differences", "errors", "proofs", "spots", "statements"),
+    merged=("differences", "errors", "proofs", "spots", "statements"),
+    confidential=True,  # all of it is computed from confidential records
+)
+PROTECTIONS = "protections.json"
+
+
+@displayed
+@dataclass(frozen=True, eq=False)
+class AuditResults:
+    """Tables of a complete audit; ``statements, measures = results`` gives the first two.
+
+    Where populations have names, each frame has them in a column ``population``.
+
+    Attributes
+    ----------
+    statements : pandas.DataFrame
+        Rows as in :class:`Statements`, which takes them as they are, of all settings and releases
+        that were tried. Further columns are ``release``, ``engine``, ``place``, ``place_size``,
+        ``nonmodal`` and ``alike`` (people of the place with what is known of the target).
+        ``without_error`` and ``posterior_error`` are Monte Carlo standard errors, 0 where
+        calculated.
+    measures, costs, comparisons : pandas.DataFrame
+        Rows as in ``measures.csv`` (:func:`audit_measures`), ``costs.csv`` and ``comparisons.csv``.
+    """
+
+    statements: pd.DataFrame
+    measures: pd.DataFrame
+    costs: pd.DataFrame
+    comparisons: pd.DataFrame
+
+    def __iter__(self) -> Iterator[pd.DataFrame]:
+        return iter((self.statements, self.measures))
+
+    def __getitem__(self, number: int) -> pd.DataFrame:
+        return (self.statements, self.measures)[number]
+
+    def _answer(self) -> list[str]:
+        return audit_brief(self.measures, self.comparisons, self.costs)
+
+    def plot(self, *, population: str | None = None, ax: Where = None) -> Panels:
+        """Draw the information gained from people's own records against the cost of protection."""
+        from bayesrisk.plotting import plot_audit  # slow to import
+
+        return plot_audit(self, population=population, ax=ax)
+
+
+def read_audit(folder: str | Path) -> AuditResults:
+    """Return the statements, measures, costs and comparisons in the folder of a complete audit."""
+    store = RunFolder.existing(check.path(folder, "folder"), LAYOUT)
+    statements = pq.read_table(store.result("statements.parquet")).to_pandas()
+    names = ("measures", "costs", "comparisons")
+    return AuditResults(statements, *(result_table(store.result(f"{name}.csv")) for name in names))
+
+
+def begun_audit(folder: str | Path) -> tuple[int | None, int | None] | None:
+    """Return the numbers of people and releases of an audit in a folder; None without one."""
+    with suppress(OutputError):
+        config = RunFolder.existing(folder, LAYOUT).config
+        return config["targets"], config["releases"]
+    return None
+
+
+def audited_protection(
+    folder: str | Path, name: str, *, records: str | Path
+) -> tuple[Protection, Workload, Schema, bool]:
+    """Return a protection of a complete audit with its parameters, tables and schema.
+
+    The last value is whether the file or folder of ``records`` has those that were audited; of
+    several populations the protection is that of these records.
+    """
+    store = RunFolder.existing(check.path(folder, "folder"), LAYOUT)
+    audited = read_json(store.result(PROTECTIONS))
+    names = dict.fromkeys(entry["name"] for entry in audited["protections"])
+    check.choice(name, "protection", tuple(names))
+    digests = store.config["population"]
+    digests = digests if isinstance(digests, dict) else {"": digests}
+    mine = [entry for entry in audited["protections"] if entry["name"] == name]
+    digests_given, schema = {source_digest(records)}, Schema.from_dict(audited["schema"])
+    if Path(records).is_file() and any(d.startswith(OF_RECORDS) for d in digests.values()):
+        with suppress(DataError):  # other columns or values: not what was audited
+            digests_given.add(source_digest(Records.read(records, schema=schema)))
+    matches = [entry for entry in mine if digests[entry["population"]] in digests_given]
+    chosen = (matches or mine)[0]
+    if not matches and any(entry["parameters"] != chosen["parameters"] for entry in mine):
+        raise ArgumentError(
+            f"records must be one of the audited populations {', '.join(digests)}, for which "
+            f"{name!r} has other parameters each"
+        )
+    protection = Protection(name, chosen["mechanism"], chosen["parameters"])
+    return protection, Workload.from_dict(audited["workload"]), schema, bool(matches)
+
+
+def result_table(file: Path) -> pd.DataFrame:
+    """Return a CSV table with names of protections as text, even "None" or "1"."""
+    return read_own_csv(file, (POPULATION, "protection", "against", "setting"))
