@@ -70,7 +70,9 @@ class BayesRiskError(Exception):
 _UNSAID = object()
 _PERCENT = re.compile(r"\s*([0-9]{1,9}(?:[.,][0-9]{1,9})?)\s*(?:%|per ?cent|pct)\s*", re.IGNORECASE)
 _COMMA = re.compile(r"\s*([+-]?[0-9]{0,9}),([0-9]{1,9})\s*")
-_SEVERAL = re.compile(r"\s*[^\s,;]{1,20}(?:\s*[,;]\s*[^\s,;]{1,20}){1,20}\s*")
+_THOUSANDS = re.compile(r"\s*[+-]?[0-9]{1,3}(?:[,_ ][0-9]{3}){1,4}\s*")
+_DECIMAL = re.compile(r"\s*([+-]?[0-9]{1,15})\.([0-9]{1,15})\s*")
+_SEVERAL = re.compile(r"\s*[-+.\d][^\s,;]{0,20}(?:[\s,;]+[-+.\d][^\s,;]{0,20}){1,20}\s*")
 _SHARE = re.compile(r"< ?1|<= ?1|[,(\[] ?(?:0, )?1[\])]|in \[0, 1\]|in \(0, 1\)")
 
 
@@ -78,9 +80,14 @@ def number_advice(value: object, rule: str) -> str:
     """Return advice for a text with a percent sign or commas where a number is needed."""
     from decimal import Decimal, InvalidOperation
 
+    if "whole" in rule and (part := _DECIMAL.fullmatch(str(value))) and part[2].strip("0"):
+        ends = sorted((int(part[1]), int(part[1]) + (-1 if part[1].startswith("-") else 1)))
+        return f": write {ends[0]} or {ends[1]}"
     if isinstance(value, str) and "whole" in rule:
-        part = _PERCENT.fullmatch(value) or _COMMA.fullmatch(value)
-        return f": write a whole number, such as {part[1] or 0}" if part else ""
+        if _THOUSANDS.fullmatch(value):
+            return f": write {re.sub('[,_ ]', '', value.strip())}"
+        if part := _PERCENT.fullmatch(value) or _COMMA.fullmatch(value):
+            return f": write a whole number, such as {part[1] or 0}"
     if isinstance(value, str):
         if part := _PERCENT.fullmatch(value):
             return f": write {Decimal(part[1].replace(',', '.')) / 100}"
@@ -168,6 +175,11 @@ class ConfigError(BayesRiskError, ValueError):
 class OutputError(BayesRiskError, OSError):
     """An output folder that cannot be used as asked; nothing in it was changed."""
 
+    def __init__(self, sentence: str = "", *, advice: str = "") -> None:
+        if sentence.endswith("nothing was changed") and "choose" not in sentence:
+            advice = advice or ": choose another folder"
+        super().__init__(sentence, advice=advice)
+
 
 class PartFileError(OutputError):
     """A result part that is truncated, altered or of another run."""
@@ -253,8 +265,24 @@ def did_you_mean(value: object, options: abc.Iterable[str]) -> str:
         near = [name for name in folded if word in name or (name in word and len(name) > 1)]
     near = near or [name for name in folded if sorted(name) == sorted(word)]  # letters swapped
     near = near or [name for name in map(_folded, _SAME.get(word, ())) if name in folded]
+    parts = [_folded(part) for part in re.split(r"[,;|\s]+", value) if part]
+    if word not in folded and len(parts) > 1 and {*parts} <= {*folded}:  # several in one
+        return f". Did you mean {' and '.join(repr(folded[part]) for part in parts)}, each apart?"
     words = " or ".join(repr(folded[name]) for name in near[:3])
     return f". Did you mean {words}?" if near else ""
+
+
+_LISTED = 160  # characters of names that a message lists
+
+
+def name_list(options: abc.Iterable[object], near: str = "") -> str:
+    """Return names that can be chosen, or how many there are beside the one that is ``near``."""
+    names = [str(option) for option in options]
+    text = ", ".join(names)
+    if len(text) <= _LISTED:
+        return text
+    few = "" if near else f" such as {text[:_LISTED].rpartition(', ')[0]}"
+    return f"{len(names)} names{few}"
 
 
 def _folded(name: str) -> str:

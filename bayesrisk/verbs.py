@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from bayesrisk._base import validation as check
 from bayesrisk._base.calls import meant
 from bayesrisk._base.disk.record_file import RecordFile, record_frame, typed
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, name_list
 from bayesrisk.experiments import AuditStudy, Protection, read_audit, run
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.mechanisms import make_mechanism
@@ -23,7 +23,7 @@ from bayesrisk.risk.audit import Adversary
 from bayesrisk.risk.audit.adversaries import ADVERSARIES as NAMES
 from bayesrisk.risk.planning import release_plan
 from bayesrisk.risk.planning.ladders import PlanLimits
-from bayesrisk.tables import Microdata, Records, Schema, Workload
+from bayesrisk.tables import Microdata, PublishedTables, Records, Schema, Workload
 from bayesrisk.tables.microdata import as_microdata
 from bayesrisk.tables.reading.records import check_records
 
@@ -115,8 +115,8 @@ def audit(
             rule = "is no argument of audit: key and secret name the columns that are counted"
             raise ArgumentTypeError("columns", rule, got=value)
         if name not in possible:
-            rule = f"must be one of {', '.join(possible)}"
             advice = check.did_you_mean(name, possible) or meant(name, value, [*possible])
+            rule = f"must be one of {name_list(possible, advice)}"
             raise ArgumentError("options", rule, got=name, advice=advice)
     try:
         people, workload = _read(records, [*keys, *secrets], place, cuts, tables)
@@ -125,16 +125,25 @@ def audit(
         words = error.sentence.replace("name the other columns as columns", instead)
         words = words.replace("leave it out with columns=, or ", "")
         raise DataError(words, advice=error.advice) from error
-    adversary_names = check.texts(options.pop("adversaries", ADVERSARIES), "adversaries")
+    if "methods" in options:
+        options["methods"] = _names(options["methods"], "methods")
+    adversary_names = _names(options.pop("adversaries", ADVERSARIES), "adversaries")
     for name in adversary_names:
         check.choice(name, "adversaries", tuple(NAMES))
-    if isinstance(protections, str):
+    if isinstance(protections, str) or not isinstance(protections, Iterable):
         protections = [protections]
-    if isinstance(protections, Mapping):
-        chosen = [Protection(name, recipe) for name, recipe in protections.items()]
-    else:
-        listed = check.items(protections, "protections")
-        chosen = [one if isinstance(one, Protection) else Protection(one) for one in listed]
+    named_ones = protections if isinstance(protections, Mapping) else {}
+    listed = list(named_ones.items()) or enumerate(check.items(protections, "protections"))
+    chosen = []
+    for number, one in listed:
+        if not isinstance(one, str | Protection):
+            rule = "must be a recipe such as 'swapping:rate=0.05'"
+            raise ArgumentTypeError(f"protections[{number!r}]", rule, got=one)
+        try:
+            recipe = (number, one) if named_ones else (one,)
+            chosen.append(one if isinstance(one, Protection) else Protection(*recipe))
+        except ArgumentError as error:
+            raise error.renamed(f"protections[{number!r}]") if error.argument else error from error
     settings = {name: options.pop(name) for name in ("workers", "progress") if name in options}
     adversaries = [
         Adversary.named(name, known=keys if name == "linker" else ()) for name in adversary_names
@@ -203,8 +212,9 @@ def release(
     """
     data, workload = _read(records, columns, place, cuts, tables)
     mechanism = make_mechanism(protection) if isinstance(protection, str) else protection
-    if not isinstance(mechanism, Mechanism):
-        raise ArgumentTypeError("protection", "must be a recipe or a mechanism", got=protection)
+    if isinstance(mechanism, type) or not isinstance(mechanism, Mechanism):
+        rule = "must be a recipe, such as 'rounding:base=5', or a mechanism"
+        raise ArgumentTypeError("protection", rule, got=protection)
     listing: dict[str, Any] = {} if places is None else {"places": places}
     try:
         answer = mechanism.release(data, workload=workload, rng=seed, **listing)
@@ -263,7 +273,10 @@ def plan(
 
 
 def _names(value: str | Sequence[str], name: str) -> tuple[str, ...]:
-    return (value,) if isinstance(value, str) else check.texts(value, name)
+    names = (value,) if isinstance(value, str) else check.texts(value, name)
+    if len({*names}) < len(names):
+        raise ArgumentError(name, "must have each name once", got=list(names))
+    return names
 
 
 def _read(
@@ -277,6 +290,9 @@ def _read(
     columns = None if columns is None else _names(columns, "columns")
     if tables is not None:
         check.instance(tables, Workload, "tables")
+    if isinstance(records, PublishedTables | Release):
+        rule = f"must be records, a row for each person, got {type(records).__name__}"
+        raise ArgumentTypeError("records", f"{rule}: bayesrisk.attack(tables) takes tables")
     source: object = "records"
     if isinstance(records, str | Path):
         source = path = check.path(records, "records")
@@ -296,5 +312,12 @@ def _read(
         check_records(frame, source)
         usual = (name for name in PLACES if name in frame and name not in (columns or ()))
         place = next(usual, None) if place is None else place
-        tables = Workload.of(Schema.from_frame(frame, columns=columns, place=place, cuts=cuts))
+        schema = Schema.from_frame(frame, columns=columns, place=place, cuts=cuts)
+        if not schema.names:
+            left = ", ".join(map(str, frame.columns))
+            raise DataError(
+                f"{source}: must have a column that is counted; taken for identifiers: {left}",
+                advice="; name columns with columns=",
+            )
+        tables = Workload.of(schema)
     return Records.from_frame(frame, schema=tables.schema), tables

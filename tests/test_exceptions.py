@@ -80,3 +80,40 @@ def test_errors_reach_another_process_as_they_are(name):
         assert (type(again), str(again), vars(again)) == (kind, str(error), vars(error))
     better = errors[0].advised("; what is better")
     assert (type(better), str(better)) == (kind, "what happened; what is better")
+
+
+@pytest.mark.parametrize(
+    ("value", "rule", "advice"),
+    [
+        ("3.5", "must be a whole number", ": write 3 or 4"),
+        (-3.5, "must be a whole number", ": write -4 or -3"),
+        ("3.0", "must be a whole number", ""),
+        ("1,234", "must be a whole number", ": write 1234"),
+        ("1,234", "must be a number", ": write 1.234, with a point"),
+        ("1,5", "must be a whole number", ": write a whole number, such as 1"),
+        ("3 4", "must be a whole number", ": write 3 4, each apart"),
+        ("1,3,5", "must be a number", ": write 1 3 5, each apart"),
+        ("Ward A", "must be a number", ""),
+        (10, "must be a number in (0, 1)", ": 10 % is 0.1"),
+    ],
+)
+def test_a_number_in_another_form_is_written_anew(value, rule, advice):
+    assert exceptions.number_advice(value, rule) == advice
+
+
+def test_many_names_are_listed_in_part():
+    few, many = ["a" * 10] * 5, [f"column {n}" for n in range(500)]
+    assert exceptions.name_list(few) == ", ".join(few)
+    assert exceptions.name_list(many).startswith("500 names such as column 0, column 1,")
+    assert len(exceptions.name_list(many)) < 200
+    assert exceptions.name_list(many, ". Did you mean 'column 7'?") == "500 names"
+    assert "each apart" in exceptions.did_you_mean("sex;age", ["age", "sex", "race"])
+    assert "each apart" not in exceptions.did_you_mean("sex;wage", ["age", "sex", "race"])
+
+
+def test_a_folder_in_use_asks_for_another():
+    used = exceptions.OutputError("out: holds tables; nothing was changed")
+    assert str(used).endswith("nothing was changed: choose another folder")
+    said = exceptions.OutputError("out: choose a new folder; nothing was changed")
+    assert str(said).endswith("nothing was changed")
+    assert str(pickle.loads(pickle.dumps(used))) == str(used)  # noqa: S301

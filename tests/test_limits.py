@@ -50,7 +50,7 @@ def test_a_large_group_is_answered_or_refused():
     # Far from zero the group's count does not matter: a theta sum over all whole numbers.
     far = questions.gain(**SETTINGS, group_count=10**6).gain
     assert questions.gain(**SETTINGS, group_count=2**51).gain == far
-    with pytest.raises(br.ArgumentError, match=r"group_count must be <= 2\.2518e\+15, got"):
+    with pytest.raises(br.ArgumentError, match=r"group_count must be <= 2251799813685248, got"):
         questions.gain(**SETTINGS, group_count=2**51 + 1)
     with pytest.raises(br.ArgumentError, match="n_siblings must leave at most 16777216 releases"):
         questions.gain(**(SETTINGS | {"n_siblings": 10**9}), group_count=10)

@@ -5,6 +5,7 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping
 from itertools import accumulate
+from os import PathLike
 from typing import Any
 
 from bayesrisk.exceptions import ArgumentTypeError, did_you_mean
@@ -16,6 +17,7 @@ _MEANT: Mapping[str, Mapping[str, str]] = {
         "rho": "rho=bayesrisk.accounting.epsilon_to_rho({value}, delta=1e-10)",
         "sigma2": "sigma2=bayesrisk.accounting.sigma2_from_rho("
         "bayesrisk.accounting.epsilon_to_rho({value}, delta=1e-10))",
+        "scale": "scale=1 / epsilon, where a record changes a count by 1",
     },
     "rho": {"sigma2": "sigma2=bayesrisk.accounting.sigma2_from_rho({value})"},
     "sigma": {
@@ -46,6 +48,7 @@ _SHOWN = 12  # names of arguments in a message
 
 _answering: dict[Callable[..., Any], Callable[..., Any]] = {}
 _explained: set[type] = set()
+_answered: set[type] = set()  # classes of what was returned
 
 
 def answering(value: Any) -> Any:
@@ -69,38 +72,61 @@ def answering(value: Any) -> Any:
 
 
 def _explain(owner: type) -> None:
-    """Replace the initialiser and the named constructors of a class, once."""
-    if owner in _explained or issubclass(owner, BaseException):
-        return
-    if getattr(owner, "_is_protocol", False):
-        return
-    _explained.add(owner)
-    for name, value in list(vars(owner).items()):
-        if name == "__init__" and inspect.isfunction(value):
-            setattr(owner, name, _wrapped(value, 1))
-        elif isinstance(value, classmethod) and not name.startswith("_"):
-            setattr(owner, name, classmethod(_wrapped(value.__func__, 1)))
+    """Replace the methods and the named constructors of a class and those above it, once."""
+    for kind in owner.__mro__:
+        if kind in _explained or not kind.__module__.startswith("bayesrisk."):
+            continue
+        _explained.add(kind)
+        if issubclass(kind, BaseException) or getattr(kind, "_is_protocol", False):
+            continue
+        for name, value in list(vars(kind).items()):
+            if name.startswith("_") and name != "__init__":
+                continue
+            if inspect.isfunction(value):
+                setattr(kind, name, _wrapped(value, 1, kind))
+            elif isinstance(value, classmethod):
+                setattr(kind, name, classmethod(_wrapped(value.__func__, 1)))
 
 
-def _wrapped(function: Callable[..., Any], hidden: int = 0) -> Callable[..., Any]:
-    """Return a function that explains wrong calls; ``hidden`` first arguments nobody gives."""
+def _wrapped(
+    function: Callable[..., Any], hidden: int = 0, owner: type | None = None
+) -> Callable[..., Any]:
+    """Return a function that explains wrong calls; ``hidden`` first arguments nobody gives.
+
+    A method of the objects of a class has it as its ``owner``.
+    """
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
-            return function(*args, **kwargs)
-        except TypeError:
-            if (fault := _fault(function, hidden, args, kwargs)) is None:
+            answer = function(*args, **kwargs)
+        except (TypeError, AttributeError):
+            if (fault := _fault(function, hidden, owner, args, kwargs)) is None:
                 raise
+        else:
+            if (kind := type(answer)) not in _answered:
+                _answered.add(kind)
+                answering(kind)
+            return answer
         raise fault
 
     return call
 
 
 def _fault(
-    function: Callable[..., Any], hidden: int, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    function: Callable[..., Any],
+    hidden: int,
+    owner: type | None,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
 ) -> ArgumentTypeError | None:
     """Return the error of a call that does not fit its signature; None where it fits."""
+    self = args[0] if args else None
+    if owner is not None and not isinstance(self, owner):
+        name = function.__name__
+        owner_name = "NAME" if owner.__name__.startswith("Base") else owner.__name__
+        rule = f"must be called on an object, not on its class: write {owner_name}(...).{name}(...)"
+        return ArgumentTypeError(name, rule)
     signature = inspect.signature(function)
     if "rng" in signature.parameters and kwargs.keys() & {"seed", "random_state"}:
         return None  # :func:`~bayesrisk._base.randomness.seeded` says what to write
@@ -112,6 +138,8 @@ def _fault(
         return None
     every, args = list(signature.parameters.values())[hidden:], args[hidden:]
     title = function.__qualname__.removesuffix(".__init__")
+    if owner is not None and function.__name__ != "__init__":
+        title = f"{type(self).__name__}.{function.__name__}"
     named = [one for one in every if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
     names = [one.name for one in named]
     placed = [one.name for one in named if one.kind is not one.KEYWORD_ONLY]
@@ -138,8 +166,16 @@ def _fault(
             return ArgumentTypeError(f"{title} needs {name}: write it for {near}")
     if not missing:  # an argument twice, say
         return None
-    call = ", ".join(f"{name}=..." for name in missing)
-    return ArgumentTypeError(f"{title} needs {' and '.join(missing)}: write {title}(..., {call})")
+    source, kind = args[0] if args else None, getattr(owner, "__name__", "")
+    way = "from_frame" if hasattr(source, "columns") else ""
+    way = "read" if isinstance(source, str | PathLike) else way
+    if title == kind and way and hasattr(owner, way):
+        source_kind = "frame" if way == "from_frame" else "file"
+        return ArgumentTypeError(
+            f"{title} is not made of a {source_kind}: write {title}.{way}({source_kind})"
+        )
+    call = ", ".join(["..."] * bool(present) + [f"{name}=..." for name in missing])
+    return ArgumentTypeError(f"{title} needs {' and '.join(missing)}: write {title}({call})")
 
 
 def meant(name: str, value: object, names: list[str]) -> str:

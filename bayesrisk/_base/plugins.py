@@ -28,10 +28,19 @@ from bayesrisk.exceptions import (
     BayesRiskWarning,
     PluginError,
     error_line,
+    name_list,
     quote,
 )
 
 T = TypeVar("T")
+
+#: Kinds that a command lists, and recipes make.
+_LISTED = ("mechanism", "attack")
+#: Parameters that say how much is protected: never taken silently, each with an example.
+STATED = {
+    "rate": "0.05", "base": "5", "threshold": "10", "rho": "0.1", "epsilon": "1",
+    "edges": "[0,1,5,10]", "least": "10",
+}  # fmt: skip
 
 
 class Registry(Generic[T]):
@@ -86,7 +95,13 @@ class Registry(Generic[T]):
                 check_names(self.kind, name, signature, arguments, parameters)
                 if name not in self.builtin:
                     parameters = _typed(signature, parameters)
-            plugin = factory(*arguments, **parameters)
+            try:
+                plugin = factory(*arguments, **parameters)
+            except ArgumentError as error:
+                recipe = self.kind in _LISTED and name in self.builtin
+                if not recipe or error.argument not in parameters:
+                    raise
+                raise error.renamed(f"{name}:{error.argument}") from error
             follows = isinstance(plugin, self._protocol)
         if not follows:
             rule = f"{subject.removeprefix(self.kind).lstrip()} must have {self._needs}"
@@ -125,7 +140,8 @@ class Registry(Generic[T]):
     def _check(self, name: object) -> None:
         # To look for plug-ins is to read the metadata of every installed package: some 10 ms.
         if not isinstance(name, str) or not (name in self.builtin or name in self._registered):
-            check.choice(name, f"name of the {self.kind}", tuple(self.available()))
+            listing = f"; `bayesrisk list {self.kind}s` has all" if self.kind in _LISTED else ""
+            check.choice(name, f"name of the {self.kind}", tuple(self.available()), listing)
 
     def _find(self, name: str) -> Callable[..., T]:
         """Return the factory: the package's own first, then registered ones, then plug-ins."""
@@ -292,18 +308,19 @@ def check_names(
             n for n, p in named.items()
             if p.default is p.empty and p.kind is not p.VAR_POSITIONAL and n not in parameters
         ][len(arguments):]  # fmt: skip
-        unknown = [n for n in parameters if n not in named]
-        like = [f"; not {quote(n)}{check.did_you_mean(n, named)}" for n in unknown[:1]]
-        ways = [way for n in unknown[:1] if (way := meant(n, parameters[n], [*named]))]
-        if kind == "mechanism" and any("epsilon_to_rho" in way for way in ways):
-            ways = [
-                f"; `bayesrisk convert --epsilon {parameters[unknown[0]]} --delta 1e-10` gives "
-                f"the rho of an epsilon: write {name}:rho=RHO"
-            ]
-        recipe = kind == "mechanism" and bool(needed)
-        raise ArgumentError(
-            kind,
-            f"{name!r}: {error}; needed: {', '.join(needed) or 'nothing'}; "
-            f"possible: {', '.join(named) or 'nothing'}{''.join(like)}",
-            advice=f"; write {name}:{'=VALUE,'.join(needed)}=VALUE" if recipe else "".join(ways),
-        ) from error
+        unknown = next((n for n in parameters if n not in named), None)
+        rule, advice = f"{name!r}: {error}", ""
+        if needed:
+            values = ",".join(f"{n}={STATED.get(n, 'VALUE')}" for n in needed)
+            rule = f"{name} needs {' and '.join(needed)}: write {name}:{values}"
+            advice = ", or a value of yours"
+        if unknown is not None:
+            rule = f"{rule}; it" if needed else name
+            rule = f"{rule} has no {quote(unknown)}"
+            advice = meant(unknown, parameters[unknown], [*named])
+            advice = advice or check.did_you_mean(unknown, named)
+            advice = advice or f"; possible: {name_list(named) if named else 'none'}"
+            if kind == "mechanism" and "epsilon_to_rho" in advice:
+                advice = f"; `bayesrisk convert --epsilon {parameters[unknown]} --delta 1e-10` "
+                advice += f"gives the rho of an epsilon: write {name}:rho=RHO"
+        raise ArgumentError(kind, rule, advice=advice) from error

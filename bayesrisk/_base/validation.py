@@ -21,6 +21,7 @@ from bayesrisk.exceptions import (
     DataError,
     ShapeError,
     did_you_mean as did_you_mean,
+    name_list,
     number_advice,
     quote,
 )
@@ -64,6 +65,7 @@ _WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 _TEXTS = "; text must be a decimal such as '0.1' or a fraction such as '1/10'"
 #: L2 sensitivity of a histogram by what a neighbour does: one cell moves by one, or two do.
 SENSITIVITIES = {"add-remove": 1.0, "change-one": 2.0**0.5}
+_SHORT = 40  # characters of a value that advice repeats
 _BLOCK = 8192  # doubles that stay in the first-level cache
 
 Bounds = Literal["[]", "()", "(]", "[)"]
@@ -93,19 +95,22 @@ def _bounded(value: object, name: str) -> None:
         raise ShapeError(name, f"must have at most {MAX_ELEMENTS} elements", shown=size)
 
 
-def _raw_array(value: object, name: str, texts: str = "") -> NDArray[Any]:
+#: What an argument must be that may have axes, and one that may have none.
+_ANY = "must be a number or an array of them"
+_ONE, _ONE_WHOLE = "must be a number", "must be a whole number"
+
+
+def _raw_array(value: object, name: str, texts: str = "", rule: str = _ANY) -> NDArray[Any]:
     """Return ``value`` as an array of numbers, or raise an error that names the argument.
 
-    ``texts`` says which texts it may be.
+    ``texts`` says which texts it may be, and ``rule`` what it must be.
     """
     if value is None or isinstance(value, (str, bytes, bool, np.bool_, Mapping)):
         advice = ""
         if isinstance(value, str):
             whole = f": write {value}, without quotes" if _WHOLE.fullmatch(value) else texts
-            advice = number_advice(value, "a number") or whole
-        raise ArgumentTypeError(
-            name, "must be a number or an array of them", got=value, advice=advice
-        )
+            advice = number_advice(value, rule) or whole
+        raise ArgumentTypeError(name, rule, got=value, advice=advice)
     if isinstance(value, Integral) and not -(2**63) <= int(value) < 2**63:
         raise ArgumentError(name, "must fit in 64 bits", got=value)
     array = as_array(value, name)
@@ -116,7 +121,8 @@ def _raw_array(value: object, name: str, texts: str = "") -> NDArray[Any]:
     if array.dtype.kind not in "iuf":
         text = f"dtype {array.dtype}"
         if array.dtype.kind == "U":
-            text = f"{quote(array.flat[0].item())}{texts}"
+            bad = (text for text in array.flat if not _TEXT.fullmatch(text))
+            text = f"{quote(str(next(bad, array.flat[0])))}{texts}"
         raise ArgumentTypeError(name, "must be a real number or an array of them", shown=text)
     return array.astype(np.float64, copy=False) if array.dtype.kind == "f" else array
 
@@ -141,7 +147,7 @@ def _from_objects(array: NDArray[Any], name: str, texts: str) -> NDArray[Any]:
 def describe_first(array: NDArray[Any], bad: NDArray[np.bool_]) -> str:
     """Describe the first offending element: its value, and its index when there are several."""
     index = tuple(int(i) for i in np.argwhere(bad)[0])
-    position = f" at index {index if len(index) > 1 else index[0]}" if index else ""
+    position = f" at index {index if len(index) > 1 else index[0]}" if array.size > 1 else ""
     return f"{array[index]!s}{position}"
 
 
@@ -152,13 +158,18 @@ def _check_bounds(
         bad = array < lower if bounds[0] == "[" else array <= lower
         if bad.any():
             sign = ">=" if bounds[0] == "[" else ">"
-            raise ArgumentError(name, f"must be {sign} {lower:g}", shown=describe_first(array, bad))
+            rule = f"must be {sign} {_bound(lower)}"
+            raise ArgumentError(name, rule, shown=describe_first(array, bad))
     if upper is not None:
         bad = array > upper if bounds[1] == "]" else array >= upper
         if bad.any():
-            rule = f"must be {'<=' if bounds[1] == ']' else '<'} {upper:g}"
+            rule = f"must be {'<=' if bounds[1] == ']' else '<'} {_bound(upper)}"
             advice = number_advice(f"{float(array[bad][0]):g}", rule) if lower == 0.0 else ""
             raise ArgumentError(name, rule, shown=describe_first(array, bad), advice=advice)
+
+
+def _bound(value: float) -> str:
+    return str(value) if isinstance(value, int) else f"{value:g}"
 
 
 def real_array(
@@ -168,6 +179,7 @@ def real_array(
     lower: float | None = None,
     upper: float | None = None,
     bounds: Bounds = "[]",
+    rule: str = _ANY,
 ) -> FloatArray:
     """Return ``value`` as finite float64 within its bounds.
 
@@ -179,7 +191,7 @@ def real_array(
     elif isinstance(value, list | tuple):
         texts = (isinstance(entry, str) and _TEXT.fullmatch(entry) for entry in value)
         value = cast(Any, [Fraction(v) if f else v for v, f in zip(value, texts, strict=True)])
-    array = _raw_array(value, name, _TEXTS).astype(np.float64, copy=False)
+    array = _raw_array(value, name, _TEXTS, rule).astype(np.float64, copy=False)
     bad = ~np.isfinite(array)
     if bad.any():
         raise ArgumentError(name, "must be finite", shown=describe_first(array, bad))
@@ -188,15 +200,21 @@ def real_array(
 
 
 def whole_array(
-    value: ArrayLike, name: str, *, lower: int = -MAX_COUNT, upper: int = MAX_COUNT
+    value: ArrayLike,
+    name: str,
+    *,
+    lower: int = -MAX_COUNT,
+    upper: int = MAX_COUNT,
+    rule: str = _ANY,
 ) -> NDArray[Any]:
     """Return ``value`` as an array of whole numbers, in the integer or float dtype it has.
 
     Sound values cost one pass over memory: the slow search for the culprit runs on failure only.
     """
     if isinstance(value, str) and _TEXT.fullmatch(value) and not _WHOLE.fullmatch(value):
-        raise ArgumentTypeError(name, "must be a whole number", got=value)
-    array = _raw_array(value, name)
+        advice = number_advice(value, _ONE_WHOLE) if Fraction(value) > lower else ""
+        raise ArgumentTypeError(name, _ONE_WHOLE, shown=repr(value), advice=advice)
+    array = _raw_array(value, name, rule=rule)
     flat = array.reshape(-1)
     if array.dtype.kind == "f":
         blocks = (flat[i : i + _BLOCK] for i in range(0, flat.size, _BLOCK))
@@ -211,18 +229,18 @@ def whole_array(
             raise ArgumentError(name, "must be finite", shown=describe_first(array, bad))
         bad = array != np.rint(array)
         if bad.any():
-            raise ArgumentError(name, "must be a whole number", shown=describe_first(array, bad))
+            words, first = describe_first(array, bad), array[bad][0]
+            advice = number_advice(str(first), _ONE_WHOLE) if first > lower else ""
+            raise ArgumentError(name, _ONE_WHOLE, shown=words, advice=advice)
     elif lower <= int(flat.min()) and int(flat.max()) <= upper:
         return array
     _check_bounds(array, name, lower, upper, "[]")
     return array
 
 
-def count_array(
-    value: ArrayLike, name: str, *, lower: int = -MAX_COUNT, upper: int = MAX_COUNT
-) -> IntArray:
+def count_array(value: ArrayLike, name: str, **limits: Any) -> IntArray:
     """Return ``value`` as int64; floats pass when they are whole numbers."""
-    return whole_array(value, name, lower=lower, upper=upper).astype(np.int64, copy=False)
+    return whole_array(value, name, **limits).astype(np.int64, copy=False)
 
 
 def points(value: ArrayLike, name: str) -> NDArray[Any]:
@@ -254,7 +272,7 @@ def probability_vector(value: ArrayLike, name: str) -> FloatArray:
 
 def scalar(value: Any, name: str, **limits: Any) -> float:
     """Return one real number within its bounds."""
-    array = real_array(value, name, **limits)
+    array = real_array(value, name, rule=_ONE, **limits)
     if array.ndim:
         raise ShapeError(name, "must be one number", shown=f"shape {array.shape}")
     return float(array)
@@ -278,7 +296,9 @@ def time_limit(value: object) -> float | None:
 
 def integer(value: Any, name: str, *, lower: int = -MAX_COUNT, upper: int = MAX_COUNT) -> int:
     """Return one whole number within its bounds."""
-    array = count_array(value, name, lower=lower, upper=upper)
+    if isinstance(value, int) and value > upper:
+        raise ArgumentError(name, f"must be <= {upper}", got=value)  # which may take over 64 bits
+    array = count_array(value, name, lower=lower, upper=upper, rule=_ONE_WHOLE)
     if array.ndim:
         raise ShapeError(name, "must be one number", shown=f"shape {array.shape}")
     return int(array)
@@ -297,11 +317,13 @@ def refuse_row(
         )
 
 
-def choice(value: object, name: str, options: tuple[str, ...]) -> str:
-    """Return ``value`` if it is one of ``options``."""
+def choice(value: object, name: str, options: tuple[str, ...], listing: str = "") -> str:
+    """Return ``value`` if it is one of ``options``; ``listing`` says where all of many stand."""
     if not isinstance(value, str) or value not in options:
-        rule = f"must be one of {', '.join(map(str, options))}"
-        raise ArgumentError(name, rule, got=value, advice=did_you_mean(value, options))
+        near = did_you_mean(value, options)
+        names = name_list(options, near)
+        advice = near or listing * (names != ", ".join(map(str, options)))
+        raise ArgumentError(name, f"must be one of {names}", got=value, advice=advice)
     return value
 
 
@@ -355,6 +377,7 @@ def instance(value: object, kind: type[T], name: str) -> T:
 
 #: How objects are made that people have otherwise.
 _MADE = {
+    "Tree": ": write Tree.from_frame(frame)",
     "Records": ": write Records.from_frame(frame), or Records.read(file, schema=...)",
     "Schema": ": write Schema.from_frame(frame) for that of a frame",
     "Workload": ": write Workload.of(schema, columns)",
@@ -364,10 +387,20 @@ _MADE = {
 }
 
 
+#: Mappings that people give, each with an example.
+_MAPPED = {
+    "among": "{'sex': ['F']}",
+    "cuts": "{'age': [18, 65]}",
+    "limits": "{'recovered': 0}",
+    "parameters": "{'rate': '0.05'}",
+}
+
+
 def mapping(value: object, name: str) -> Mapping[Any, Any]:
     """Return ``value`` if it is a mapping."""
     if not isinstance(value, Mapping):
-        raise ArgumentTypeError(name, "must be a mapping", got=value)
+        advice = f": write {name}={_MAPPED[name]}, say" if name in _MAPPED else ""
+        raise ArgumentTypeError(name, "must be a mapping", got=value, advice=advice)
     return value
 
 
@@ -384,7 +417,10 @@ def items(value: object, name: str) -> list[Any]:
             return entries
     except TypeError:
         pass  # an array without an axis
-    raise ArgumentTypeError(name, "must be a sequence", got=value)
+    advice = f": write {name}={_MAPPED[name]}, say" if name in _MAPPED else ""
+    if isinstance(value, str) and len(value) <= _SHORT:
+        advice = f": write [{value!r}]"
+    raise ArgumentTypeError(name, "must be a sequence", got=value, advice=advice)
 
 
 def instances(value: object, kind: type[T], name: str) -> tuple[T, ...]:
@@ -446,10 +482,17 @@ def frame(value: object, name: str, columns: Iterable[str] = ()) -> "pd.DataFram
 
 def _arrow_frame(value: object, name: str) -> "pd.DataFrame":
     """Return the table of another library as a pandas data frame."""
-    if not hasattr(value, "__arrow_c_stream__") or isinstance(value, type):
+    column = hasattr(value, "to_frame") and hasattr(value, "dtype")
+    if column or not hasattr(value, "__arrow_c_stream__") or isinstance(value, type):
         kind = type(value)
         called = f"{kind.__module__.partition('.')[0]}.{kind.__name__}".removeprefix("builtins.")
         advice = "; use .collect()" if hasattr(value, "collect") else ""
+        if column:
+            advice = f": write {name}.to_frame()"
+        elif isinstance(value, str | PathLike):
+            advice = ": write pandas.read_csv(file)"
+        elif isinstance(value, list | tuple | dict | np.ndarray):
+            advice = f": write pandas.DataFrame({name}, columns=[...])"
         rule = "must be a DataFrame of pandas, polars or another library that gives its columns to "
         rule += "Arrow (__arrow_c_stream__)"
         raise ArgumentTypeError(name, rule, shown=called, advice=advice)

@@ -47,7 +47,9 @@ def exact_number(value: object, name: str = "value") -> Fraction:
     # An exponent of millions would make integers of as many digits.
     sound = all(part.is_finite() and abs(part.adjusted()) < _MAX_DIGITS for part in parts)
     if not sound or (len(parts) == 2 and parts[1] == 0):
-        raise ArgumentError(name, "must be a finite number or a fraction such as 1/864", got=value)
+        advice = "; nothing is divided by 0" if len(parts) == 2 and parts[1] == 0 else ""
+        rule = "must be a finite number, such as 0.1 or 1/10"
+        raise ArgumentError(name, rule, got=value, advice=advice)
     number = Fraction(parts[0])
     return number / Fraction(parts[1]) if len(parts) == 2 else number
 

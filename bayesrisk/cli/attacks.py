@@ -27,7 +27,7 @@ from bayesrisk.cli.options import (
     parse_names,
 )
 from bayesrisk.cli.printing import print_answer, progress, say, warnings_as_lines
-from bayesrisk.exceptions import ArgumentError, DataError, quote
+from bayesrisk.exceptions import ArgumentError, DataError
 
 #: Limits of what may go on for days where nobody asked for any: a tract is one component.  That of
 #: nodes is mostly reached first, and leaves the same answer on any machine.
@@ -283,22 +283,25 @@ def _reading(
 
     settings = options.settings or ()
     document: dict[str, Any] = {} if options.assume is None else {"assume": options.assume}
-    if wrong := next((text for text in settings if "=" not in text), None):
-        raise ArgumentError(f"--set must be NAME=VALUE, got {quote(wrong)}")
     pairs = dict(text.split("=", 1) for text in settings)
     wanted = pairs.get("sheet"), pairs.get("encoding")
     files = [data_path(file, TABLES) for file in tables]
-    sheets = [file_sheet(file, *wanted) for file in files]
-    choices = dict(setting(text, sheets) for text in settings)
-    document |= choices
-    number = sum(says_number(t) for sheet in sheets for _, row in sheet.rows for t in row)
-    if number > _MANY and not runner.quiet:
-        say(f"{number:,} numbers are read", err=True)
-    whole, instead = files[0].parent.parent, ""
-    if (whole / "_manifest.json").is_file():  # as a release writes them for people
-        instead = f"it is a table of {whole}: `bayesrisk attack {whole} -o OUT`"
+    around = (files[0].parent, files[0].parent.parent)  # as a release writes them for people
+    whole = next((one for one in around if (one / "_manifest.json").is_file()), None)
+    instead = f"it is a file of {whole}: `bayesrisk attack {whole} -o OUT`" if whole else ""
+    options_name = "--set" if options.assume is None else f"--set, or the keys of {options.assume},"
     try:
-        reading = read(sheets, document)
+        sheets = [file_sheet(file, *wanted) for file in files]
+        read_settings = (setting(text, sheets) for text in settings)
+        choices = {name.strip(): value.strip() for name, value in read_settings}
+        if wanted[0] and not any(sheet.part for sheet in sheets):
+            raise ArgumentError("--set sheet", "goes with a workbook, not with text", got=wanted[0])
+        document |= choices
+        number = sum(says_number(t) for sheet in sheets for _, row in sheet.rows for t in row)
+        if number > _MANY and not runner.quiet:
+            say(f"{number:,} numbers are read", err=True)
+        with renamed({"assumptions": options_name}):
+            reading = read(sheets, document)
     except DataError as error:
         if "audit" in str(error):
             raise
@@ -337,7 +340,7 @@ def _read_and_attack(
     from bayesrisk.experiments.place_bounds import Clock
     from bayesrisk.experiments.table_attack import AttackAnswer, attack as attack_tables
 
-    limit = optional_number(_limit(steps.time_limit, _SECONDS), "time_limit")
+    limit = _seconds(steps.time_limit, _SECONDS)
     clock = Clock(
         limit if steps.time_limit else None, begun
     )  # reading is a part of what is asked for
@@ -392,7 +395,7 @@ def _bounds(tables: Path, output: Path, options: StepOptions, runner: RunOptions
         scope=options.scope,
         known_rule=not options.no_rule,
         solver=options.solver,
-        time_limit=optional_number(_limit(options.time_limit, None), "time_limit"),
+        time_limit=_seconds(options.time_limit),
         node_limit=_nodes(options.node_limit, None),
     )
     summary = runner.run(study, output, "bounds")
@@ -440,7 +443,7 @@ def _claims(tables: Path, output: Path, options: StepOptions, runner: RunOptions
         structural_rules=not options.plain,
         tenure=options.tenure,
         solver=options.solver,
-        time_limit=optional_number(_limit(options.time_limit, None), "time_limit"),
+        time_limit=_seconds(options.time_limit),
         taken_as_true=options.taken_as_true,
         known_rule=not options.no_rule,
     )
@@ -452,6 +455,13 @@ def _claims(tables: Path, output: Path, options: StepOptions, runner: RunOptions
 
 #: What a folder of tables is asked, one step after the other.
 _RUN = {"bounds": _bounds, "records": _records, "claims": _claims}
+
+
+def _seconds(text: str | None, usual: str | None = None) -> float | None:
+    """Return the limit of time, > 0, or None."""
+    from bayesrisk._base import validation as check
+
+    return check.time_limit(optional_number(_limit(text, usual), "time_limit"))
 
 
 def _limit(text: str | None, usual: str | None) -> str | None:

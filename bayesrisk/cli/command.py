@@ -8,8 +8,9 @@ import itertools
 import math
 import os
 import re
+import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
@@ -20,7 +21,7 @@ from typer.models import OptionInfo
 
 from bayesrisk._base import interrupts
 from bayesrisk.cli.former_names import check_command, check_option
-from bayesrisk.exceptions import ArgumentError, DataError, number_advice, printable, quote
+from bayesrisk.exceptions import ArgumentError, DataError, did_you_mean, name_list, quote
 
 _COUNT = re.compile(r"-\.?\d")
 #: A name in advice that an option can take only in quotes.
@@ -31,7 +32,8 @@ _FIRST = 8
 _LAST = ("workers", "executor", "scheduler", "shard", "resume", "fragment", "as_json", "quiet")
 #: Arguments of the package that options of other names give; the first of these wins.
 _GIVEN_BY = {
-    "name of the mechanism": ("mechanism",),
+    "name of the mechanism": ("protection", "rule"),
+    "mechanism": ("protection", "rule"),
     "name of the solver": ("solver",),
     "name of the executor": ("executor",),
     "rng": ("seed", "simulation_seed"),
@@ -53,6 +55,8 @@ _WORDS = {
     "RECIPE": ("protection",),
     "NAME=NUMBERS": ("cuts",),
     "NAME=VALUE": ("changes",),
+    "NAME=NUMBER": ("limit", "weight"),
+    "NAME=RATE": ("change",),
     "KEY=VALUE": ("settings",),
     "LAW": ("group_prior",),
     "i/n": ("shard",),
@@ -61,6 +65,10 @@ _WORD_OF = {name: word for word, names in _WORDS.items() for name in names}
 _WORD_OF_TYPE = {int: "N", float: "NUMBER", Path: "PATH"}
 #: Exit statuses where what is printed cannot be: the reader of a pipe went away, as shells say it.
 _UNWRITTEN, _READER_GONE = 1, 141
+#: What some write after a flag, which has no value.
+_YES_NO = ("yes", "no", "true", "false", "on", "off")
+#: What is said before a path where nothing is.
+MISSING = "no such file or folder:"
 #: Bytes of addresses that the libraries of a command need at least.
 _LEAST_MEMORY = 2**30
 
@@ -90,10 +98,6 @@ def _printing() -> Iterator[None]:
             text = f"bayesrisk: standard output could not be written: {error.strerror}"
             typer.echo(text, err=True)
         raise typer.Exit(_UNWRITTEN) from None
-    except Exception as error:  # of Typer, whose errors have no public name: words of the line
-        if isinstance(words := getattr(error, "message", None), str):
-            error.message = "\n".join(map(printable, words.split("\n")))  # type: ignore[attr-defined]
-        raise
 
 
 class Command(TyperCommand):
@@ -117,24 +121,30 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words; a negative number looks like an option."""
-        words = list(args)
-        try:
+        words = ctx.meta["words"] = list(args)
+        if not ctx.resilient_parsing:  # as for completion
+            self._check_settings(ctx, words)
+        with _in_own_words(ctx, words):
             return super().parse_args(ctx, args)
-        except Exception as error:  # Typer's own errors have no public name
-            name = str(getattr(error, "option_name", ""))
-            check_option(_path(ctx), name, words)
-            if not _COUNT.match(name):
-                message = str(getattr(error, "message", ""))
-                rule = "a whole number" if "integer" in message else "a number"
-                for value in _values(error, words) if "valid" in message else ():
-                    advice = number_advice(value, rule)
-                    error.message = f"must be {rule}, got {quote(value)}{advice}"  # type: ignore[attr-defined]
-                raise
-            raise typer.BadParameter(
-                f"{name} is read as an option; put -- before negative counts, after all options: "
-                f"{ctx.command_path} ... -- {name}",
-                ctx=ctx,
-            ) from error
+
+    def _check_settings(self, ctx: Any, words: Sequence[str]) -> None:
+        """Refuse settings without an equals sign, and flags with a value."""
+        for option, value, place in _values(self.get_params(ctx), words):
+            name, after = max(option.opts, key=len), (*words[place + 1 :], "")[0]
+            if getattr(option, "is_flag", False):
+                if value.lower() in _YES_NO:
+                    raise ArgumentError(name, f"takes no value: leave out {value}")
+            elif "=" in str(option.metavar) and re.fullmatch(
+                r"[^=]+" if option.metavar == "KEY=VALUE" else r"[A-Za-z_][^=%]*", value
+            ):
+                way = value.replace(":", "=", 1)
+                usual = "18,65" if option.metavar == "NAME=NUMBERS" else "VALUE"
+                follows = re.fullmatch(r"[^-=][^=]*", after)
+                way += "" if way != value else f"={after if follows else usual}"
+                rule = f"must be {option.metavar}"
+                raise ArgumentError(
+                    name, rule, got=value, advice=f": write {name} {shlex.quote(way)}"
+                )
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
@@ -149,6 +159,9 @@ class Command(TyperCommand):
             options = {
                 p.name: max(p.opts, key=len) for p in self.params if p.param_type_name == "option"
             }
+            if error.argument == MISSING:
+                better = _stray(self.get_params(ctx), ctx.meta["words"], error.rule)
+                raise error.advised(better or error.advice) from error
             names = _GIVEN_BY.get(error.argument, (error.argument,))
             option = next((options[name] for name in names if name in options), None)
             near = _WITH_COMMA.search(error.advice)
@@ -169,16 +182,88 @@ def memory_limit() -> float:
     return math.inf if limit == resource.RLIM_INFINITY else limit
 
 
-def _values(error: Exception, words: Sequence[str]) -> list[str]:
-    """Return the values of an option that cannot be read, which stand after its name."""
-    names = getattr(getattr(error, "param", None), "opts", ())
-    after = [b for a, b in itertools.pairwise(words) if a in names]
-    joined = [word.partition("=")[2] for word in words if word.partition("=")[0] in names]
-    return [value for value in (*after, *joined) if not _is_number(value)][:1]
+@contextmanager
+def _in_own_words(ctx: Any, words: Sequence[str]) -> Iterator[None]:
+    """Say what is wrong with a command line in one line, with what to write."""
+    try:
+        yield
+    except ArgumentError:
+        raise
+    except Exception as error:  # Typer's own errors have no public name
+        message = getattr(error, "message", None)
+        ours = isinstance(message, str) and callable(getattr(error, "format_message", None))
+        if not ours or type(error).__name__ == "NoArgsIsHelpError":
+            raise
+        raise _own_words(ctx, words, error, str(message)) from None
 
 
-def _is_number(text: str) -> bool:
-    return re.fullmatch(r"[+-]?\d+", text) is not None
+def _own_words(ctx: Any, words: Sequence[str], error: Exception, message: str) -> ArgumentError:
+    options = {name: one for one in ctx.command.get_params(ctx) for name in one.opts}
+    option: Any = getattr(error, "param", None)
+    unknown = str(getattr(error, "option_name", None) or "")
+    if unknown and unknown not in options:
+        check_option(_path(ctx), unknown, words)
+        if _COUNT.match(unknown):
+            return ArgumentError(
+                f"{unknown} is read as an option; put -- before negative counts, after all "
+                f"options: {ctx.command_path} ... -- {unknown}"
+            )
+        near = did_you_mean(unknown, [name for name in options if name.startswith("--")])
+        longs = [max(one.opts, key=len) for one in dict.fromkeys(options.values())]
+        near = near or f"; it has {name_list(one for one in longs if one.startswith('--'))}"
+        return ArgumentError(f"`{ctx.command_path}` has no {unknown}{near}")
+    example = str(ctx.command.epilog or "").partition(f"{ctx.command_path} ")[2]
+    if option is not None and "issing" in f"{type(error).__name__} {message}":
+        name, example_words = max(option.opts, key=len), shlex.split(example)
+        value = next((b for a, b in itertools.pairwise(example_words) if a in option.opts), "")
+        if option.param_type_name == "argument":
+            return ArgumentError(f"{name} must be given, such as `{ctx.command_path} {example}`")
+        return ArgumentError(f"{name} must be given, such as {name} {value}")
+    if option is not None:
+        name = max(option.opts, key=len)
+        rule = "must be a whole number" if "integer" in message else "must be a number"
+        values = [v for one, v, _ in _values([option], words) if not re.fullmatch(r"[+-]?\d+", v)]
+        if "valid" in message and values:
+            return ArgumentError(name, rule, got=values[0])
+        return ArgumentError(f"{name}: {message}")
+    if extra := re.fullmatch(r"Got unexpected extra argument.*? \((.*)\)", message):
+        first = extra[1].split(" ")[0]
+        word = next((w for w in words if w.split(" ")[0] == first), first)
+        advice = _stray(options.values(), words, word) or ": leave it out"
+        return ArgumentError(f"`{ctx.command_path}` takes no {quote(word)} there{advice}")
+    if "requires an argument" in message:
+        return ArgumentError(f"{unknown} needs a value: write {unknown} {options[unknown].metavar}")
+    return ArgumentError(message.rstrip("."))
+
+
+def _values(parameters: Iterable[Any], words: Sequence[str]) -> Iterator[tuple[Any, str, int]]:
+    """Yield options, each with the word after it, or after its equals sign, and its place."""
+    named = {name: one for one in parameters for name in one.opts if name.startswith("-")}
+    for place, word in enumerate(words):
+        if word == "--":
+            return
+        name, equals, value = word.partition("=")
+        if name in named and equals:
+            yield named[name], value, place
+        elif name in named and place + 1 < len(words):
+            yield named[name], words[place + 1], place + 1
+
+
+def _stray(parameters: Iterable[Any], words: Sequence[str], word: str) -> str:
+    """Return advice about a word that belongs to the value before it, as spaces do not tell."""
+    for option, value, place in _values(parameters, words):
+        if getattr(option, "is_flag", False) or words[place + 1 : place + 2] != [word]:
+            continue
+        name, kind = max(option.opts, key=len), str(option.metavar)
+        way = f"{value} {word}"
+        if kind == "RECIPE":
+            way = f"{value}{',' if ':' in value else ':'}{word}"
+        elif kind in ("NAMES", "NAME=NUMBERS"):
+            way = f"{value.rstrip(',')},{word.lstrip(',')}"
+        elif kind in ("NUMBER", "RATIO") or "=" in kind:
+            return f": write {name} {shlex.quote(value)} {name} {shlex.quote(word)}"
+        return f": write {name} {shlex.quote(way)}"
+    return ""
 
 
 def _path(ctx: Any) -> str:
@@ -201,9 +286,17 @@ class Commands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command; one of the version before says what to write now."""
-        if args and args[0] not in self.commands:
+        if args and args[0] not in self.commands and not ctx.resilient_parsing:
             check_command(args[0])
+            near = did_you_mean(args[0], self.commands)
+            near = near or f"; `{ctx.command_path} --help` lists them"
+            raise ArgumentError(f"`{ctx.command_path}` has no command {quote(args[0])}{near}")
         return super().resolve_command(ctx, args)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words before the command."""
+        with _in_own_words(ctx, list(args)):
+            return super().parse_args(ctx, args)
 
     def get_params(self, ctx: Any) -> Any:
         """Return the options, off if not given: reading "nothing" takes Typer a while."""

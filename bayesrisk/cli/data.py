@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import bayesrisk as br
-from bayesrisk.cli.command import renamed
+from bayesrisk._base.disk import nearby
+from bayesrisk.cli.command import MISSING, renamed
 from bayesrisk.cli.printing import MADE_UP
 from bayesrisk.exceptions import ArgumentError, quote
 
@@ -19,6 +20,8 @@ RECORDS = "records with tables of their own"
 TABLES = "published tables"
 SWEEPS = "settings of a sweep"
 AUDITS = "settings of an audit"
+#: Files of a folder of tables, whole or by place.
+_TABLES = ("_manifest.json", "_partitions.json")
 _RECORD_FILES = (".csv", ".parquet")
 #: What a sample is, by what the catalogue says or the ending of its file; folders have none.
 _KINDS = {
@@ -39,7 +42,7 @@ def data_path(argument: Path, kind: str, part: str = "") -> Path:
     text = str(argument)
     if not text.startswith(_PREFIX):
         if not os.path.lexists(argument):
-            raise ArgumentError(f"no such file or folder: {argument}")
+            raise ArgumentError(MISSING, str(argument), advice=nearby(argument))
         if kind == TABLES and _is_microdata(argument):
             raise ArgumentError(
                 f"{argument} holds microdata, not tables: make some by `bayesrisk release "
@@ -66,16 +69,14 @@ def data_path(argument: Path, kind: str, part: str = "") -> Path:
                 "the folder that `bayesrisk census simulate -o` wrote"
             )
         if kind == TABLES and argument.is_dir() and not is_tables(argument):
-            instead = (
-                "give the folder that `bayesrisk release -o` or `bayesrisk census read -o` wrote"
+            instead = nearby(argument, *_TABLES) or (
+                ": give the folder that `bayesrisk release -o` or `bayesrisk census read -o` wrote"
             )
             whole = argument.parent
-            if argument.name == "tables" and is_tables(
-                whole
-            ):  # as a release writes them for people
-                instead = f"give the whole release, {whole}, or its files, {argument / '*.csv'}"
+            if argument.name == "tables" and is_tables(whole):  # as a release writes them
+                instead = f": give the whole release, {whole}, or its files, {argument / '*.csv'}"
             raise ArgumentError(
-                f"{argument} holds no tables (_manifest.json is not there): {instead}"
+                f"{argument} holds no tables (_manifest.json is not there){instead}"
             )
         return argument
 
@@ -104,7 +105,7 @@ def _is_microdata(folder: Path) -> bool:
 
 def is_tables(folder: Path) -> bool:
     """Return whether a folder holds tables or a release, whole or by place."""
-    return any((folder / name).exists() for name in ("_manifest.json", "_partitions.json"))
+    return any((folder / name).exists() for name in _TABLES)
 
 
 def _kind(name: str) -> str:

@@ -31,10 +31,15 @@ OPTIONS = {
 }
 
 _TO_RHO = "`bayesrisk convert --epsilon {} --delta 1e-10` gives the rho of an epsilon"
+_SQUARE = "--sigma2 is the variance: write --sigma2 with the square of {}"
 _OF_RECIPE = "a budget belongs to a protection: --protection discrete-gaussian:rho={}"
 #: Options that other commands have, or recipes, and what to write, with the value in braces.
 ELSEWHERE = {
-    "risk": {"--epsilon": _TO_RHO, "--delta": "`bayesrisk convert --epsilon 1 --delta {}`"},
+    "risk": {
+        "--epsilon": _TO_RHO, "--delta": "`bayesrisk convert --epsilon 1 --delta {}`",
+        "--sigma": _SQUARE,
+    },
+    "convert": {"--sigma": _SQUARE},
     "sweep": {
         "--epsilon": _TO_RHO, "--rho": "rho = [{}] stands in the file, below [grid]",
         "--prior": "prior = [{}] stands in the file, below [grid]",

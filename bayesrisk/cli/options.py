@@ -61,6 +61,15 @@ def parse_number(text: str, name: str) -> float:
     return float(exact_number(text, name))
 
 
+def parse_count(text: str, name: str) -> int:
+    """Return a whole number."""
+    from bayesrisk._base import validation as check
+
+    if not re.fullmatch(r"\s*[+-]?[0-9]{1,300}(\.0*)?\s*", text):
+        raise ArgumentError(name, "must be a whole number", got=text)
+    return check.integer(int(text.partition(".")[0]), name)
+
+
 def optional_number(text: str | None, name: str) -> float | None:
     """Return a number, or None where none was given."""
     return None if text is None else parse_number(text, name)

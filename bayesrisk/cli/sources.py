@@ -187,7 +187,8 @@ def usual_tables(
         return union_of_workloads(document["tables"], without=without, **options)
     workload = br.Workload.of(schema, levels=levels)
     if only or document.get("without"):
-        workload = workload.select(tables=only, without=document.get("without", ()))
+        with renamed({"tables": "--only" if only else "--without"}):
+            workload = workload.select(tables=only, without=document.get("without", ()))
     return workload
 
 
@@ -243,9 +244,9 @@ def infer_schema(
     frames = [record_frame(file) for file in files]
     for file, frame in zip(files, frames, strict=True):
         if not len(frame):
-            raise ArgumentError(f"{file} must have at least one row, got none")
+            raise DataError(f"{file}: must have at least one row, got none")
         if missing := [c for c in frames[0].columns if c not in frame.columns]:
-            raise ArgumentError(f"{file} must have the columns of {files[0]}, lacks {missing[0]!r}")
+            raise DataError(f"{file}: must have the columns of {files[0]}, lacks {missing[0]!r}")
         check_records(frame, file)
     frame = pd.concat(frames, ignore_index=True)
     places = parse_names(choices["place"]) or [name for name in _PLACES if name in frame][:1]
@@ -253,6 +254,8 @@ def infer_schema(
     for option, names in (("--place", places), ("--columns", columns or ())):
         for name in names:
             check_column(option, name, frame)
+        if len({*names}) < len(names):
+            raise ArgumentError(option, "must name each column once", got=",".join(names))
     cuts = _cuts(choices["cuts"] or [], frame)
     try:
         schema = br.Schema.from_frame(
@@ -267,6 +270,10 @@ def infer_schema(
         words = words.replace("as columns", "with --columns")
         advice = f"{error.advice}; if it is a published table: `bayesrisk attack {files[0]} -o OUT`"
         raise DataError(f"{files[0]}: {words}", advice=advice) from error
+    if not schema.names:
+        left = ", ".join(map(str, frame.columns))
+        rule = f"must have a column that is counted; taken for identifiers: {left}"
+        raise DataError(f"{files[0]}: {rule}", advice="; name columns with --columns")
     from bayesrisk._base import validation as check
 
     for option, names in zip(("--known", "--stated"), roles, strict=True):
@@ -334,7 +341,11 @@ def reading_lines(
             values = [*values[: _SHOWN - 2], "...", values[-1]]
         kinds = f"{a.size} {unit}: " if a.labels else "whole numbers "
         lines.append(f"  {a.name}: {kinds}{', '.join(values)}{' (--cut)' * bool(a.cuts)}")
-    left = [str(c) for c in frame.columns if c not in (*schema.names, *levels)]
+    left = [
+        str(c) or "a column without a name"
+        for c in frame.columns
+        if c not in (*schema.names, *levels)
+    ]
     usual, risky = usual_roles(schema)
     stated = roles[1]
     background = roles[0] or [name for name in usual if name not in stated]

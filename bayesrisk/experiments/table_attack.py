@@ -20,7 +20,7 @@ from bayesrisk._base.display import displayed, several as first_of
 from bayesrisk._version import __version__
 from bayesrisk.constraints.model import Status
 from bayesrisk.constraints.solvers import Deadline
-from bayesrisk.exceptions import ArgumentError, BayesRiskError, quote
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, BayesRiskError, quote
 from bayesrisk.experiments import pages
 from bayesrisk.experiments.folder_attack import attack_folder
 from bayesrisk.experiments.pages import Part
@@ -40,8 +40,8 @@ from bayesrisk.reconstruction.records.problem import published_problem
 from bayesrisk.reconstruction.records.reconstruction import Reconstruction, record_form
 from bayesrisk.reconstruction.records.solve import LIMIT_REACHED
 from bayesrisk.release import Release
-from bayesrisk.tables import PublishedTables, Workload
-from bayesrisk.tables.reading.reading import TableReading
+from bayesrisk.tables import Microdata, PublishedTables, Records, Workload
+from bayesrisk.tables.reading.reading import TableReading, check_marks
 
 #: Combinations of all variables that are bounded, and places in which records are looked for, at
 #: most; records with a row each (of more, those alike have one), and with an exact law.
@@ -159,6 +159,9 @@ def attack(
     for name, value in settings.items():
         if like := check.did_you_mean(name, ("time_limit", "folder", "proofs", "accept")):
             raise ArgumentError(name, "is no argument of attack", got=value, advice=like)
+    if tables is None or isinstance(tables, Records | Microdata):
+        rule = f"must be published tables, got {type(tables).__name__}"
+        raise ArgumentTypeError("tables", f"{rule}: bayesrisk.audit(records, ...) takes records")
     if (release := _earlier_release(tables)) is not None:
         if settings or seed or proofs != 10:
             name = min(settings) if settings else "seed" if seed else "proofs"
@@ -219,9 +222,11 @@ def _reading(tables: Any, settings: Mapping[str, object]) -> TableReading:
             raise ArgumentError(f"{min(settings)} goes with paths and frames, not with a reading")
         return tables
     several = tables if isinstance(tables, list | tuple) else [tables]
-    if all(isinstance(one, str | Path) for one in several):
-        return TableReading.read(tables, **settings)
-    return TableReading.from_frame(tables, **settings)
+    paths = all(isinstance(one, str | Path) for one in several)
+    reading = (TableReading.read if paths else TableReading.from_frame)(tables, **settings)
+    marks = settings.get("marks")
+    check_marks(reading, [f"marks.{mark}" for mark in marks] if isinstance(marks, Mapping) else [])
+    return reading
 
 
 class _Attack:

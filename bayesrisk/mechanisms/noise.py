@@ -50,11 +50,13 @@ def resolve_budgets(
     shares = level_shares is not None or table_shares is not None
     forms = sum((budgets is not None, shares, allocation is not None))
     if forms != 1:
-        law = {"rho": "gaussian", "epsilon": "laplace"}[name]
-        usual = f"; with usual shares it is the recipe discrete-{law}:{name}=1, or a value of yours"
+        if forms == 0 and total is None:
+            law = {"rho": "gaussian", "epsilon": "laplace"}[name]
+            usual = f"; with usual shares it is the recipe discrete-{law}:{name}=1, or yours"
+            raise ArgumentError(name, f"or budgets must be given{usual}")
         raise ArgumentError(
             f"budgets must be given in one form: budgets, or {name} with level_shares and "
-            f"table_shares, or allocation; got {forms} of them{usual * (total is None)}"
+            f"table_shares, or allocation; got {forms} of them"
         )
     if budgets is not None:
         if total is not None:

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from bayesrisk._base import validation as check
 from bayesrisk._base.disk.text import toml_document
 from bayesrisk._base.display import displayed
-from bayesrisk._base.plugins import Registry, check_names
+from bayesrisk._base.plugins import STATED, Registry, check_names
 from bayesrisk.accounting import census_2020_budget
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, quote
 from bayesrisk.interfaces import Mechanism
@@ -121,6 +121,10 @@ def read_recipe(text: str, name: str = "protection") -> tuple[str, dict[str, Any
             name, "must be MECHANISM:KEY=VALUE", got=text,
             advice=f": write {mechanism}:{_first_key(mechanism)}={value}",
         )  # fmt: skip
+    head, *more = re.split(r"[\s,;]+", text.strip(), maxsplit=1)
+    if more and ":" not in head and head in REGISTRY.available():
+        advice = f": write {head}:{more[0]}"
+        raise ArgumentError(name, "must be MECHANISM:KEY=VALUE", got=text, advice=advice)
     keys = [part.partition("=")[0].strip() for part in parts]
     if len(set(keys)) < len(keys):
         raise ArgumentError(name, "must give each parameter once", got=text)
@@ -155,7 +159,9 @@ def with_settings(
                 break
         text = setting[position:].strip()
         if step is None or not text:
-            raise ArgumentError(name, "must be KEY=VALUE", got=setting)
+            key, _, content = setting.strip().rstrip("=").partition(":")
+            advice = f": write {key}={content or STATED.get(key, 'VALUE')}"
+            raise ArgumentError(name, "must be KEY=VALUE", got=setting, advice=advice)
         inside = result
         for part in path[:-1]:
             below = inside.get(part, {})

@@ -212,7 +212,9 @@ class Release:
         source = check.path(folder, "folder")
         file = source / RELEASE_FILE
         if not disk.is_object(source) and not file.exists():
-            advice = ": give the folder that Release.write or `bayesrisk release -o` wrote"
+            advice = disk.nearby(source, RELEASE_FILE) or (
+                ": give the folder that Release.write or `bayesrisk release -o` wrote"
+            )
             raise DataError(
                 f"{source}: holds no release ({RELEASE_FILE} is not there)", advice=advice
             )

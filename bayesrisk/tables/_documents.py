@@ -19,7 +19,7 @@ from pydantic import Discriminator, Field, Tag, ValidationError, model_validator
 from bayesrisk._base import validation as check
 from bayesrisk._base.disk.limits import Section, Several, as_config_error, refuse
 from bayesrisk._base.disk.text import read_toml
-from bayesrisk.exceptions import DataError, quote
+from bayesrisk.exceptions import ArgumentError, DataError, quote
 
 #: Codes of an attribute that is made from a column: beyond, it is a number of its own.
 _MOST_CODES = 10_000
@@ -261,7 +261,13 @@ def _number_attribute(
         return {"name": name, "size": len(codes) + len(missing), "first": first, "labels": labels}
     if not np.isfinite(values).all():
         raise DataError(f"frame: column {name!r}: must hold finite numbers, got infinity")
-    edges = usual_cuts(column.to_numpy(np.float64)) if cuts is None else [*map(float, cuts)]
+    if cuts is None:
+        edges = usual_cuts(column.to_numpy(np.float64))
+    else:
+        edges = check.real_array(check.items(cuts, f"cuts[{name!r}]"), f"cuts[{name!r}]").tolist()
+        if edges != sorted({*edges}):
+            order = ", ".join(f"{edge:g}" for edge in sorted({*edges}))
+            raise ArgumentError(f"cuts[{name!r}]", f"must increase: write [{order}]", got=edges)
     whole = whole and all(cut.is_integer() for cut in edges)
     labels = [*_group_labels(edges, whole=whole), *missing]
     return {"name": name, "size": len(labels), "labels": labels, "cuts": edges}

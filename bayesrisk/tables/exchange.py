@@ -278,7 +278,9 @@ def read(
 def _manifest(folder: Path) -> dict[str, Any]:
     file = folder / MANIFEST
     if not file.exists():
-        advice = ": give the folder that PublishedTables.write or Release.write wrote"
+        advice = disk.nearby(folder, MANIFEST, PARTITIONS) or (
+            ": give the folder that PublishedTables.write or Release.write wrote"
+        )
         raise DataError(f"{file}: is not the manifest of tables: no such file", advice=advice)
     manifest = disk.read_document(file)
     try:

@@ -515,7 +515,8 @@ def one_release(tables: SeveralTables) -> PublishedTables:
         return PublishedTables.combine(by_release(tables, PublishedTables, "tables"))
     raise ArgumentTypeError(
         "tables", "must be PublishedTables, or a list of them", shown=type(tables).__name__,
-        advice=": PublishedTables.read(file) reads published ones, tabulate(records, workload) "
+        advice=": give its tables, release.tables" if hasattr(tables, "tables") else
+        ": PublishedTables.read(file) reads published ones, tabulate(records, workload) "
         "counts records",
     )  # fmt: skip
 
@@ -766,6 +767,8 @@ def tabulate(
     [2, 1, 0, 0, 0, 0]
     """
     place = check.instance(workload, Workload, "workload").schema.geography
+    if isinstance(records, pd.DataFrame):  # which would be taken for its columns
+        check.instance(records, Records, "records")
     finest = workload.levels[-1]
     made_up = isinstance(records, Microdata) and records.made_up
     if isinstance(records, Microdata):

@@ -113,7 +113,7 @@ def test_a_slip_is_answered_with_what_may_be_meant(each):
     name = max(each.builtin, key=len)
     with pytest.raises(ArgumentError, match=rf"{each.kind} must be one of .*Did you mean '{name}'"):
         each.make(name[:-2] + name[-1])
-    with pytest.raises(ArgumentError, match=rf"{each.kind} must be one of .*got 'nobody'$"):
+    with pytest.raises(ArgumentError, match=rf"{each.kind} must be one of .*got 'nobody'"):
         each.make("nobody")
 
 
@@ -171,9 +171,7 @@ def test_arguments_are_checked_before_anything_is_made(runners):
     runners.register("mine", Runs)
     with pytest.raises(ArgumentError, match=r"runner 'mine': too many positional arguments"):
         runners.make("mine", 2)
-    with pytest.raises(
-        ArgumentError, match=r"unexpected keyword argument 'speed'; needed: nothing"
-    ):
+    with pytest.raises(ArgumentError, match=r"runner mine has no 'speed'; possible: none"):
         runners.make("mine", speed=1)
 
 

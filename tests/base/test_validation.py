@@ -87,7 +87,7 @@ def test_the_culprit_is_named():
     with pytest.raises(ArgumentError, match=r"x must be >= 0, got -3\.0 at index 1$"):
         check.real_array([1, -3], "x", lower=0)
     with pytest.raises(
-        ArgumentError, match=r"x must be a whole number, got 2\.5 at index \(1, 0\)$"
+        ArgumentError, match=r"x must be a whole number, got 2\.5 at index \(1, 0\): write 2 or 3$"
     ):
         check.count_array([[1, 2], [2.5, 3]], "x")
     with pytest.raises(ArgumentError, match=r"x must be finite, got nan at index 2$"):

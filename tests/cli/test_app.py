@@ -414,4 +414,4 @@ def test_a_number_that_is_none_is_named():
     command = [sys.executable, "-m", "bayesrisk", "audit", "x.csv", "--targets", "ten"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "'--targets': must be a whole number, got 'ten'" in done.stderr
+    assert "--targets must be a whole number, got 'ten'" in done.stderr

@@ -79,7 +79,7 @@ no -o {out} --tables pl94 | no such file or folder: no
 {people} -o {out} --tables sf1-block --workers 2 | --workers goes with --by
 {own} -o {out} --place clinc | --place .. Did you mean 'clinic'
 {own} -o {out} --columns sax | --columns .. patient, clinic, age
-{own} -o {out} --cut age | --cut must be NAME=NUMBER,NUMBER
+{own} -o {out} --cut age | --cut must be NAME=NUMBERS .. write --cut age=18,65
 {own} -o {out} --cut ages=1 | --cut .. patient, clinic, age
 {own} -o {out} --cut age=x | --cut age must be .. 'x'
 {own} -o {out} --cut sex=1 | --cut must be of a column of numbers, got 'sex'
@@ -99,7 +99,7 @@ sample:hospital --by region | --by must be one above the places .. schema 'hospi
 --protection identity | --tables must be given
 --protection rounding --set base=3 | --tables must be given .. bayesrisk list workloads
 --protection topdwn --tables pl94 | Did you mean 'topdown'?
---protection identity --tables pl9 | --tables must be one of census
+--protection identity --tables pl9 | --tables must be one of 13 names .. Did you mean 'pl94'?
 --protection identity --tables pl94 --only P8 | --only must be one of
 --protection identity --tables pl94 --level blok | --level must be
 --protection identity --tables pl94 --simulation-seed -1 | --simulation-seed must be >= 0
@@ -128,7 +128,7 @@ sample:hospital --by region | --by must be one above the places .. schema 'hospi
  | --output must end in .parquet
 --protection swaping:rate=0.1 | Did you mean 'swapping'
 --protection swapping:rate | must be KEY=VALUE, got 'rate'
---protection swapping:rat=0.1 | possible: rate
+--protection swapping:rat=0.1 | no 'rat'. Did you mean 'rate'?
 --protection swapping:rate=2 | rate must be in [0, 1], got
 --protection swapping=0.05 | write swapping:rate=0.05
 --protection rounding:5 | write rounding:base=5

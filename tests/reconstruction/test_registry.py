@@ -61,7 +61,7 @@ def test_registered_attack():
     ("name", "parameters", "error", "words"),
     [
         ("guess", {}, ArgumentError, "attack must be one of"),
-        ("reconstruction", {}, ArgumentError, "missing a required"),
+        ("reconstruction", {}, ArgumentError, "needs scope: write reconstruction:scope="),
         ("reconstruction", {"scope": "block", "speed": 1}, ArgumentError, "'speed'"),
         ("reconstruction", {"scope": ""}, ArgumentError, "scope must be a level"),
         ("reconstruction", {"scope": "block", "time_limit": 0}, ArgumentError, "time_limit"),

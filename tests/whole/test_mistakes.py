@@ -41,6 +41,10 @@ def study(**change):
     return AuditStudy(**usual | change).config
 
 
+def audited(records=PEOPLE, **change):
+    return br.audit(records, **{"key": "sex", "secret": "age", "protections": "none"} | change)
+
+
 def frame_of(**change):
     return br.Records.from_frame(PEOPLE.assign(**change), schema=SCHEMA)
 
@@ -234,6 +238,134 @@ MISTAKES = {
         "alternatives",
     ),
     "observed no table": (lambda f: asked(observed=[("ward", "race")]), "observed .. race .. sex"),
+    # Types and names of arguments.
+    "a column where a frame belongs": (
+        lambda f: audited(PEOPLE["age"]),
+        "records .. pandas.Series: write records.to_frame()",
+    ),
+    "an array where a frame belongs": (
+        lambda f: audited(PEOPLE.to_numpy()),
+        "records .. numpy.ndarray: write pandas.DataFrame(records",
+    ),
+    "tables where records belong": (
+        lambda f: audited(TABLES),
+        "records .. PublishedTables: bayesrisk.attack(tables)",
+    ),
+    "records where tables belong": (
+        lambda f: br.attack(RECORDS),
+        "tables .. Records: bayesrisk.audit(records",
+    ),
+    "a release where its tables belong": (
+        lambda f: br.reconstruct(RELEASE, scope="ward"),
+        "tables .. Release: give its tables, release.tables",
+    ),
+    "a frame where records belong": (
+        lambda f: br.tabulate(PEOPLE, WORK),
+        "records must be a Records, got a DataFrame of 3 x 3: write Records.from_frame(frame)",
+    ),
+    "a class made of a frame": (
+        lambda f: br.PublishedTables(PEOPLE),
+        "write PublishedTables.from_frame(frame)",
+    ),
+    "a number for a recipe": (
+        lambda f: audited(protections={"noise": 0.1}),
+        "protections['noise'] must be a recipe .. got 0.1",
+    ),
+    "a mechanism for a recipe": (
+        lambda f: audited(protections=[br.Rounding(base=5)]),
+        "protections[0] must be a recipe .. Rounding(base=5",
+    ),
+    "a class for a mechanism": (
+        lambda f: br.release(PEOPLE[["sex"]], protection=br.Rounding),
+        "protection must be a recipe, such as 'rounding:base=5'",
+    ),
+    "a key twice": (lambda f: audited(key=["sex", "sex"]), "key .. once, got ['sex', 'sex']"),
+    "one cut that is no list": (
+        lambda f: audited(cuts={"age": 65}),
+        "cuts['age'] must be a sequence, got 65",
+    ),
+    "cuts in the wrong order": (
+        lambda f: audited(cuts={"age": [65, 18]}),
+        "cuts['age'] must increase: write [18, 65], got [65.0, 18.0]",
+    ),
+    "cuts without a column": (
+        lambda f: audited(cuts=[18, 65]),
+        "cuts must be a mapping, got [18, 65]: write cuts={'age': [18, 65]}",
+    ),
+    "a text for a list": (
+        lambda f: find_claims(TABLES, among={"sex": "F"}),
+        "among['sex'] must be a sequence, got 'F': write ['F']",
+    ),
+    "an adversary alone misspelt": (
+        lambda f: audited(adversaries="linkr"),
+        "adversaries .. 'linkr'. Did you mean 'linker'",
+    ),
+    "a method alone misspelt": (
+        lambda f: audited(methods="posterio"),
+        "methods .. 'posterio'. Did you mean 'posterior'",
+    ),
+    "a base as a word": (
+        lambda f: br.release(PEOPLE[["sex"]], protection="rounding:base=five"),
+        "rounding:base must be a whole number, got 'five'",
+    ),
+    "a base that is no whole number": (
+        lambda f: br.Rounding(base=5.5),
+        "base must be a whole number, got 5.5: write 5 or 6",
+    ),
+    "a recipe without its colon": (
+        lambda f: br.make_mechanism("rounding base=5"),
+        "write rounding:base=5",
+    ),
+    "a parameter that is not there": (
+        lambda f: br.make_mechanism("rounding", bas=3),
+        "rounding needs base: write rounding:base=5; it has no 'bas'. Did you mean 'base'?",
+    ),
+    "one word among numbers": (
+        lambda f: br.risk_curve([0.1, "a"], 0.1),
+        "rho .. got 'a'",
+    ),
+    "a list where one number belongs": (
+        lambda f: br.rho_for_risk("50%", prior=0.1),
+        "limit must be a number, got '50%': write 0.5",
+    ),
+    "no seed of chains": (
+        lambda f: two_levels().sample(1, 2, 3, draws=9, warmup=1, chains=1),
+        "TwoLevels.sample needs rng: write TwoLevels.sample(..., rng=...)",
+    ),
+    "a method of the class": (
+        lambda f: br.TwoLevels.sample(1, 2, 3, draws=9, warmup=1, chains=1, rng=1),
+        "sample must be called on an object .. write TwoLevels(...).sample(...)",
+    ),
+    "a release of the class": (
+        lambda f: br.Rounding.release(RECORDS, workload=WORK),
+        "release must be called on an object",
+    ),
+    "an argument without its name": (
+        lambda f: br.Rounding(base=5).release(RECORDS, WORK),
+        "Rounding.release takes 1 argument .. write Rounding.release(microdata=..., workload=...)",
+    ),
+    "no folder to write into": (lambda f: RELEASE.write(), "Release.write needs folder"),
+    "epsilon of a scale": (
+        lambda f: br.DiscreteLaplace(epsilon=1),
+        "epsilon .. write scale=1 / epsilon",
+    ),
+    "a range for every mark": (
+        lambda f: br.attack(file_of(f, "Ward,Count\nA,c\nAll,6\n"), marks="1-4"),
+        "marks .. write marks.MARK=1-4, got '1-4'",
+    ),
+    "a mark that is not there": (
+        lambda f: br.attack(file_of(f, "Ward,Count\nA,c\nAll,6\n"), marks={"X": "1-4"}),
+        "marks.X must be about a mark of the files: 'c'",
+    ),
+    "no scope": (lambda f: br.solution_variability(TABLES, scope=None), "scope .. None"),
+    "a file that is not there": (
+        lambda f: br.attack(file_of(f, "x").with_name("peple.csv")),
+        "peple.csv: cannot be read: there is no such file. Did you mean 'people.csv' in",
+    ),
+    "a workbook called csv": (
+        lambda f: audited(file_of(f, "PK\x03\x04")),
+        "people.csv: must be text, is a workbook",
+    ),
     "no audit in the folder": (lambda f: br.run(f / "no.toml", f / "out"), "study .. Path"),
 }
 

@@ -15,6 +15,7 @@ from bayesrisk._base.disk.text import (
     MAX_FILE as MAX_FILE,
     MAX_HELD as MAX_HELD,
     check_own as check_own,
+    nearby as nearby,
     open_regular as open_regular,
     read_bytes as read_bytes,
 )

@@ -24,6 +24,16 @@ if TYPE_CHECKING:
 # Arrow reads ahead in a thread: where a process ends meanwhile, as after an error in the first
 # rows, that thread never comes back from Python, and the process waits for it for ever.
 
+#: How files begin that are no text, what they are, and what to do.
+_OTHER_FILES = {
+    b"PK\x03\x04": "a workbook or another archive: save the sheet as CSV UTF-8",
+    b"\xd0\xcf\x11\xe0": "a workbook of Excel: save the sheet as CSV UTF-8",
+    b"PAR1": "Parquet: let its name end in .parquet",
+    b"%PDF": "a PDF: save its tables as CSV UTF-8",
+    b"\x1f\x8b": "packed by gzip: let its name end in .gz, or unpack it",
+    b"\xff\xfe": "UTF-16: save it as CSV UTF-8",
+    b"\xfe\xff": "UTF-16: save it as CSV UTF-8",
+}
 _BLOCK = 2**22  # bytes that are parsed at a time, and at most one line more
 _ROW = re.compile(r"Row #(\d+)")
 # Texts that a spreadsheet computes when it opens a file, blanks before the sign or not, also one
@@ -361,6 +371,9 @@ def header_fields(
 
     ``without_blank`` leaves out those at the end that have no name.
     """
+    kind = next((kind for sign, kind in _OTHER_FILES.items() if line.startswith(sign)), "")
+    if kind or b"\0" in line:
+        raise DataError(f"{name}: must be text, is {kind or 'no text: save it as CSV UTF-8'}")
     with named(name):
         text = line.decode("utf-8-sig", errors=errors)
     if _left_open(line.rstrip(b"\r\n"), delimiter):
@@ -372,7 +385,8 @@ def header_fields(
         raise DataError(f"{name}: must have a header line, got an empty one")
     double = [field for field, times in Counter(names).items() if times > 1]
     if double:
-        raise DataError(f"{name}: column {quote(double[0])}: must stand in the header once")
+        rule = "must stand in the header once: rename one of them"
+        raise DataError(f"{name}: column {quote(double[0])}: {rule}")
     return names
 
 

@@ -1,5 +1,6 @@
 """Bounds of the keys of a configuration, for pydantic, and its faults as errors of our own."""
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Annotated
 
@@ -14,7 +15,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from bayesrisk.exceptions import ConfigError, did_you_mean, number_advice, quote
+from bayesrisk.exceptions import ConfigError, did_you_mean, name_list, number_advice, quote
 
 
 def refuse(bound: str, **details: object) -> PydanticCustomError:
@@ -45,6 +46,16 @@ Positive = Annotated[float, Field(gt=0.0)]
 
 
 _UNKNOWN = "unknown_key"
+#: Keys of files of settings, and the command that takes a file with them.
+_COMMANDS = {
+    "population": "audit FILE -o OUT",
+    "grid": "sweep FILE -o OUT",
+    "hierarchy": "sweep FILE -o OUT",
+    "parameters": "release RECORDS -o OUT --config FILE",
+    "ladder": "plan RECORDS -o OUT --ladders FILE",
+    "counts": "attack TABLES -o OUT --assume FILE",
+    "attributes": "release RECORDS -o OUT --schema FILE",
+}
 #: What pydantic's own faults say that a value must be, with what they know filled in.
 _RULES = {
     "greater_than": "> {gt}",
@@ -60,6 +71,7 @@ _RULES = {
     "string_too_long": "text of at most {max_length} characters",
     "bool_type": "of type bool",
     "tuple_type": "a list",
+    "list_type": "a list",
     "dataclass_type": "an object",
     "model_type": "a table",
 }
@@ -72,12 +84,14 @@ def as_config_error(error: ValidationError, source: str) -> ConfigError:
     key = _key(fault["loc"], context.get("indexed", True))
     if fault["type"] == _UNKNOWN:
         prefix = f"{key}." if key else ""
-        names = ", ".join(f"{prefix}{name}" for name in context["known"])
+        text = f"{source}: unknown key {prefix}{context['name']}"
+        if context["command"] and not key:
+            return ConfigError(text, advice=f"; it is a file for `bayesrisk {context['command']}`")
         advice = did_you_mean(context["name"], context["known"])
+        names = name_list([f"{prefix}{name}" for name in context["known"]], advice)
         if context["name"] == "epsilon" and "rho" in context["known"]:
             advice = "; `bayesrisk convert --epsilon 1 --delta 1e-10` gives the rho of an epsilon"
-        text = f"{source}: unknown key {prefix}{context['name']}; known: {names}"
-        return ConfigError(text, advice=advice)
+        return ConfigError(f"{text}; known: {names}", advice=advice)
     if fault["type"] == "said":
         return ConfigError(f"{source}: {key}: {context['words']}")
     if fault["type"] == "value_error":  # of the class that is made of the values
@@ -107,7 +121,9 @@ def _advice(value: object, rule: str) -> str:
         return f': write "{value}", in quotes'
     if rule.startswith("one of "):
         return did_you_mean(value, rule.removeprefix("one of ").split(", "))
-    return number_advice(value, rule) if isinstance(value, str) else ""
+    if rule.startswith("a list") and isinstance(value, (int, float, str)):
+        return f": write [{json.dumps(value)}]"
+    return number_advice(value, rule) if not isinstance(value, bool) else ""
 
 
 def _key(place: tuple[int | str, ...], indexed: bool) -> str:
@@ -132,7 +148,9 @@ class Section(BaseModel):
         names = [field.alias or name for name, field in cls.model_fields.items()]
         for name in values:
             if name not in names:
-                details = {"name": f"{name!s:.200}", "known": names}
+                foreign_keys = (one for one in _COMMANDS if one in values and one not in names)
+                command = next((_COMMANDS[one] for one in foreign_keys), "")
+                details = {"name": f"{name!s:.200}", "known": names, "command": command}
                 raise PydanticCustomError(_UNKNOWN, "unknown key", details)
         return values
 

@@ -100,7 +100,8 @@ def typed(frame: "pd.DataFrame") -> "pd.DataFrame":
 def record_frame(file: RecordFile) -> "pd.DataFrame":
     """Return the rows of a CSV file as text, or those of a Parquet file as they are."""
     if file.ending not in (".parquet", ".csv"):
-        raise ArgumentError("records", "must end in .parquet or .csv", got=str(file))
+        advice = ": save it as CSV UTF-8, with commas"
+        raise ArgumentError("records", "must end in .parquet or .csv", got=str(file), advice=advice)
     names = file.columns
     if len(names) == 1 and file.ending == ".csv":
         other = next((sign for sign in (";", "\t", "|") if sign in names[0]), None)

@@ -11,11 +11,19 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 from bayesrisk._base.disk.objects import is_object, open_object
-from bayesrisk.exceptions import BayesRiskError, ConfigError, DataError, quote
+from bayesrisk.exceptions import (
+    BayesRiskError,
+    ConfigError,
+    DataError,
+    did_you_mean,
+    number_advice,
+    quote,
+)
 
 _T = TypeVar("_T")
 #: Makes the error about a file: a class of our own tree.
@@ -35,6 +43,7 @@ MAX_FILE = 2**38
 #: Bytes of a TOML document.
 TOML_BYTES = 2**18
 _PIECE = 2**20
+_ENTRIES = 2**12  # of a folder, among which one may be meant
 _DEPTH = 64
 _WIDTH = 200  # characters of a reason that a message quotes
 _FAULTS = (
@@ -46,6 +55,29 @@ _FAULTS = (
     zlib.error,
     zipfile.BadZipFile,
 )
+
+
+def nearby(path: Path, *marks: str) -> str:
+    """Return advice about a path that is not there, or that lacks a file of these names.
+
+    It names what is called nearly so, or a folder around with such a file.
+    """
+    if is_object(path):
+        return ""
+    folder = path.parent
+    if not os.path.lexists(path):
+        if not folder.is_dir():
+            return f"; there is no folder {folder}"
+        if "\\" in path.name and os.sep == "/":
+            return "; folders are set apart by / here"
+        if re.search(r"[*?\[]", path.name):
+            return "; no name fits the pattern"
+        near = did_you_mean(path.name, islice((one.name for one in folder.iterdir()), _ENTRIES))
+        return f"{near[:-1]} in {folder}?" if near and path.name != str(path) else near
+    below = islice(path.iterdir(), _ENTRIES) if path.is_dir() else ()
+    around = [folder, *sorted(below)]
+    marked = [one for one in around if any((one / mark).is_file() for mark in marks)]
+    return f": give {marked[0]}" if marked else ""
 
 
 @contextmanager
@@ -60,6 +92,9 @@ def named(name: str, fault: Fault = DataError, *, also: tuple[Any, ...] = ()) ->
             raise fault(f"{name}: must be a file, is a folder") from error
         lines = str(error).strip().splitlines()
         reason = lines[0][:_WIDTH] if lines else repr(error)
+        if isinstance(error, FileNotFoundError):
+            near = nearby(Path(error.filename)) if isinstance(error.filename, str) else ""
+            raise fault(f"{name}: cannot be read: there is no such file", advice=near) from error
         other = isinstance(error, UnicodeDecodeError) or "invalid UTF8" in reason
         advice = "; save it as text in UTF-8 (`CSV UTF-8` in a spreadsheet)" * other
         raise fault(f"{name}: cannot be read: {reason}", advice=advice) from error
@@ -176,11 +211,22 @@ def read_toml(file: Path, fault: Fault = ConfigError, *, name: str | None = None
     try:
         return toml_document(raw.decode("utf-8"))
     except ValueError as error:
-        commas = re.search(
-            r"=\s*([0-9]+),([0-9]+)\s*$", raw.decode("utf-8", "ignore"), re.MULTILINE
-        )
-        advice = f": write {commas[1]}.{commas[2]}, with a point" if commas else ""
-        raise fault(f"{called}: cannot be read as TOML: {_reason(error)}{advice}") from error
+        place = re.search(r"at line (\d+)", str(error))
+        lines = raw.decode("utf-8", "ignore").splitlines()
+        advice = _toml_advice(lines[int(place[1]) - 1]) if place else ""
+        advice = advice or ": close all brackets and quotes" * ("end of document" in str(error))
+        text = f"{called}: cannot be read as TOML: {_reason(error)}"
+        raise fault(text, advice=advice) from error
+
+
+def _toml_advice(line: str) -> str:
+    """Return advice about a line that is no TOML."""
+    name, _, value = (part.strip() for part in line.partition("="))
+    if re.fullmatch(r"[A-Za-z_][\w.:/ -]*", value):
+        return f': write {name} = "{value}", in quotes'
+    if re.fullmatch(r'"[^"]*\\[^"]*"', value):
+        return f": write {name} = '{value[1:-1]}', in single quotes"
+    return number_advice(value, "a number")
 
 
 def toml_document(text: str) -> dict[str, Any]:

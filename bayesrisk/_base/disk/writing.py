@@ -196,7 +196,8 @@ def explained(path: str | Path) -> Iterator[None]:
         inside = other is None or any(map(is_leftover, other.parts))
         if not inside and other != Path(path):
             reason += f" ({other})"
-        raise OutputError(f"{path}: cannot be written: {reason}") from error
+        advice = "; choose another place"
+        raise OutputError(f"{path}: cannot be written: {reason}", advice=advice) from error
 
 
 @contextlib.contextmanager

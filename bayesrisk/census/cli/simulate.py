@@ -32,9 +32,7 @@ def _settings(preset: str, blocks: int | None, changes: list[str]) -> "br.census
     kinds = get_type_hints(br.census.PopulationSpec)
     settings: dict[str, Any] = {} if blocks is None else {"n_blocks": blocks}
     for text in changes:
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise ArgumentError(f"--set must be NAME=VALUE, got {quote(text)}")
+        name, _, value = text.partition("=")
         if name not in kinds:
             advice = check.did_you_mean(name, kinds) or f"; there are {', '.join(kinds)}"
             raise ArgumentError(f"--set: unknown setting {quote(name)}{advice}")

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 import bayesrisk as br
+from bayesrisk._base import disk
 from bayesrisk._version import __version__
 from bayesrisk.cli.command import renamed
 from bayesrisk.cli.counts import two_levels
@@ -23,11 +24,12 @@ from bayesrisk.cli.options import (
     RunOptions,
     SensitivityOption,
     optional_number,
+    parse_count,
     parse_number,
     parse_sensitivity,
 )
 from bayesrisk.cli.printing import print_answer, progress, shard_lines, table_lines, write_fragment
-from bayesrisk.exceptions import ArgumentError
+from bayesrisk.exceptions import ArgumentError, did_you_mean
 
 _HEADS = {
     "correct_decision_probability": "found_if_in_cell",
@@ -74,8 +76,10 @@ def risk(
 ) -> None:
     """Say how much a released count, or a release, raises a belief."""
     questions = {"released counts": noisy_count, "--release": release, "--hierarchy": hierarchy}
-    if sum(map(bool, questions.values())) != 1:
-        raise ArgumentError(f"give one of {', '.join(questions)}, such as 3 --rho 0.1")
+    subjects = [name for name, value in questions.items() if value]
+    if len(subjects) != 1:
+        more = f": leave out {subjects[-1]}" if subjects else ", such as 3 --rho 0.1"
+        raise ArgumentError(f"give one of {', '.join(questions)}{more}")
     priors = [parse_number(p, "prior") for p in prior]
     if not noisy_count and (rho, sigma2) != (None, None):
         subject = "a release" if release else "a hierarchy"
@@ -101,7 +105,7 @@ def risk(
         raise ArgumentError(f"give exactly one of --rho and --sigma2, {advice}")
     with renamed({"scenario_name": "--scenario"}):
         result = br.block_risk(
-            [[parse_number(count, "noisy_count")] for count in noisy_count or ()],
+            [[parse_count(count, "noisy_count")] for count in noisy_count or ()],
             rho=optional_number(rho, "rho"),
             sigma2=optional_number(sigma2, "sigma2"),
             prior=priors,
@@ -183,10 +187,14 @@ def convert(
     from bayesrisk._base.validation import SENSITIVITIES
 
     change = parse_sensitivity(sensitivity)
+    check.choice(method, "method", ("tight", "bun-steinke"))
     if release is not None:
         settings = (rho, sigma2, limit.max_risk, limit.probability)
         if settings != (None,) * 4 or (sensitivity, method) != ("1", "tight"):
-            raise ArgumentError("a release goes with --epsilon or --delta, and --prior, alone")
+            rule = (
+                "is taken for a release, which goes with --epsilon or --delta, and --prior, alone"
+            )
+            raise ArgumentError(release, f"{rule}: leave it out")
         document, lines = _answer_of_release(
             release,
             epsilon=optional_number(epsilon, "epsilon"),
@@ -235,12 +243,16 @@ def sweep(
     seed: Annotated[int | None, SEED] = None,
 ) -> None:
     """Compute the risk of a count over many budgets, and write a report."""
+    from bayesrisk._base import validation as check
+
     file = data_path(Path(config), SWEEPS)
     if file.suffix.lower() != ".toml":
         example = "; `bayesrisk sweep sample:dare-county-sweep -o OUT` is one"
         if (file / "report.html").is_file():
             example = f"; of a finished sweep: `bayesrisk report {file}`"
         raise ArgumentError("config", "must be a TOML file of a sweep", got=config, advice=example)
+    if seed is not None:
+        check.integer(seed, "seed", lower=0)
     study = br.experiments.load_config(config, seed=seed)
     summary = runner.run(study, output, study.title)
     page = str(br.experiments.write_report(output)) if summary.complete else None
@@ -280,6 +292,10 @@ def _release_law(source: str) -> "br.accounting.PrivacyLoss":
 
     if source in _BUDGETS:
         return br.accounting.PrivacyLoss.of(source)
+    if not Path(source).exists() and not source.startswith("sample:"):
+        near = did_you_mean(source, _BUDGETS) or disk.nearby(Path(source))
+        rule = "must be the folder of a release, or pl94 or dhc"
+        raise ArgumentError("release", rule, got=source, advice=near)
     folder = data_path(Path(source), "a release")
     if ReleaseIndex.exists(folder):
         spec = ReleaseIndex.read(folder).document["spec"]

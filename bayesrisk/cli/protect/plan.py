@@ -77,6 +77,7 @@ def plan(
 ) -> None:
     """Find the most detailed release that keeps limits, and prove it."""
     from bayesrisk.experiments.plan_report import write_plan  # slow to import
+    from bayesrisk.risk.planning.ladders import PlanLimits
     from bayesrisk.risk.planning.release_plan import plan as planned
 
     document: dict[str, Any] = {
@@ -110,6 +111,7 @@ def plan(
     names = {
         "ladders": "--rule" if options.rule else "--ladders", "limits": "--limit",
         "stated": "--stated", "folder": "--output",
+        **{limit.name: f"--limit {limit.name}" for limit in dataclasses.fields(PlanLimits)},
     }  # fmt: skip
     with renamed(names):
         result = planned(

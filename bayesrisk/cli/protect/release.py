@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from bayesrisk.release import Likelihood, MechanismSpec
 
 _OCCUPIED = "occupied"
-#: Parameters that say how much is protected: never taken silently, each with an example.
-_STATED = {"rate": "0.05", "base": "5", "threshold": "10", "rho": "0.1", "edges": "[0,1,5,10]"}
+_GIVE = "; give the folder that `bayesrisk release -o` wrote"
 #: The recipe of no protection.
 NONE = "none"
 
@@ -327,31 +326,14 @@ def _mechanism(
     )
 
     option = "--protection" if options.protection else f"{options.config}: protection"
-    with renamed({"name of the mechanism": option, "protection": option}):
+    names = ("name of the mechanism", "mechanism", "protection")
+    with renamed(dict.fromkeys(names, option)):
         name, parameters = read_recipe(document["protection"])
         parameters = with_settings(
             parameters | document.get("parameters", {}), options.settings or [], "--set"
         )
-        usual, wrong = dict(parameters), ""
-        try:
-            usual = usual_parameters(name, workload, households=source.has_households, **parameters)
-            silent = [n for n in _STATED if n in usual and n not in parameters]
-            if not silent:
-                return make_mechanism(name, **usual)
-        except ArgumentError as error:
-            if not error.rule.startswith(f"{name!r}: "):
-                raise
-            wrong = error.rule.partition("; not ")[2]
-            needed = error.rule.partition("needed: ")[2].partition(";")[0].split(", ")
-            silent = [n for n in needed if n in _STATED and n not in usual]
-            if not silent:
-                advice = f"; give each as {name}:KEY=VALUE,KEY=VALUE or by --set KEY=VALUE"
-                raise error if "convert" in error.advice else error.advised(advice) from error
-        text = ",".join(f"{n}={_STATED[n]}" for n in silent)
-        raise ArgumentError(
-            option, f"{name} needs {' and '.join(silent)}, which no usual value has: write "
-            f"{name}:{text}, or a value of yours{wrong and '; it has no '}{wrong}"
-        )  # fmt: skip
+        usual = usual_parameters(name, workload, households=source.has_households, **parameters)
+        return make_mechanism(name, **usual)
 
 
 def _audited(
@@ -375,6 +357,9 @@ def _listed(argument: str | None, workload: "br.Workload") -> str | list[str] | 
     """Return the public list of places that ``--places`` names; ``occupied`` as it is."""
     if argument is None or argument == _OCCUPIED:
         return argument
+    if workload.schema.geography.levels == ("all",):
+        rule = "goes with records that have places: name their column with --place"
+        raise ArgumentError("--places", rule, got=argument)
 
     name, _, column = argument.rpartition(":")
     path, column = (argument, "") if not name or Path(argument).exists() else (name, column)
@@ -408,16 +393,17 @@ def verify(
 
     if not folder.is_dir():
         fault = f"{folder} is a file" if folder.exists() else f"no such folder: {folder}"
-        raise ArgumentError(f"{fault}; give the folder that `bayesrisk release -o` wrote")
+        instead = disk.nearby(folder, "_release.json")
+        raise ArgumentError(f"{fault}{instead or _GIVE}")
     if not (folder / "_release.json").is_file():
         if is_tables(folder):
             raise DataError(
                 f"{folder} holds exact tables, no release: no protection is there to verify; "
                 f"`bayesrisk attack {folder} -o OUT` says what they give away"
             )
+        instead = disk.nearby(folder, "_release.json")
         raise DataError(
-            f"{folder}: holds no release (_release.json is not there); give the folder that "
-            "`bayesrisk release -o` wrote"
+            f"{folder}: holds no release (_release.json is not there){instead or _GIVE}"
         )
     title, unit = "verify", "parts"
     with progress(quiet=quiet or as_json, title=title, unit=unit, patient=True) as advance:

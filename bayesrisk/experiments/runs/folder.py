@@ -298,7 +298,7 @@ class RunFolder:
     def _settle(self) -> None:
         """Write the configuration into an empty folder; raise if the folder holds another run."""
         if self.path.exists() and not self.path.is_dir():
-            raise OutputError(f"{self.path}: must be a folder, but is a file")
+            raise OutputError(f"{self.path}: must be a folder, but is a file; nothing was changed")
         file = self.state / self.layout.settings
         ours = json.loads(json.dumps(self.config))
         if file.exists():

@@ -188,6 +188,7 @@ def solution_variability(
     """
     backend, limits = solver_and_limits(solver, time_limit, node_limit)
     start = None
+    check.text(scope, "scope")
     if solution is not None:
         check.instance(solution, Reconstruction, "solution")
         parts = solution.block, solution.cell, solution.count

@@ -96,7 +96,9 @@ class PlanLimits:
                 kind = float if name == "gain" else int
                 values[name] = limits[text] if isinstance(limits, Mapping) else kind(number)
             except ValueError:
-                raise ArgumentError("limit", "must be NAME=NUMBER", got=text) from None
+                advice = f": write {name}=0"
+                rule = "must be NAME=NUMBER"
+                raise ArgumentError("limit", rule, got=text, advice=advice) from None
         return cls(**values)
 
     @property

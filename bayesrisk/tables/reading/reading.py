@@ -158,7 +158,9 @@ class TableReading:
         if self.questions:
             guesses = [f"{name[:80]}={guess[:80]}" for name, (guess, _) in self.questions.items()]
             lines = "; ".join(guesses[:12])
-            raise ArgumentError(f"guesses must be confirmed or put right; open are: {lines}")
+            advice = ": give each as an argument"
+            rule = f"guesses must be confirmed or put right; open are: {lines}"
+            raise ArgumentError(rule, advice=advice)
         return self.parts
 
     def accepted(self) -> "TableReading":

@@ -78,6 +78,8 @@ def settings(options: Mapping[str, Any]) -> dict[str, str]:
         elif section == "marks":
             bound = "a range such as 1-4, withheld (any count) or note (the count beside holds)"
             good = text in ("withheld", "note") or number_range(str(text)) is not None
+            if name == "marks":
+                bound, good = f"given by mark: write marks.MARK={text}", False
         elif section in _CHOICES:
             good = text in _CHOICES[section]
         if not good:

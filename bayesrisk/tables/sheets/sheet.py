@@ -73,6 +73,7 @@ _FEW_BLANKS = 10  # headings for each that is missing
 _FORMS = {
     "{": "JSON", **dict.fromkeys(("[[", "[{", '["'), "JSON of an API"), "<": "a web page or XML",
     "CHARSET=": "a PC-Axis file", "AXIS-VERSION=": "a PC-Axis file", "%PDF": "a PDF",
+    "PAR1": "Parquet", "\0": "bytes that are no text",
 }  # fmt: skip
 
 
@@ -148,7 +149,9 @@ def file_sheet(file: Path, sheet: str | None = None, encoding: str | None = None
         return next(workbook_sheets(empty, number))
     text, guess = decoded(raw, encoding or "")
     first = "".join(text[:1024].split())
+    first = "\0" if "\0" in first else first
     form = next((f for start, f in _FORMS.items() if first.startswith(start)), None)
+    form = form if text.strip() else "an empty file"
     if form:
         raise DataError(
             f"{name}: must be a table with headings and rows, got {form}: save or download it as "

@@ -16,8 +16,8 @@ from fuzz.corpus import KINDS, SEALED
 import bayesrisk as br
 from bayesrisk._base import disk
 from bayesrisk._base.disk import delimited
-from bayesrisk._base.disk.text import json_document
-from bayesrisk.exceptions import BayesRiskError, DataError
+from bayesrisk._base.disk.text import json_document, nearby, read_toml
+from bayesrisk.exceptions import BayesRiskError, ConfigError, DataError
 
 SECONDS = 60
 #: Folders that one receives from others.
@@ -249,3 +249,37 @@ def test_files_are_opened_in_one_place():
     }
     assert found <= OPENERS | OF_OURS
     assert found >= OPENERS - {"_base/disk/writing.py"}
+
+
+def test_what_is_near_a_path_is_named(tmp_path):
+    (tmp_path / "people.csv").write_text("a\n1\n")
+    release = tmp_path / "made" / "release"
+    (release / "tables").mkdir(parents=True)
+    (release / "_release.json").write_text("{}")
+    assert nearby(release, "_manifest.json") == ""
+    assert nearby(tmp_path / "peple.csv") == f". Did you mean 'people.csv' in {tmp_path}?"
+    assert nearby(tmp_path / "houses.csv") == ""
+    assert nearby(tmp_path / "no" / "people.csv") == f"; there is no folder {tmp_path / 'no'}"
+    assert "pattern" in nearby(tmp_path / "*.csv")
+    for place in (release / "tables", release.parent, release / "_release.json"):
+        assert nearby(place, "_release.json") == f": give {release}"
+    assert nearby(release.parent, "_manifest.json") == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "advice"),
+    [
+        ("name = ward", ': write name = "ward", in quotes'),
+        ('file = "C:\\Users\\me"', ": write file = 'C:\\Users\\me', in single quotes"),
+        ("rate = 10%", ": write 0.1"),
+        ("rate = 0,1", ": write 0.1, with a point"),
+        ("rate = [0.1", ""),
+    ],
+)
+def test_a_line_that_is_no_toml_is_written_anew(tmp_path, line, advice):
+    file = tmp_path / "a.toml"
+    file.write_text(f'title = "x"\n{line}\n')
+    with pytest.raises(ConfigError) as caught:
+        read_toml(file)
+    assert str(file) in str(caught.value)
+    assert caught.value.advice == advice or (advice == "" and "close" in caught.value.advice)

@@ -196,7 +196,7 @@ def test_what_is_kept_is_bounded():
     about = {"n_siblings": 27, "rho_block": 0.1, "rho_group": 0.25, "prior": 0.5, "rng": 1}
     with pytest.raises(ArgumentError, match=r"draws \* chains \* variables must be <= 268435456"):
         questions.sample(2, 1, -1, **about, draws=10**8, warmup=0, chains=2)
-    with pytest.raises(ArgumentError, match=r"warmup must be <= 1e\+08"):
+    with pytest.raises(ArgumentError, match="warmup must be <= 100000000"):
         questions.sample(2, 1, -1, **about, draws=1, warmup=2**31 - 1, chains=1)
     with pytest.raises(ArgumentError, match="threads must be <= 1024"):
         questions.sample(2, 1, -1, **about, draws=1, warmup=0, chains=2, threads=10**9)
