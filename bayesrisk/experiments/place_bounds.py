@@ -40,9 +40,10 @@ class Clock:
     def guard(self, last_words: Callable[[], int]) -> Iterator[None]:
         """End this process a few seconds after the time is over, whatever runs.
 
-        Files that are being written are written first; then last words say its status.
+        Files that are being written are written first; then last words say its status.  A process
+        that is not the command's own, such as a notebook's, is not ended.
         """
-        if self.left is None:
+        if self.left is None or sys.stdout is not sys.__stdout__:
             yield
             return
         inside = True

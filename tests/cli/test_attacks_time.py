@@ -42,7 +42,9 @@ def run(folder, hangs, *options):
     return done, time.monotonic() - begun
 
 
-@pytest.mark.parametrize("kind", HANGS)
+@pytest.mark.parametrize(
+    "kind", ["a step", *(pytest.param(kind, marks=pytest.mark.slow) for kind in [*HANGS][1:])]
+)
 def test_it_ends_with_its_time_whatever_hangs_and_keeps_what_was_proved(tmp_path, kind):
     whole = tmp_path / "whole"
     whole.mkdir()

@@ -391,8 +391,8 @@ class SheetColumns:
             numeric = self._counts(numeric, names)
             counts = wide(self.sheet, numeric, names, self.rules)
         else:
-            unnamed = self._counts(numeric, names) if numeric else []
-            self.reasons |= dict.fromkeys(unnamed, "other counts were named")
+            unused_counts = self._counts(numeric, names) if numeric else []
+            self.reasons |= dict.fromkeys(unused_counts, "other counts were named")
             # Several columns that are only called counts are labels, told apart by their headings.
             if len(counts) > 1 and not any(counts.values()):
                 counts = wide(self.sheet, sorted(counts), names, self.rules)
