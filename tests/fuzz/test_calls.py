@@ -33,8 +33,7 @@ from figures import quick_figures
 from fuzz import corpus
 
 import bayesrisk
-from bayesrisk import BayesRiskError
-from bayesrisk.census import readers
+from bayesrisk import BayesRiskError, census as readers
 from bayesrisk.constraints import solvers
 from bayesrisk.experiments.runs import executors
 from bayesrisk.mechanisms import registry as mechanisms

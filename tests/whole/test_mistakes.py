@@ -357,6 +357,10 @@ MISTAKES = {
         lambda f: br.attack(file_of(f, "Ward,Count\nA,c\nAll,6\n"), marks={"X": "1-4"}),
         "marks.X must be about a mark of the files: 'c'",
     ),
+    "no workers of a plan": (
+        lambda f: br.plan(PEOPLE[["sex"]], limits={"recovered": 0}, workers=0),
+        "workers must be >= 1, got 0",
+    ),
     "no scope": (lambda f: br.solution_variability(TABLES, scope=None), "scope .. None"),
     "a file that is not there": (
         lambda f: br.attack(file_of(f, "x").with_name("peple.csv")),
