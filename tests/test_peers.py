@@ -1,6 +1,8 @@
 """The comparisons with other tools: what is checked, left out and written, without the tools."""
 
 import csv
+import functools
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +14,8 @@ from peers.__main__ import ALL, main
 from peers.comparison import Case, Comparison, LeftOutError, compare
 from peers.report import HEADER, line, write
 from peers.worker import Worker
+
+import bayesrisk
 
 DOCS = Path(__file__).parents[1] / "docs" / "reference"
 
@@ -82,6 +86,14 @@ def test_the_page_shows_every_comparison_there_is():
     shown = [(row[0], row[1], row[2].split(" (")[0], row[5]) for row in rows[1:]]
     assert shown == [(c.question, f"`{c.ours}`", c.peer.split(" (")[0], c.differs) for c in ALL]
     assert len({c.name for c in ALL}) == len(ALL)
+
+
+def test_what_is_compared_has_its_present_name():
+    assert "readers" not in dir(bayesrisk)  # an old name, which still leads to the census
+    for compared in ALL:
+        first, *rest = re.match(r"[\w.]+", compared.ours)[0].split(".")
+        assert first in dir(bayesrisk)
+        assert callable(functools.reduce(getattr, rest, getattr(bayesrisk, first)))
 
 
 def test_the_page_shows_every_way_to_protect_linked_tables():

@@ -42,10 +42,14 @@ class Sentences:
 
 def opposites(certificate) -> list[bool]:
     """Return for each opposite of a sentence whether records fit it and the counts."""
-    counts = list(certificate["counts"].values())
+    assumed = ({**part, "low": 0, "high": 0} for part in certificate["assumed"])
+    counts = [*certificate["counts"], *assumed]
     rows = weights_of(counts, certificate)
     system = Sentences(rows, [(count["low"], count["high"]) for count in counts])
-    return [system.possible(row, low, high) for row, low, high in goals_of(certificate).values()]
+    # Where nothing is possible, the opposite is that some records fit.
+    goals = [goal or (np.zeros(rows.shape[1], int), None, None)
+             for goal in goals_of(certificate).values()]  # fmt: skip
+    return [system.possible(*goal) for goal in goals]
 
 
 def block_rows(tables, known_rule):

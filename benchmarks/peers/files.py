@@ -11,7 +11,7 @@ from peers.comparison import Case, Comparison
 from pyarrow import parquet
 from test_nmf import CELLS, UNITS, measurements
 
-from bayesrisk.census import readers
+from bayesrisk import census
 from bayesrisk.tables import TableReading
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
@@ -33,7 +33,7 @@ def measurements_pyarrow() -> Case:
     file = next(folder.rglob("part-*"))
 
     def ours():
-        batches = readers.NoisyMeasurements.open(folder).iter_values("Block", "detailed")
+        batches = census.NoisyMeasurements.open(folder).iter_values("Block", "detailed")
         return sum(int(batch.values.sum()) for batch in batches)
 
     def theirs():
@@ -48,10 +48,10 @@ def measurements_pyarrow() -> Case:
 def records_pyarrow() -> Case:
     file = Path(scratch().name) / "records.parquet"
     people = person_records(np.random.default_rng(1), ROWS)
-    readers.write_record_form(people, file, dialect="archive")
+    census.write_record_form(people, file, dialect="archive")
 
     def ours():
-        pieces = readers.iter_record_form(file, dialect="archive")
+        pieces = census.iter_record_form(file, dialect="archive")
         return sum(int(piece.codes("age").sum()) for piece in pieces)
 
     def theirs():
@@ -99,7 +99,7 @@ ALL = [
     ),
     Comparison(
         "Records in Parquet, piece by piece",
-        "readers.iter_record_form",
+        "census.iter_record_form",
         "pyarrow, same bytes, one thread",
         ("pyarrow",),
         "the sum of all ages",

@@ -72,8 +72,9 @@ def cell_keys_ons() -> Case:
     def ours():
         return mechanism.release(records, workload=asked, rng=7, places="occupied")
 
-    # The keys that a seed leads to, in the order of the records.
-    keyed = frame.assign(record_key=np.random.default_rng(7).integers(_KEYS, size=SOME))
+    # The keys that a seed leads to, in the order of places and kinds.
+    keyed = frame.sort_values(["area", "sex", "age"], kind="stable")
+    keyed["record_key"] = np.random.default_rng(7).integers(_KEYS, size=SOME)
 
     def theirs():
         with contextlib.redirect_stdout(io.StringIO()):
