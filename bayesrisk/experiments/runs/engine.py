@@ -327,10 +327,18 @@ def run(
 _MEASURED = 0.2  # seconds of a pilot that tell how busy a machine is
 
 
+_pace = [1.0]  # the last that was measured
+
+
 def pace_since(used: float, passed: float) -> float:
-    """Return the seconds of a processor in one of the clock since both were at these times."""
+    """Return the seconds of a processor in one of the clock since both were at these times.
+
+    Of a moment, such as a pilot that others have run before, it is the last that was measured.
+    """
     used, passed = time.process_time() - used, time.monotonic() - passed
-    return used / passed if passed > _MEASURED else 1.0
+    if passed > _MEASURED:
+        _pace[0] = used / passed
+    return _pace[0]
 
 
 def _timed(
