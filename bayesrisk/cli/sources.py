@@ -352,7 +352,12 @@ def reading_lines(
     stated = stated or [name for name in risky if name not in background]
     return [
         *lines,
-        *([f"  left out: {', '.join(left)} (--columns)"] if left else []),
-        f"  others may know {', '.join(background) or 'nothing'} (--known); at risk is "
-        f"{', '.join(stated)} (--stated)",
+        *([f"  left out: {_quoted(left)} (--columns)"] if left else []),
+        f"  others may know {_quoted(background) or 'nothing'} (--known); at risk is "
+        f"{_quoted(stated)} (--stated)",
     ]
+
+
+def _quoted(names: Sequence[str]) -> str:
+    """Return names in a row, those with a comma in quotes."""
+    return ", ".join(repr(name) if "," in name else name for name in names)
