@@ -192,14 +192,18 @@ def attack(
     with nullcontext() if target is None else disk.explained(target):
         with clock.writing:
             run.begin()
-        texts = set[str]()
+        texts, bounded = set[str](), 0
+        places = len(run.tables.geoids[run.level])
         for _ in run.steps():
             with clock.writing:
                 run.save()
+                if say and 0 < bounded < places == run.bounded:  # after those of some places alone
+                    say(f"All {places:,} places are bounded.")
                 for sentence in run.sentences if say else ():
                     if sentence not in texts:
                         say(sentence)  # type: ignore[misc]
                 texts.update(run.sentences)
+                bounded = run.bounded
                 run.report()  # figures take longer than what they show
                 if tell:
                     tell(run.answer)
@@ -244,7 +248,7 @@ class _Attack:
         self.rest: list[str] = []
         self.facts: Mapping[str, int] = {}
         self.missing, self.total = list(_STEPS), 0
-        self.level = self.tables.workload.levels[-1]
+        self.level, self.bounded = self.tables.workload.levels[-1], 0
         self.names = [n for n in self.reading.cells.columns if n not in _CELL]
 
     # Steps.
@@ -316,7 +320,7 @@ class _Attack:
         published = bounds.counts.merge(stated, on=["geoid", *keys[1:]])
         bounds = replace(bounds, counts=published)
         self.facts = bounds.facts
-        places = len(self.tables.geoids[self.level])
+        places, self.bounded = len(self.tables.geoids[self.level]), number
         if number < places:  # certificates are of all
             text = f"{number:,} of {places:,} places are bounded so far.  Of these alone:"
             self.first = [text, *hidden_sentences(bounds, self._coarse)]

@@ -316,6 +316,8 @@ def test_bounds_of_many_places_are_written_as_they_come_and_end_with_the_time(
     pd.testing.assert_frame_equal(found.frames["bounds"][names], whole.frames["bounds"][names])
     assert any(text.startswith("1 of 120 places") for text in said)
     assert not any(" places are bounded so far" in text for text in found.sentences)
+    # What is true of all places follows a line that says so.
+    assert said.index("All 120 places are bounded.") < said.index(found.sentences[0])
 
 
 def test_all_steps_share_one_limit_of_time(tmp_path, monkeypatch):
