@@ -15,6 +15,7 @@ from bayesrisk.tables.sheets.texts import (
     NEGATIVE,
     PATH,
     POINTS,
+    THOUSANDS,
     WHOLE,
     interval,
     key,
@@ -25,7 +26,7 @@ from bayesrisk.tables.sheets.texts import (
 
 #: Thousands, in a heading.
 UNIT = re.compile(
-    r"[ (\[]*(['’`]000s?\b|\b(in )?(thousands?|1[, ]?000s|tsd\.?|milliers|tausend)\b)[)\]]?",
+    rf"[ (\[]*(\bin )?(\bthousand\b|{THOUSANDS})[)\]]?| ?[(\[]000[)\]]",
     re.IGNORECASE,
 )
 UNNAMED, _LONGEST = "category 1", 40

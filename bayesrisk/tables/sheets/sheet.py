@@ -39,6 +39,7 @@ from bayesrisk.tables.sheets.sections import (
 from bayesrisk.tables.sheets.texts import (
     DECIMAL,
     PATH,
+    THOUSANDS,
     WHOLE,
     begins_parts,
     is_date,
@@ -55,9 +56,10 @@ _NOTE = re.compile(
 )
 #: A title or a note on the unit of all counts.
 _THOUSANDS = re.compile(
-    r"[(\[]([\w ]+ )?(in |en )?(thousands|['’`]000s?|1[ ,]?000s|tausend|tsd\.?|milliers)[)\]]|"
+    rf"[(\[]([\w ]+ )?(in |en )?({THOUSANDS}|000)( of \w+)?[)\]]|"
     r"\b(numbers|figures|data|persons|people|counts|values|levels|zahlen|angaben|chiffres|effectifs)"
-    r"( \w+){0,2} (in|en) (thousands|['’`]000s?|tausend|tsd\.?|milliers)\b",
+    rf"( \w+){{0,2}} (in|en) {THOUSANDS}|"
+    rf"(^|[,;:–-])\W*(in |en )?{THOUSANDS}\W*$|\b(in|en) (?=[\d'’`]){THOUSANDS}",
     re.IGNORECASE,
 )
 _NOTE_MARK = re.compile(r" ?\[(foot)?notes?:? ?[\w, ]*\]", re.IGNORECASE)
@@ -476,6 +478,9 @@ def _table(name: str, grid: Grid) -> Sheet:
     body = [(i, [row[j] for j in keep]) for i, row in body]
     notes = (*full[:start], *(full[i] for i in range(last + 1, len(full))))
     thousands = any(_THOUSANDS.search(text) for _, row, _, _ in notes for text in row)
+    corner = (_THOUSANDS.fullmatch(text) for line in names for j, text in enumerate(line)
+              if j in labels)  # fmt: skip
+    thousands = thousands or any(corner)
     head = [text[:4] if re.fullmatch(rf"{YEAR}\.0", text) else text for text in head]
     titles = [_NOTE_MARK.sub("", head[j]).strip() or head[j] for j in keep]
     lines = [row for _, row, _, _ in full[:start] if filled_texts(row) in (1, 2)]

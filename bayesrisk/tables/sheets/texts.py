@@ -43,6 +43,11 @@ DECIMAL = re.compile(r"[-−]?\d[\d,'’\u00a0 ]*\.\d*[1-9]\d*|[-−]?\d+,(?:\d{
 POINTS = re.compile(r"\d{1,3}(?:\.\d{3})+")
 NEGATIVE = re.compile(r"[-−]\d+(?:\.\d+)?")
 SHARE = re.compile(r"[-−]?\d+(?:[.,]\d+)? ?%")
+#: The unit of counts in thousands, as a pattern.
+THOUSANDS = (
+    r"(?<![\w,.])(?:thousands|1?['’`]000(?:['’`]?s)?|(?:1[ ,]?)?000['’`]?s|tausend|tsd\.?|"
+    r"milliers)(?!\w)"
+)
 #: Labels of some of those that a total counts, which add up to it by chance alone.
 SOME = re.compile(
     r"\W*(of (which|whom|these)|including|incl\.|thereof|darunter|dont|di cui|de los cuales|"

@@ -502,3 +502,26 @@ def test_sections_beside_a_total_and_an_average_are_variables(tmp_path):
     file.write_text("\n".join(",".join(map(str, row)) for row in rows) + "\n", "utf-8")
     with pytest.raises(DataError, match="row 4"):
         file_sheet(file)
+
+
+@pytest.mark.parametrize(
+    ("title", "corner", "unit"),
+    [
+        ("RIDES BY FARE (000'S)", "Fare", 1000),
+        ("Rides (000s)", "Fare", 1000),
+        ("Rides by fare, in '000", "Fare", 1000),
+        ("Rides", "('000s)", 1000),
+        ("Rides of towns of 10,000s (000 to 999)", "Fare", 1),
+        ("Rides since the 2000s", "Fare over 1,000", 1),
+    ],
+)
+def test_a_title_says_that_counts_are_thousands(title, corner, unit, tmp_path):
+    text = f'"{title}",,\n"{corner}",2017,2016\nToken,76,102\nPass,175,194\nTotal,251,296\n'
+    reading = read([sheet_of(tmp_path, text)], {})
+    assert reading.questions["counts"][0] == ("exact" if unit == 1 else f"nearest-{unit}")
+
+
+@pytest.mark.parametrize(("head", "law"), [("Rides (000's)", "nearest-1000"), ("Rides", "exact")])
+def test_a_heading_says_that_counts_are_thousands(head, law, tmp_path):
+    text = f"Fare,{head}\nToken,76\nPass,175\nTotal,251\n"
+    assert read([sheet_of(tmp_path, text)], {}).questions["counts"][0] == law
