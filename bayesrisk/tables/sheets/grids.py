@@ -6,7 +6,7 @@ import itertools
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bayesrisk._base.disk.text import named
@@ -15,6 +15,7 @@ from bayesrisk.tables.sheets.heading_rows import called_again
 from bayesrisk.tables.sheets.texts import WHOLE, is_date, is_mark, says_number
 
 _UNPACKED, _NOTES = 2**28, 2**10
+_OF_SEVERAL = ".."  # where one number stands for several rows, none of them has a count
 _MOST_FEWER = 20  # times the numbers of a sheet that another one has
 #: Counts of all files together.
 MOST = 2**20
@@ -133,11 +134,38 @@ def _sheet_grid(sheet: Any) -> Grid:
     """Return the rows of a sheet; a cell merged with those below it stands in each with texts."""
     rows = [[_text(value) for value in row] for row in sheet.iter_rows()]
     filled = [any(map(str.strip, row)) for row in rows]
-    for (top, left), (bottom, _) in sheet.merged_cell_ranges or ():
+    merged = {(top, left): bottom for (top, left), (bottom, _) in sheet.merged_cell_ranges or ()}
+    _part_numbers(rows, merged)
+    for (top, left), bottom in merged.items():
         for row in itertools.compress(rows[top + 1 : bottom + 1], filled[top + 1 :]):
             if left < len(row) and left < len(rows[top]):
                 row[left] = row[left] or rows[top][left]
     return [*enumerate(rows, 1)]
+
+
+def _part_numbers(rows: list[list[str]], merged: Mapping[tuple[int, int], int]) -> None:
+    """Give numbers that are merged over rows of different labels to one of the rows, or to none.
+
+    Where all numbers of several rows are merged with the row below, these rows are names of
+    sections: the numbers are those of the first label.  Elsewhere they may be of all labels.
+    """
+    parted = dict[int, list[int]]()
+    for top in sorted({top for top, _ in merged if top < len(rows)}):
+        row = rows[top]
+        below = rows[top + 1] if top + 1 < len(rows) else []
+        label = next((j for j, text in enumerate(row) if text.strip()), 0)
+        numbers = [j for j, t in enumerate(row) if says_number(t) and not is_date(t.strip())]
+        split = [j for j in numbers if merged.get((top, j), top) > top]
+        free = all(j in split or not below[j].strip() for j in numbers) if below else False
+        if below and 2 * len(split) > len(numbers) and free and label not in numbers:
+            named = (top, label) not in merged and below[label].strip() not in ("", row[label])
+            if named and not WHOLE.fullmatch(below[label].strip()):
+                parted[top] = numbers
+    for top, columns in parted.items():
+        section = len(parted) > 1 and all(merged.get((top, j), top) <= top + 1 for j in columns)
+        for j in columns:
+            text = rows[top][j] if section else _OF_SEVERAL
+            rows[top + 1][j], rows[top][j] = text, "" if section else text
 
 
 def _text(value: object) -> str:

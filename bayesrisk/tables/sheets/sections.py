@@ -15,6 +15,7 @@ from bayesrisk.tables.sheets.texts import PATH, is_date, number_range, total_wor
 
 _BITS = 8  # sums of sections are equal by chance in one case of 2**8
 _FEW_LABELS, _MOST_SORTED = 3, 10  # in the order of the alphabet, but for one in so many
+_PAIR = 2  # of labels
 _ROUNDED = 50  # a sum of rounded counts misses its total by at most one part of so many
 
 
@@ -24,12 +25,22 @@ class _Section(NamedTuple):
     heading: str
     rows: list[tuple[Sequence[str], int]]
 
+    @property
+    def total(self) -> str:
+        """The label of a total below the others, or empty."""
+        text = _first_text(self.rows[-1][0])
+        return text if len(self.rows) > _PAIR and total_word(text) else ""
+
     def sums(self, columns: Collection[int]) -> dict[int, int]:
-        """Return the sum of the labels that are within no other, by column, where all are known."""
+        """Return the sum of the labels that are within no other, by column, where all are known.
+
+        A total below the labels is none of them.
+        """
         least = min(depth for _, depth in self.rows)
         results = {}
         for j in columns:
-            ends = [number_range(row[j]) for row, depth in self.rows if depth == least]
+            rows = self.rows[:-1] if self.total else self.rows
+            ends = [number_range(row[j]) for row, depth in rows if depth == least]
             if all(end is not None and end[0] == end[1] for end in ends):
                 results[j] = sum(end[0] for end in ends if end)
         return results
@@ -90,6 +101,30 @@ def section_headings(
         return sections
     listed = by_alphabet([row for _, row, _, _ in rows])
     return {} if listed or several_sections or all(map(is_date, names)) else named
+
+
+def names_with_counts(
+    rows: Sequence[tuple[int, list[str], int, int]], heads: Sequence[Sequence[str]],
+    labels: Sequence[int], counts: Collection[int],
+) -> dict[int, list[str]]:  # fmt: skip
+    """Return rows as they should be where names of sections hold counts of their first labels.
+
+    They are known by their numbers.  Such a name has the counts that the row below lacks; without
+    these, each of several sections makes up the same total.  Else there are none.
+    """
+    columns, changed = sorted({*counts} - {0}), dict[int, list[str]]()
+    for (i, row, _, _), (k, below, _, _) in itertools.pairwise(rows):
+        pairs = [(row[j], below[j]) for j in columns]
+        named = i not in changed and row[0] and below[0] and any(a for a, _ in pairs)
+        if named and all(bool(a) != bool(b) for a, b in pairs):
+            changed[i] = [t if j not in columns else "" for j, t in enumerate(row)]
+            changed[k] = [t or row[j] for j, t in enumerate(below)]
+    if len(changed) <= _PAIR:
+        return {}
+    others = [(i, changed.get(i, row), size, depth) for i, row, size, depth in rows]
+    sections = section_headings(others, heads, labels, counts)
+    parts = _sections([(sections[i], row, d) for i, row, _, d in others if i in sections])
+    return changed if sections and _same_total(parts, columns) else {}
 
 
 def rows_of_others(
@@ -184,11 +219,13 @@ def by_variable(
         return list(head), with_paths(body, depths, 1)
     whole = [s.heading for s in sections[:1] if labels[0] == {s.heading}]
     names = [section.heading for section in sections[len(whole) :]]
+    totals = {section.heading: section.total for section in sections}
     results: Grid = []
     for name in (*whole, *names):
         inside = [k for k, (_, row) in enumerate(body) if row[0] == name]
         for i, row in with_paths([body[k] for k in inside], [depths[k] for k in inside], 1):
-            results.append((i, [*(row[1] if name == n else "Total" for n in names), *row[2:]]))
+            label = "Total" if row[1] == totals[name] else row[1]
+            results.append((i, [*(label if name == n else "Total" for n in names), *row[2:]]))
     return [*names, *head[2:]], results
 
 

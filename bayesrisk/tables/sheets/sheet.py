@@ -32,6 +32,7 @@ from bayesrisk.tables.sheets.heading_rows import (
 from bayesrisk.tables.sheets.sections import (
     by_alphabet,
     by_variable,
+    names_with_counts,
     outlined,
     rows_of_others,
     section_headings,
@@ -409,6 +410,9 @@ def _table(name: str, grid: Grid) -> Sheet:
     members = [
         one for one in full[first : last + 1] if filled_texts(one[1]) != 1 or not _is_line(one[1])
     ]
+    if changed := names_with_counts(members, heads, labels, numeric):
+        full = [(i, changed.get(i, row), size, depth) for i, row, size, depth in full]
+        members = [(i, changed.get(i, row), size, depth) for i, row, size, depth in members]
     sections = section_headings(members, heads, labels, numeric)
     listed = bool(lone) and not sections and by_alphabet([row for _, row, _, _ in members])
     if other_rows := rows_of_others(members, sections, labels, {*numeric} - {0}):

@@ -210,3 +210,28 @@ def test_a_workbook_that_cannot_be_opened_names_what_to_save_it_as(tmp_path):
         archive.writestr("content.xml", "<a>\n  <b/>\n</a>")
     with pytest.raises(DataError, match=r"t\.ods.*save it as \.xlsx, or its sheets as CSV"):
         file_sheet(tmp_path / "t.ods")
+
+
+@pytest.mark.parametrize("sections", [2, 1])
+def test_numbers_merged_over_rows_are_of_the_first_label_of_a_section(sections, tmp_path):
+    rows = [
+        ("Benefit", "Job", "Parent"),
+        ("Gender", 656, 57), ("Male", None, None), ("Female", 524, 634),
+        ("Age", 545, 236), ("18-39", None, None), ("40-64", 635, 455),
+    ]  # fmt: skip
+    book = openpyxl.Workbook()
+    for row in rows[: 1 + 3 * sections]:
+        book.active.append(row)
+    for place in ["B2:B3", "C2:C3", "B5:B6", "C5:C6"][: 2 * sections]:
+        book.active.merge_cells(place)
+    book.save(tmp_path / "t.xlsx")
+    sheet = file_sheet(tmp_path / "t.xlsx")
+    counts = {label: row[-2:] for _, row in sheet.rows for label in row}
+    assert counts["Female"] == ["524", "634"]
+    if sections == 2:
+        assert counts["Male"] == ["656", "57"]
+        assert counts["18-39"] == ["545", "236"]
+        assert {"Gender", "Age"}.isdisjoint(counts)
+    else:  # perhaps of both rows: of neither alone
+        assert "656" not in counts
+        assert "57" not in counts

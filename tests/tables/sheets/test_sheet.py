@@ -525,3 +525,25 @@ def test_a_title_says_that_counts_are_thousands(title, corner, unit, tmp_path):
 def test_a_heading_says_that_counts_are_thousands(head, law, tmp_path):
     text = f"Fare,{head}\nToken,76\nPass,175\nTotal,251\n"
     assert read([sheet_of(tmp_path, text)], {}).questions["counts"][0] == law
+
+
+def test_the_name_of_a_section_may_hold_the_counts_of_its_first_label(tmp_path):
+    text = (
+        "Benefit,Job,Parent,Total\nGender,656,57,713\nMale,,,\nFemale,524,634,1158\n"
+        "Age,,236,\n18-39,545,,781\n40-64,635,455,1090\nTotal of all,1180,691,1871\n"
+    )
+    cells = read([sheet_of(tmp_path, text)], {}).cells
+    counts = cells.set_index(["gender", "age", "category 1"])["stated"]
+    assert len(counts) == 5 * 3
+    assert counts["Male", "all", "Job"] == "656"
+    assert counts["all", "18-39", "Parent"] == "236"
+    assert counts["all", "all", "all"] == "1871"
+
+
+def test_a_name_whose_section_misses_the_total_has_no_counts_of_others(tmp_path):
+    text = (
+        "Cancer,Men,Women,All\nProstate,656,,656\nOvary,,634,\nBowel,524,634,1158\n"
+        "Testis,236,,236\nBreast,,545,\nLung,635,455,1090\n"
+    )
+    labels = ["Prostate", "Ovary", "Bowel", "Testis", "Breast", "Lung"]
+    assert [row[0] for _, row in sheet_of(tmp_path, text).rows] == labels
