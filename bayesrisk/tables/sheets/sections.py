@@ -6,6 +6,7 @@ their labels, such as *Sex* above *Male* and *Female*.
 
 import itertools
 import math
+import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
@@ -17,6 +18,7 @@ _BITS = 8  # sums of sections are equal by chance in one case of 2**8
 _FEW_LABELS, _MOST_SORTED = 3, 10  # in the order of the alphabet, but for one in so many
 _PAIR = 2  # of labels
 _ROUNDED = 50  # a sum of rounded counts misses its total by at most one part of so many
+_SUBTOTAL = re.compile(r"sub-? ?totals?\b", re.IGNORECASE)
 
 
 class _Section(NamedTuple):
@@ -48,7 +50,7 @@ class _Section(NamedTuple):
 
 def section_headings(
     rows: Sequence[tuple[int, list[str], int, int]], heads: Sequence[Sequence[str]],
-    labels: Sequence[int], counts: Collection[int],
+    labels: Sequence[int], counts: Collection[int], group: int = -1,
 ) -> dict[int, str]:  # fmt: skip
     """Return the heading of the section of each row, by the number of the row; empty for none.
 
@@ -57,10 +59,12 @@ def section_headings(
     holds: a label repeats below two headings, an empty row stands before each, rows are indented
     below them, the rows of each add up to the same total, or there is one heading, which is no
     day and not in its place in a list of labels by the alphabet.
+
+    A section ends at a total below its own, and where another group begins in the column ``group``.
     """
     sections, first_section = dict[int, str](), dict[tuple[str, ...], str]()
     upper, section, gap, gaps, repeated = "", "", True, True, False
-    above = False  # the row above is a heading
+    above, inside = False, list[Sequence[str]]()  # the row above is a heading; rows below it
     depths = list[int](), list[int]()  # of headings, and of rows below them
     filled = [row for _, row, _, _ in rows if any(row)]
     lone = [(row, after) for row, after in itertools.pairwise(filled) if _is_lone(row)]
@@ -73,6 +77,9 @@ def section_headings(
             gap = gap or not any(row)
             continue
         alone = _is_lone(row)
+        if section and not alone and _is_beyond(inside, row, group, counts):
+            section, upper = "", ""
+        inside = [] if alone else [*inside, row]
         if alone or section:
             depths[not alone].append(depth)
         if alone:
@@ -101,6 +108,67 @@ def section_headings(
         return sections
     listed = by_alphabet([row for _, row, _, _ in rows])
     return {} if listed or several_sections or all(map(is_date, names)) else named
+
+
+def is_group_row(
+    row: Sequence[str], others: Sequence[Sequence[str]], labels: Sequence[int]
+) -> bool:
+    """Return whether a row without counts has the names of two groups, the inner one last.
+
+    Of the ``others`` some are names of inner groups alone, and none with counts is called so.
+    """
+    columns = [j for j, text in enumerate(row) if text]
+    if len(columns) != _PAIR or not {*columns} <= {*labels}:
+        return False
+    inner = columns[-1]
+    names = {line[inner] for line in others if line[inner] and _is_lone(line)}
+    called = {
+        line[inner] for line in others if not {j for j, t in enumerate(line) if t} <= {*labels}
+    }
+    return bool(names) and called.isdisjoint({*names, row[inner]})
+
+
+def with_groups(
+    rows: Sequence[Sequence[str]], labels: Sequence[int], counts: Collection[int]
+) -> tuple[list[list[str]], int]:
+    """Return rows with the names of outer groups in each of their rows, and the column of these.
+
+    Such names stand beside the name of an inner group, or beside the first row.  Without them the
+    column is below 0.
+    """
+    results, column, name = [list(row) for row in rows], -1, ""
+    for position, row in enumerate(rows):
+        if is_group_row(row, rows, labels):
+            column = next(j for j, text in enumerate(row) if text)
+            results[position][column] = ""
+        if column >= 0:
+            name = row[column] or name
+            if any(row[j] for j in counts):
+                results[position][column] = name
+    return results, column
+
+
+def _is_beyond(
+    inside: Sequence[Sequence[str]], row: Sequence[str], group: int, counts: Collection[int]
+) -> bool:
+    """Return whether a row below those of a section is of another group, or a total of more."""
+    if group >= 0 and inside and row[group] != inside[-1][group]:
+        return True
+    if len(inside) < _PAIR or not (_is_total(inside[-1]) and _is_total(row)):
+        return False
+    if _is_subtotal(inside[-1]) and not _is_subtotal(row):
+        return True
+    sums = _Section("", [(line, 0) for line in inside[:-1]]).sums(counts)
+    return bool(sums) and all(number_range(inside[-1][j]) == (n, n) for j, n in sums.items())
+
+
+def _is_subtotal(row: Sequence[str]) -> bool:
+    return any(map(_SUBTOTAL.match, row))
+
+
+def _is_total(row: Sequence[str]) -> bool:
+    """Return whether a label of a row says that it is a total, or one of some rows."""
+    return _is_subtotal(row) or any(total_word(text) for text in row if not text.isdecimal())
 
 
 def names_with_counts(

@@ -32,10 +32,12 @@ from bayesrisk.tables.sheets.heading_rows import (
 from bayesrisk.tables.sheets.sections import (
     by_alphabet,
     by_variable,
+    is_group_row,
     names_with_counts,
     outlined,
     rows_of_others,
     section_headings,
+    with_groups,
 )
 from bayesrisk.tables.sheets.texts import (
     DECIMAL,
@@ -362,6 +364,8 @@ def _table(name: str, grid: Grid) -> Sheet:
         if row[0] and filled_texts(row) == 1 < filled_texts(next_row) and not data(next_row):
             head, first = [head[0] or row[0], *head[1:]], first + 1
             continue
+        if is_group_row(row, [r for _, r, _, _ in full[first + 1 :]], labels):
+            break
         if _names_labels(head, row, [r for _, r, _, _ in full[first + 1 :]]):
             head, first = [row[j] or text for j, text in enumerate(head)], first + 1
             continue
@@ -407,13 +411,18 @@ def _table(name: str, grid: Grid) -> Sheet:
     lone = [position for position, row in enumerate(inner) if filled_texts(row) == 1]
     if lone == [0] and inner[0][0] and not says_number(inner[0][0]):  # the name of the labels
         head, first = [inner[0][0], *head[1:]], first + 1
+    grouped, group = with_groups([row for _, row, _, _ in full[first : last + 1]], labels, numeric)
+    full[first : last + 1] = [
+        (i, row, size, depth)
+        for (i, _, size, depth), row in zip(full[first : last + 1], grouped, strict=True)
+    ]
     members = [
         one for one in full[first : last + 1] if filled_texts(one[1]) != 1 or not _is_line(one[1])
     ]
     if changed := names_with_counts(members, heads, labels, numeric):
         full = [(i, changed.get(i, row), size, depth) for i, row, size, depth in full]
         members = [(i, changed.get(i, row), size, depth) for i, row, size, depth in members]
-    sections = section_headings(members, heads, labels, numeric)
+    sections = section_headings(members, heads, labels, numeric, group)
     listed = bool(lone) and not sections and by_alphabet([row for _, row, _, _ in members])
     if other_rows := rows_of_others(members, sections, labels, {*numeric} - {0}):
         sections = {}

@@ -547,3 +547,35 @@ def test_a_name_whose_section_misses_the_total_has_no_counts_of_others(tmp_path)
     )
     labels = ["Prostate", "Ovary", "Bowel", "Testis", "Breast", "Lung"]
     assert [row[0] for _, row in sheet_of(tmp_path, text).rows] == labels
+
+
+def test_a_row_of_groups_below_the_headings_is_none_of_them(tmp_path):
+    text = (
+        ",Fare,2017,2016\nWHO,ADULT,,\n,Token,76,102\n,Cash,36,41\n,SUB-TOTAL,112,143\n"
+        ",CHILDREN,,\n,Cash,25,21\n,SUB-TOTAL,25,21\n,ALL TOTAL,137,164\n"
+        "WHERE,Bus,61,52\n,Rail,76,112\n,ALL TOTAL,137,164\n"
+    )
+    sheet = sheet_of(tmp_path, text)
+    assert sheet.heads == ["section", "", "Fare", "2017", "2016"]
+    assert [tuple(row[:3]) for _, row in sheet.rows] == [
+        ("ADULT", "WHO", "Token"), ("ADULT", "WHO", "Cash"), ("ADULT", "WHO", "SUB-TOTAL"),
+        ("CHILDREN", "WHO", "Cash"), ("CHILDREN", "WHO", "SUB-TOTAL"), ("", "WHO", "ALL TOTAL"),
+        ("", "WHERE", "Bus"), ("", "WHERE", "Rail"), ("", "WHERE", "ALL TOTAL"),
+    ]  # fmt: skip
+
+
+def test_labels_of_blank_counts_are_no_groups(tmp_path):
+    text = "Area,Age,Men,Women\nNorth,0-4,,\nNorth,5-9,6,2\nSouth,0-4,,\nSouth,5-9,4,1\n"
+    rows = [row for _, row in sheet_of(tmp_path, text).rows]
+    assert rows == [line.split(",") for line in text.splitlines()[1:]]
+
+
+def test_a_section_ends_at_its_total_where_a_total_of_all_follows(tmp_path):
+    text = (
+        "Fare,2017,2016\nADULT,,\nToken,76,102\nCash,36,41\nSubtotal,112,143\n"
+        "CHILDREN,,\nCash,{0},{1}\nSubtotal,{0},{1}\nTotal,137,164\n"
+    )
+    sections = [row[0] for _, row in sheet_of(tmp_path, text.format(25, 21)).rows]
+    assert sections == ["ADULT"] * 3 + ["CHILDREN"] * 2 + ["Total"]
+    again = text.replace("Subtotal,{0},{1}", "Total boys,{0},9").format(25, 21)  # no sum of those
+    assert [row[0] for _, row in sheet_of(tmp_path, again).rows][-1] == "CHILDREN"
