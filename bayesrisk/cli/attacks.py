@@ -294,7 +294,7 @@ def _reading(
         sheets = [file_sheet(file, *wanted) for file in files]
         read_settings = (setting(text, sheets) for text in settings)
         choices = {name.strip(): value.strip() for name, value in read_settings}
-        if wanted[0] and not any(sheet.part for sheet in sheets):
+        if wanted[0] and not any(sheet.part or sheet.tab for sheet in sheets):
             raise ArgumentError("--set sheet", "goes with a workbook, not with text", got=wanted[0])
         document |= choices
         number = sum(says_number(t) for sheet in sheets for _, row in sheet.rows for t in row)

@@ -26,7 +26,7 @@ from bayesrisk.tables.reading.nested import Nesting, nested
 from bayesrisk.tables.reading.notes import has_estimates
 from bayesrisk.tables.reading.ranges import check_ranges
 from bayesrisk.tables.reading.rules import ReadingRules, to_toml
-from bayesrisk.tables.sheets.sheet import Sheet, file_sheet, frame_sheets, workbook_sheets
+from bayesrisk.tables.sheets.sheet import Sheet, file_sheet, frame_sheets, other_sheets
 from bayesrisk.tables.sheets.texts import SOME, key, listing, noted, number_range
 from bayesrisk.tables.workload import Workload
 
@@ -186,7 +186,7 @@ def _short(labels: pd.Series) -> dict[str, str]:
 def read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:
     """Return the tables of sheets; ``options`` are those of :meth:`PublishedTables.read`.
 
-    Where a sheet of a workbook cannot be read and none is asked for, the next one is.
+    Where a sheet or table of a file cannot be read and none is asked for, the next one is.
     """
     try:
         return _read(sheets, options)
@@ -195,7 +195,7 @@ def read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:
         if one is None:
             raise
         refused = one.refused(fault)
-        for other in () if has_estimates(one) else workbook_sheets(one):
+        for other in () if has_estimates(one) else other_sheets(one):
             instead = other._replace(unread=(*one.unread, str(refused)))
             try:
                 reading = _read([instead if s is one else s for s in sheets], options)

@@ -87,8 +87,9 @@ class Sheet(NamedTuple):
 
     ``part`` says which sheet of a workbook it is, and how many tables of it are read; ``tab`` is
     its name, ``number`` how many sheets there are, ``alternatives`` are those that may be read
-    instead, ``fault`` why it cannot, ``unread`` why others cannot. ``captions`` are lines
-    above it, ``thousands`` whether a title or a note says that all counts are in units of 1,000.
+    instead, with the number of the table, ``fault`` why it cannot, ``unread`` why others cannot.
+    ``encoding`` says how a text was read, ``captions`` are lines above it, ``thousands`` whether a
+    title or a note says that all counts are in units of 1,000.
     ``persons`` has the columns of such counts with decimals that are written out in persons, and
     the unit of their last digit.
     """
@@ -102,15 +103,17 @@ class Sheet(NamedTuple):
     persons: Mapping[int, int] = MappingProxyType({})
     captions: tuple[str, ...] = ()
     tab: str = ""
-    alternatives: tuple[tuple[str, Grid], ...] = ()
+    alternatives: tuple[tuple[str, Grid, int], ...] = ()
     fault: DataError | None = None
     unread: tuple[str, ...] = ()
     number: int = 1
+    encoding: str = ""
 
     @property
     def title(self) -> str:
-        """The name of the file, and which sheet of a workbook it is."""
-        return self.name + f" ({self.part})" * bool(self.part)
+        """The name of the file, which sheet of a workbook it is, and how its text is read."""
+        said = "; ".join(filter(None, (self.part, self.encoding)))
+        return self.name + f" ({said})" * bool(said)
 
     def refused(self, fault: DataError, advice: str = "") -> DataError:
         """Return an error about this sheet that names which one of the workbook it is."""
@@ -150,8 +153,8 @@ def file_sheet(file: Path, sheet: str | None = None, encoding: str | None = None
     name = str(file).encode(errors="backslashreplace").decode()
     if raw[:4] == b"PK\x03\x04" or raw[:4] == b"\xd0\xcf\x11\xe0":
         grids, size = workbook_grids(name, raw, sheet)
-        empty = Sheet(name, [], [], [], alternatives=grids or (("", []),), number=size)
-        return next(workbook_sheets(empty, number))
+        alternatives = tuple((tab, grid, number) for tab, grid in grids or (("", []),))
+        return next(other_sheets(Sheet(name, [], [], [], alternatives=alternatives, number=size)))
     text, guess = decoded(raw, encoding or "")
     first = "".join(text[:1024].split())
     first = "\0" if "\0" in first else first
@@ -164,21 +167,25 @@ def file_sheet(file: Path, sheet: str | None = None, encoding: str | None = None
         )
     one = _numbered(name, text_grid(name, text), number)
     read = f"read as {guess}; encoding=NAME reads it otherwise" if guess else ""
-    return one._replace(part="; ".join(filter(None, (one.part, read))))
+    return one._replace(encoding=read, tab=f"#{number or 1}" * bool(number or one.alternatives))
 
 
-def workbook_sheets(before: Sheet, number: int = 0) -> Iterator[Sheet]:
-    """Yield the sheets of a workbook after one; those without a table hold the fault."""
-    for position, (tab, grid) in enumerate(before.alternatives, 1):
-        part = f"sheet {tab + f'#{number}' * (number > 1)!r}"
+def other_sheets(before: Sheet) -> Iterator[Sheet]:
+    """Yield the sheets and tables of a file after one; those without a table hold the fault."""
+    for position, (tab, grid, number) in enumerate(before.alternatives, 1):
+        called = tab + f"#{number}" * (number > 1)
+        part = f"sheet {called!r}"
         part += f" of {before.number}; sheet=NAME reads another" * (before.number > 1)
         try:
             one = _numbered(before.name, grid, number, tab)
         except DataError as fault:
             one = Sheet(before.name, [], [], [], fault=fault)
         part += f"; {one.part}" * bool(one.part)
-        more = before.alternatives[position:]
-        yield one._replace(part=part, tab=tab, alternatives=more, number=before.number)
+        more = (*one.alternatives, *before.alternatives[position:])
+        yield one._replace(
+            part=part, tab=called, alternatives=more, number=before.number,
+            encoding=before.encoding,
+        )  # fmt: skip
 
 
 def _numbered(name: str, grid: Grid, number: int, tab: str = "") -> Sheet:
@@ -213,8 +220,16 @@ def _numbered(name: str, grid: Grid, number: int, tab: str = "") -> Sheet:
     ]  # fmt: skip
     left += [(i, short(row), "about the table") for part in facts for i, row in part if any(row)]
     fewer = not number and len(chosen) < len(tables)
+    others = [n for n in range(1, len(tables) + 1) if fewer and n - 1 not in chosen]
+    others.sort(key=lambda n: -_numbers(tables[n - 1]))
     read = f"{len(chosen)} of {len(tables)} tables {'is' if len(chosen) == 1 else 'are'} read"
-    return table._replace(left=[*table.left, *left], part=read * fewer)
+    alternatives = tuple((tab, grid, n) for n in others)
+    return table._replace(left=[*table.left, *left], part=read * fewer, alternatives=alternatives)
+
+
+def _numbers(grid: Grid) -> int:
+    """Return how many texts of a grid say a number."""
+    return sum(says_number(text) for _, row in grid for text in row)
 
 
 def _are_facts(grid: Grid) -> bool:

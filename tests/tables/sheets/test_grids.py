@@ -235,3 +235,19 @@ def test_numbers_merged_over_rows_are_of_the_first_label_of_a_section(sections, 
     else:  # perhaps of both rows: of neither alone
         assert "656" not in counts
         assert "57" not in counts
+
+
+def test_where_a_table_of_a_file_cannot_be_read_the_largest_other_is(tmp_path):
+    text = (
+        "Council election;;;;\nvalid;3000;;;\nblank;12;;;\nshare;0,40 %;;;\nvotes;3012;;;\n;;;;\n"
+        "Party;Votes;Share;Seats;\nLocal;1600;53,33 %;9;\nOther;1400;46,67 %;7;\n;;;;\n"
+        "Name;Valid;Blank;Local;Other\nA;1230;5;700;530\nB;900;4;500;400\nC;870;3;400;470\n"
+    )
+    sheet = sheet_of(tmp_path, text)
+    reading = read([sheet], {})
+    assert dict(reading.cells.groupby("name")["stated"].first()) == {
+        "A": "1230", "B": "900", "C": "870",
+    }  # fmt: skip
+    with pytest.raises(DataError):  # which is asked for
+        read([sheet_of(tmp_path, text, "#1")], {"sheet": "#1"})
+    assert read([sheet_of(tmp_path, text.replace("0,40 %", "4"))], {}).cells["stated"][0] == "3000"
