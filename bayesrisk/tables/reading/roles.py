@@ -767,8 +767,7 @@ class SheetColumns:
         if unused:
             lines.append(f"  not used: {listing(unused, 120)}")
         if sheet.left:
-            texts = [f"row {i} {cut(text, 60)!r} ({reason})" for i, text, reason in sheet.left]
-            lines.append(f"  left out: {listing(texts, 160)}")
+            lines.append(f"  left out: {sheet.left_out()}")
         short = {
             i: name if i in choices else _free(CODE.sub("", name).strip() or name)
             for i, name in names.items()

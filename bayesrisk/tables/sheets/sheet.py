@@ -45,8 +45,10 @@ from bayesrisk.tables.sheets.texts import (
     THOUSANDS,
     WHOLE,
     begins_parts,
+    cut,
     is_date,
     is_mark,
+    listing,
     number_range,
     says_number,
 )
@@ -74,6 +76,8 @@ _ALONE_NOTE = re.compile(r"\W*((foot)?notes?|(symbol )?legend|key|simbologia)\W*
 _RULE = re.compile(r"[-_=*.]{2,}")  # a line before the notes
 _MOST_HEADINGS = 6  # rows
 _FEW_ROWS = 8  # that are looked at
+#: Why rows are left out that are none of the table.
+_NO_ROWS = ("numbers of columns", "the headings again", "the title again", "above the table")
 _FEW_BLANKS = 10  # headings for each that is missing
 _FORMS = {
     "{": "JSON", **dict.fromkeys(("[[", "[{", '["'), "JSON of an API"), "<": "a web page or XML",
@@ -115,12 +119,30 @@ class Sheet(NamedTuple):
         said = "; ".join(filter(None, (self.part, self.encoding)))
         return self.name + f" ({said})" * bool(said)
 
+    def left_out(self) -> str:
+        """Return the rows that are left out as one list: those with numbers first."""
+        numbered = [_holds_numbers(text, reason) for _, text, reason in self.left]
+        texts = [f"row {i} {cut(text, 60)!r} ({reason})" for i, text, reason in self.left]
+        first = [*itertools.compress(texts, numbered)]
+        every = listing([*first, *(text for text in texts if text not in first)], 160)
+        rows = listing(str(i) for (i, _, _), full in zip(self.left, numbered, strict=True) if full)
+        many = first and len(texts) > _FEW_ROWS
+        return f"{len(first)} with numbers (rows {rows}), all: {every}" if many else every
+
     def refused(self, fault: DataError, advice: str = "") -> DataError:
         """Return an error about this sheet that names which one of the workbook it is."""
         sentence = fault.sentence
         if self.tab and sentence.startswith(self.name) and "(sheet " not in sentence:
             sentence = f"{self.name} (sheet {self.tab!r}){sentence.removeprefix(self.name)}"
         return DataError(sentence, advice=fault.advice + advice)
+
+
+def _holds_numbers(text: str, reason: str) -> bool:
+    """Return whether a row that is left out holds numbers beside a label."""
+    if reason in _NO_ROWS or reason.startswith("another table"):
+        return False
+    words = text.split(", ")
+    return len(words) > 1 and any(says_number(word) and not is_date(word) for word in words)
 
 
 def frame_sheets(frames: pd.DataFrame | Sequence[pd.DataFrame]) -> list[Sheet]:

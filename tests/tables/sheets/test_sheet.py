@@ -579,3 +579,15 @@ def test_a_section_ends_at_its_total_where_a_total_of_all_follows(tmp_path):
     assert sections == ["ADULT"] * 3 + ["CHILDREN"] * 2 + ["Total"]
     again = text.replace("Subtotal,{0},{1}", "Total boys,{0},9").format(25, 21)  # no sum of those
     assert [row[0] for _, row in sheet_of(tmp_path, again).rows][-1] == "CHILDREN"
+
+
+@pytest.mark.parametrize("titles", [10, 1])
+def test_rows_with_numbers_that_are_left_out_are_named_first(titles, tmp_path):
+    lines = [f"Title {k} of 2016,,\n\n" for k in range(titles)]
+    text = "Country,Jan,Feb\nA,3,5\nB,2,9\nUSA,8369.144,7505.48\nC,4,1\nD,6,5\nE,8,1\n"
+    text += "All,8392.144,7526.48\n"
+    reading = read([sheet_of(tmp_path, "".join(lines) + text)], {})
+    line = next(line for line in reading.lines if "left out" in line)
+    first = 2 * titles + 4
+    assert line.index(f"row {first} ") < line.index(f"row {first + 4} ") < line.index("row 1 ")
+    assert (f"2 with numbers (rows {first}, {first + 4})" in line) == (titles > 1)
