@@ -151,6 +151,7 @@ def joined_headings(
     marks = {text for texts in below.values() for text in texts if is_mark(text)}
     spans = len({head[j] for j in below if row[j]}) < sum(bool(row[j]) for j in below)
     in_turn = _in_turn([row[j] for j in below if WHOLE.fullmatch(row[j])], below, spans=spans)
+    in_turn = in_turn or (2 * near < len(texts_below) and _years_again(head, row, below))
     words = list[str]()
     number_texts = 0
     for j, texts in below.items():
@@ -301,6 +302,28 @@ def _in_turn(numbers: Sequence[str], below: Mapping[int, Sequence[str]], *, span
     return (
         spans and len(plain) > _FEW_NUMBERS and plain == [*range(plain[0], plain[0] + len(numbers))]
     )
+
+
+def _years_again(head: Sequence[str], row: Sequence[str], columns: Collection[int]) -> bool:
+    """Return whether a row has years alone that stand again below each of several headings."""
+    places = sorted(columns)
+    heads = list(itertools.accumulate((head[j] for j in places), lambda a, b: b or a))
+    pairs = {(text, row[j]) for text, j in zip(heads, places, strict=True)}
+    labels = any(text for j, text in enumerate(row) if j not in columns)
+    different = len(pairs) == len(places) and len({*heads}) > 1 and all(heads)
+    return different and not labels and all(re.fullmatch(YEAR, row[j]) for j in places)
+
+
+def is_title_row(row: Sequence[str], below: Sequence[str], counts: Collection[int]) -> bool:
+    """Return whether a row has a title at its start and a sign at its end, above years of counts.
+
+    The years stand above all counts, and nothing above the labels.
+    """
+    places, last = sorted(counts), max(counts, default=0)
+    texts = [j for j, text in enumerate(row) if text]
+    years = all(re.fullmatch(rf"{YEAR}(\.0)?", below[j]) for j in places)
+    bare = not any(text for j, text in enumerate(below) if j not in counts)
+    return len(places) > 2 and texts == [0, last] and 0 not in counts and years and bare
 
 
 def _paths(

@@ -22,6 +22,7 @@ from bayesrisk.tables.sheets.heading_rows import (
     distinct_headings,
     filled_texts,
     first_heading_row,
+    is_title_row,
     joined_headings,
     line_of_heading,
     numbers_columns,
@@ -388,6 +389,8 @@ def _table(name: str, grid: Grid) -> Sheet:
             f"{name}: must hold headings and a column of counts, got none (records of "
             "people are no table: tabulate them, or use audit)"
         )
+    if start + 1 < len(full) and is_title_row(full[start][1], full[start + 1][1], numeric):
+        start += 1
     labels = [j for j in range(width) if j not in numeric]
     head, first = full[start][1], start + 1
     columns = [[row[j] for _, row, size, _ in full[start:] if size > 1 and row[j]]

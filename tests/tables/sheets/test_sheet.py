@@ -591,3 +591,27 @@ def test_rows_with_numbers_that_are_left_out_are_named_first(titles, tmp_path):
     first = 2 * titles + 4
     assert line.index(f"row {first} ") < line.index(f"row {first + 4} ") < line.index("row 1 ")
     assert (f"2 with numbers (rows {first}, {first + 4})" in line) == (titles > 1)
+
+
+def test_a_title_and_its_number_above_years_are_no_headings(tmp_path):
+    text = "Farms,,,T 7\n,2018,2020,{}\nAll,98,92,50\nsmall,58,56,30\nlarge,40,36,20\n"
+    sheet = sheet_of(tmp_path, text.format(2022))
+    assert sheet.heads == ["", "2018", "2020", "2022"]
+    assert sheet.captions == ("Farms, T 7",)
+    with pytest.raises(DataError) as fault:
+        read([sheet_of(tmp_path, text.format(2020))], {})
+    assert "columns 3 and 4 " in str(fault.value)
+    # Other headings below the first row are joined with it.
+    assert sheet_of(tmp_path, text.format("other")).heads[-1] == "T 7!!other"
+
+
+@pytest.mark.parametrize("gap", ["", ","])
+def test_years_may_stand_again_below_each_of_several_headings(gap, tmp_path):
+    rows = f"Ash,233,412,{gap}891,304\nElm,749,811,{gap}450,609\nOak,306,322,{gap}459,519\n"
+    text = f"Pupils by group,,,,,\n,White,,{gap}Other,\n,2012,2013,{gap}2012,2013\n{rows}"
+    heads = ["White!!2012", "White!!2013", "Other!!2012", "Other!!2013"]
+    assert sheet_of(tmp_path, text).heads[1:] == heads
+    counts = (
+        f"Area,White,,{gap}Other,\n,2012,2013,{gap}2012,2012\n{rows}"  # no years: a count again
+    )
+    assert sheet_of(tmp_path, counts).heads[1:] != heads
