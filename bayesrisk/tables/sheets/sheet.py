@@ -352,7 +352,9 @@ def _table(name: str, grid: Grid) -> Sheet:
         """Return whether a row of headings names all counts of a row below empty ones."""
         filled = [j for j in numeric if says_number(row[j])]
         texts, values = [above[j] for j in filled], [row[j] for j in filled]
-        words = texts.count("") * _FEW_BLANKS <= len(texts) and not any(map(says_number, texts))
+        years = len(texts) > 1 and all(re.fullmatch(YEAR, text) for text in texts)
+        words = texts.count("") * _FEW_BLANKS <= len(texts)
+        words = words and (years or not any(map(says_number, texts)))
         words = words and not all(map(is_date, values))
         return words and all(DECIMAL.fullmatch(t) or WHOLE.fullmatch(t) for t in values)
 

@@ -615,3 +615,13 @@ def test_years_may_stand_again_below_each_of_several_headings(gap, tmp_path):
         f"Area,White,,{gap}Other,\n,2012,2013,{gap}2012,2012\n{rows}"  # no years: a count again
     )
     assert sheet_of(tmp_path, counts).heads[1:] != heads
+
+
+def test_years_are_headings_of_rows_that_stand_apart(tmp_path):
+    rows = "TOTAL,55,56,57\n,,,\n0-4,30,31,31\n,,,\n0,17,16,16\n1,13,15,15\n"
+    sheet = sheet_of(tmp_path, f"Age,1995,1996,1997\n,,,\n{rows}")
+    assert sheet.heads == ["Age", "1995", "1996", "1997"]
+    assert [row[0] for _, row in sheet.rows] == ["TOTAL", "0-4", "0", "1"]
+    # Years above words are none.
+    other = sheet_of(tmp_path, f"Reports,1995,1996,1997\n,,,\nAge,Men,Women,All\n{rows}")
+    assert other.heads == ["Age", "Men", "Women", "All"]
