@@ -307,7 +307,9 @@ def _in_turn(numbers: Sequence[str], below: Mapping[int, Sequence[str]], *, span
 def _years_again(head: Sequence[str], row: Sequence[str], columns: Collection[int]) -> bool:
     """Return whether a row has years alone that stand again below each of several headings."""
     places = sorted(columns)
-    heads = list(itertools.accumulate((head[j] for j in places), lambda a, b: b or a))
+    heads = list[str]()
+    for j in places:
+        heads.append(head[j] or (heads[-1] if heads else ""))
     pairs = {(text, row[j]) for text, j in zip(heads, places, strict=True)}
     labels = any(text for j, text in enumerate(row) if j not in columns)
     different = len(pairs) == len(places) and len({*heads}) > 1 and all(heads)

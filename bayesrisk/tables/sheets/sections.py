@@ -110,20 +110,18 @@ def section_headings(
     return {} if listed or several_sections or all(map(is_date, names)) else named
 
 
-def is_group_row(
-    row: Sequence[str], others: Sequence[Sequence[str]], labels: Sequence[int]
-) -> bool:
+def is_group_row(row: Sequence[str], lines: Sequence[Sequence[str]], labels: Sequence[int]) -> bool:
     """Return whether a row without counts has the names of two groups, the inner one last.
 
-    Of the ``others`` some are names of inner groups alone, and none with counts is called so.
+    Of the ``lines`` some are names of inner groups alone, and none with counts is called so.
     """
     columns = [j for j, text in enumerate(row) if text]
     if len(columns) != _PAIR or not {*columns} <= {*labels}:
         return False
     inner = columns[-1]
-    names = {line[inner] for line in others if line[inner] and _is_lone(line)}
+    names = {line[inner] for line in lines if line[inner] and _is_lone(line)}
     called = {
-        line[inner] for line in others if not {j for j, t in enumerate(line) if t} <= {*labels}
+        line[inner] for line in lines if not {j for j, t in enumerate(line) if t} <= {*labels}
     }
     return bool(names) and called.isdisjoint({*names, row[inner]})
 
@@ -189,9 +187,9 @@ def names_with_counts(
             changed[k] = [t or row[j] for j, t in enumerate(below)]
     if len(changed) <= _PAIR:
         return {}
-    others = [(i, changed.get(i, row), size, depth) for i, row, size, depth in rows]
-    sections = section_headings(others, heads, labels, counts)
-    parts = _sections([(sections[i], row, d) for i, row, _, d in others if i in sections])
+    changed_rows = [(i, changed.get(i, row), size, depth) for i, row, size, depth in rows]
+    sections = section_headings(changed_rows, heads, labels, counts)
+    parts = _sections([(sections[i], row, d) for i, row, _, d in changed_rows if i in sections])
     return changed if sections and _same_total(parts, columns) else {}
 
 

@@ -117,8 +117,8 @@ class Sheet(NamedTuple):
     @property
     def title(self) -> str:
         """The name of the file, which sheet of a workbook it is, and how its text is read."""
-        said = "; ".join(filter(None, (self.part, self.encoding)))
-        return self.name + f" ({said})" * bool(said)
+        details = "; ".join(filter(None, (self.part, self.encoding)))
+        return self.name + f" ({details})" * bool(details)
 
     def left_out(self) -> str:
         """Return the rows that are left out as one list: those with numbers first."""
@@ -243,15 +243,15 @@ def _numbered(name: str, grid: Grid, number: int, tab: str = "") -> Sheet:
     ]  # fmt: skip
     left += [(i, short(row), "about the table") for part in facts for i, row in part if any(row)]
     fewer = not number and len(chosen) < len(tables)
-    others = [n for n in range(1, len(tables) + 1) if fewer and n - 1 not in chosen]
-    others.sort(key=lambda n: -_numbers(tables[n - 1]))
+    unread_tables = [n for n in range(1, len(tables) + 1) if fewer and n - 1 not in chosen]
+    unread_tables.sort(key=lambda n: -_numbers(tables[n - 1]))
     read = f"{len(chosen)} of {len(tables)} tables {'is' if len(chosen) == 1 else 'are'} read"
-    alternatives = tuple((tab, grid, n) for n in others)
+    alternatives = tuple((tab, grid, n) for n in unread_tables)
     return table._replace(left=[*table.left, *left], part=read * fewer, alternatives=alternatives)
 
 
 def _numbers(grid: Grid) -> int:
-    """Return how many texts of a grid say a number."""
+    """Return the number of texts of a grid that say a number."""
     return sum(says_number(text) for _, row in grid for text in row)
 
 
