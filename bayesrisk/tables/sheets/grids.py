@@ -159,7 +159,8 @@ def _part_numbers(rows: list[list[str]], merged: Mapping[tuple[int, int], int]) 
         free = all(j in split or not below[j].strip() for j in numbers) if below else False
         if below and 2 * len(split) > len(numbers) and free and label not in numbers:
             named = (top, label) not in merged and below[label].strip() not in ("", row[label])
-            if named and not WHOLE.fullmatch(below[label].strip()):
+            headed = any(len(r) - r.count("") > 1 for r in rows[:top])
+            if headed and named and not WHOLE.fullmatch(below[label].strip()):
                 parted[top] = numbers
     for top, columns in parted.items():
         section = len(parted) > 1 and all(merged.get((top, j), top) <= top + 1 for j in columns)

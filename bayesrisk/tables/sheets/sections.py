@@ -31,7 +31,8 @@ class _Section(NamedTuple):
     def total(self) -> str:
         """The label of a total below the others, or empty."""
         text = _first_text(self.rows[-1][0])
-        return text if len(self.rows) > _PAIR and total_word(text) else ""
+        called = total_word(text) and not text.isdecimal()
+        return text if len(self.rows) > _PAIR and called else ""
 
     def sums(self, columns: Collection[int]) -> dict[int, int]:
         """Return the sum of the labels that are within no other, by column, where all are known.
@@ -131,8 +132,9 @@ def with_groups(
 ) -> tuple[list[list[str]], int]:
     """Return rows with the names of outer groups in each of their rows, and the column of these.
 
-    Such names stand beside the name of an inner group, or beside the first row.  Without them the
-    column is below 0.
+    Such names stand beside the name of an inner group, or beside the first row.  Where all stand
+    beside rows, few of these have one, and rows stay as they are.  Without names the column is
+    below 0.
     """
     results, column, name = [list(row) for row in rows], -1, ""
     for position, row in enumerate(rows):
@@ -143,6 +145,12 @@ def with_groups(
             name = row[column] or name
             if any(row[j] for j in counts):
                 results[position][column] = name
+    inner = {row.index(_first_text(row)) for row in rows if _is_lone(row) and any(row)}
+    if column < 0 and len(inner) == 1:
+        full = [row for row in rows if any(row[j] for j in counts)]
+        for j in (j for j in labels if j < min(inner)):
+            if 0 < 2 * sum(bool(row[j]) for row in full) <= len(full):
+                return results, j
     return results, column
 
 
@@ -150,7 +158,7 @@ def _is_beyond(
     inside: Sequence[Sequence[str]], row: Sequence[str], group: int, counts: Collection[int]
 ) -> bool:
     """Return whether a row below those of a section is of another group, or a total of more."""
-    if group >= 0 and inside and row[group] != inside[-1][group]:
+    if group >= 0 and inside and row[group] not in ("", inside[-1][group]):
         return True
     if len(inside) < _PAIR or not (_is_total(inside[-1]) and _is_total(row)):
         return False

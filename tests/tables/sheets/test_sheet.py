@@ -564,6 +564,21 @@ def test_a_row_of_groups_below_the_headings_is_none_of_them(tmp_path):
     ]  # fmt: skip
 
 
+def test_a_section_ends_where_a_group_begins_to_its_left(tmp_path):
+    text = (
+        ",Fare,2017,2016\n,ADULT,,\nWHO,Token,76,102\n,Cash,36,41\n"
+        ",CHILDREN,,\n,Cash,25,21\n,Token,4,2\nWHERE,Bus,61,52\n,Rail,76,112\n"
+    )
+    rows = [row[0] for _, row in sheet_of(tmp_path, text).rows]
+    assert rows == ["ADULT"] * 2 + ["CHILDREN"] * 2 + [""] * 2
+    # A code in each row is the name of no group.
+    codes = (str(k) for k in range(9))
+    lines = [(line if line.count(",,") else next(codes) + line[line.index(",") :])
+             for line in text.splitlines()[1:]]  # fmt: skip
+    sheet = sheet_of(tmp_path, "\n".join([text.splitlines()[0], *lines]))
+    assert [row[0] for _, row in sheet.rows] == ["ADULT"] * 2 + ["CHILDREN"] * 4
+
+
 def test_labels_of_blank_counts_are_no_groups(tmp_path):
     text = "Area,Age,Men,Women\nNorth,0-4,,\nNorth,5-9,6,2\nSouth,0-4,,\nSouth,5-9,4,1\n"
     rows = [row for _, row in sheet_of(tmp_path, text).rows]
