@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 
 from bayesrisk._base.disk import delimited
 from bayesrisk._base.disk.delimited import csv_bytes, csv_tables, own_text
-from bayesrisk.experiments.audit import study
+from bayesrisk.experiments.audit.results import result_table
 
 TWO = pa.schema([("x", pa.string()), ("y", pa.string())])
 VALUES = st.text(st.sampled_from('ab ,"0é'), max_size=4)
@@ -128,4 +128,4 @@ def test_names_from_others_are_guarded_in_the_files_of_an_audit(tmp_path):
     (tmp_path / "choice.csv").write_bytes(csv_bytes(frame))
     text = (tmp_path / "choice.csv").read_text()
     assert text == "setting,own\n'=HYPERLINK(1),-1.5\n0.05,2.0\n"
-    assert study._csv(tmp_path / "choice.csv").to_dict("list") == frame.to_dict("list")
+    assert result_table(tmp_path / "choice.csv").to_dict("list") == frame.to_dict("list")
