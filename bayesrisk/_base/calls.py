@@ -71,6 +71,14 @@ def answering(value: Any) -> Any:
     return value
 
 
+def caller_level() -> int:
+    """Return the stack level, for a warning, of the first caller outside this package."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == "bayesrisk":
+        frame, level = frame.f_back, level + 1
+    return level
+
+
 def _explain(owner: type) -> None:
     """Replace the methods and the named constructors of a class and those above it, once."""
     for kind in owner.__mro__:

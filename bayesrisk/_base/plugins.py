@@ -19,7 +19,7 @@ from types import FunctionType, MappingProxyType
 from typing import Any, Generic, TypeVar, cast
 
 from bayesrisk._base import interrupts, validation as check
-from bayesrisk._base.calls import meant
+from bayesrisk._base.calls import caller_level, meant
 from bayesrisk._base.wings import wing_points
 from bayesrisk.exceptions import (
     ArgumentError,
@@ -165,7 +165,7 @@ class Registry(Generic[T]):
         except Exception as error:
             cause = error_line(error.__cause__ or error)
             text = f"{self.subject(point.name)} is skipped: {cause}"
-            warnings.warn(text, BayesRiskWarning, stacklevel=5)
+            warnings.warn(text, BayesRiskWarning, stacklevel=caller_level())
             return None
         return cast(Callable[..., T], factory) if callable(factory) else None
 

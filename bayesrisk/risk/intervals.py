@@ -18,6 +18,7 @@ import scipy.special as special
 from numpy.typing import ArrayLike
 
 from bayesrisk._base import validation as check
+from bayesrisk._base.calls import caller_level
 from bayesrisk._base.validation import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, SampleWarning, ShapeError
 
@@ -315,7 +316,7 @@ def _strata(sampled: IntArray, present: IntArray, whole: IntArray, every: IntArr
             f"where {lost.sum()} of {whole.sum()} people of the frame live: the interval takes "
             "their rate for that of blocks of other sizes",
             SampleWarning,
-            stacklevel=3,
+            stacklevel=caller_level(),
         )
     stratum: IntArray = np.full(present.size, -1)
     joined: list[int] = []

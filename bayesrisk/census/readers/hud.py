@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from pandas.api.extensions import ExtensionArray
 
 from bayesrisk._base import validation as check
+from bayesrisk._base.calls import caller_level
 from bayesrisk._base.disk.delimited import header_fields, split_line
 from bayesrisk._base.disk.text import gather
 from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
@@ -349,7 +350,7 @@ def iter_hud(
                     f"{source.name}: columns that no known vintage has are kept as text: "
                     f"{', '.join(unknown)}",
                     DataWarning,
-                    stacklevel=2,
+                    stacklevel=caller_level(),
                 )
         piece = _without_empty_rows(piece, names["code"])
         place = pc.match_substring_regex(piece.table.column(names["code"]), _NOWHERE)
@@ -359,11 +360,11 @@ def iter_hud(
     faults.warn(source.name)
     if nowhere:
         text = f"{source.name}: {nowhere} rows of no place (36XXXMISSIN) are left out"
-        warnings.warn(DataWarning(text), stacklevel=2)
+        warnings.warn(DataWarning(text), stacklevel=caller_level())
     if +odd:
         listed = "; ".join(f"{fault} ({times} rows)" for fault, times in (+odd).items())
         text = f"{source.name}: values out of the usual range are kept: {listed}"
-        warnings.warn(DataWarning(text), stacklevel=2)
+        warnings.warn(DataWarning(text), stacklevel=caller_level())
 
 
 def read_hud(path: str | Path, *, level: str, on_error: str = "refuse") -> pd.DataFrame:

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from bayesrisk._base import validation as check
+from bayesrisk._base.calls import caller_level
 from bayesrisk._base.disk.delimited import MAX_LINE
 from bayesrisk._base.disk.text import gather, named
 from bayesrisk._base.frames import pandas as pd
@@ -363,7 +364,7 @@ def _person_rows(
     left = [n for n, lines in has.items() if lines and n not in outer and person not in lines]
     if left:
         text = f"{place}s of other kinds than {', '.join([*above, person])} are left out, with "
-        warnings.warn(DataWarning(text + ", ".join(left)), stacklevel=3)
+        warnings.warn(DataWarning(text + ", ".join(left)), stacklevel=caller_level())
     return frame.loc[people, [n for n in has if n not in left]].reset_index(drop=True)
 
 

@@ -25,6 +25,7 @@ import pyarrow.csv
 from scipy import sparse
 
 from bayesrisk._base import disk, validation as check
+from bayesrisk._base.calls import caller_level
 from bayesrisk._base.disk.delimited import (
     TextStream,
     WithoutComments,
@@ -417,7 +418,7 @@ class Faults:
                 for (column, reason), times in self.counts.items()
             )
             text = f"{source}: values that cannot be are missing: {listed}"
-            warnings.warn(DataWarning(text, self.counts), stacklevel=3)
+            warnings.warn(DataWarning(text, self.counts), stacklevel=caller_level())
 
 
 def _first_unreadable(values: pa.ChunkedArray) -> int:

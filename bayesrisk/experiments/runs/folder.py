@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bayesrisk._base import disk, validation as check
+from bayesrisk._base.calls import caller_level
 from bayesrisk._base.disk.text import named, read_json
 from bayesrisk._base.randomness import as_finished
 from bayesrisk._version import __version__
@@ -336,7 +337,7 @@ class RunFolder:
 
     def _compute_again(self, error: BayesRiskError) -> None:
         text = f"{error}: computed again"
-        warnings.warn(text.replace(f"; {ADVICE}", ""), BayesRiskWarning, stacklevel=2)
+        warnings.warn(text.replace(f"; {ADVICE}", ""), BayesRiskWarning, stacklevel=caller_level())
 
     def _tidy(self, shards: Sequence[int]) -> None:
         """Remove temporary files that killed processes left."""

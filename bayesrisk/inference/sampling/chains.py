@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from bayesrisk._base import validation as check
+from bayesrisk._base.calls import caller_level
 from bayesrisk._base.display import Tabular, displayed, number
 from bayesrisk._base.randomness import Seed, generator
 from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
@@ -137,7 +138,7 @@ class Samples(Tabular):
             )
         if doubts := _doubts("target", self._target()):
             text = f"the chains have not converged: {'; '.join(doubts)}"
-            warnings.warn(text, ConvergenceWarning, stacklevel=2)
+            warnings.warn(text, ConvergenceWarning, stacklevel=caller_level())
         return Estimate.normal(
             self.target_probability,
             self.target_error,

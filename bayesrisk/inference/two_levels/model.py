@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrisk._base import validation as check
+from bayesrisk._base.calls import caller_level
 from bayesrisk._base.validation import FloatArray, IntArray, Number
 from bayesrisk.distributions import CountLaw
 from bayesrisk.distributions.kernels import FLAT, REACH, LogTable, log_table
@@ -104,14 +105,14 @@ def read_group_prior(law: CountLaw | None, total: int | None, known_count: IntAr
     return table
 
 
-def warn_if_published(settings: Settings, stacklevel: int = 3) -> None:
+def warn_if_published(settings: Settings) -> None:
     """Warn, if the published conditionals are used, that they have no joint law."""
     if settings.published:
         warnings.warn(
             "conditionals='as-published' describes no posterior: the two conditionals belong to "
             "no joint law; use it to reproduce printed numbers only",
             IncompatibleConditionalsWarning,
-            stacklevel=stacklevel,
+            stacklevel=caller_level(),
         )
 
 

@@ -259,7 +259,7 @@ def read_question(
 ) -> Question:
     """Return checked arguments; warn if the conditionals have no joint law."""
     two_levels = raw.checked
-    model.warn_if_published(two_levels, stacklevel=4)
+    model.warn_if_published(two_levels)
     k = two_levels.known_count
     block = k + 1 if block_count is None else check.count_array(block_count, "block_count")
     group = check.count_array(group_count, "group_count", lower=0, upper=MAX_GROUP)

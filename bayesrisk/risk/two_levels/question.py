@@ -299,7 +299,7 @@ def law_over_prior(raw: TwoLevelSettings) -> RiskDistribution:
     """Return the distribution over releases that the adversary expects: P(x) P(N), N >= x."""
     settings = raw.checked
     if settings.published:
-        model.warn_if_published(settings, stacklevel=4)
+        model.warn_if_published(settings)
         raise ArgumentError(
             "group_count must be given with conditionals='as-published', which have no joint law"
         )

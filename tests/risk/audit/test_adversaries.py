@@ -9,6 +9,7 @@ from oracles import audit as oracle, record_law
 from random_places import COARSE, KINDS, place
 from scipy.stats import chi2
 
+from bayesrisk.constraints.solvers import Deadline
 from bayesrisk.exceptions import DataError
 from bayesrisk.inference import KnownRecords, RecordPrior, RecordQuestion
 from bayesrisk.inference.microdata import posterior
@@ -315,7 +316,7 @@ def two_ways(case, counts):
     known = case.truth // 2 + case.truth % 2
     told = [KnownRecords(w, int(n)) for w, n in zip(where, known, strict=True) if n]
     system = make_system(case.release, **at, conditions=conditions, known_people=told)
-    first = _exact(system, asked, question_functions(asked, system)).answers
+    first = _exact(system, asked, question_functions(asked, system), Deadline()).answers
     system = make_system(case.release, **at, conditions=conditions)
     of = system.classes.labels(np.arange(schema.size))
     less = system.without_records(
@@ -325,7 +326,7 @@ def two_ways(case, counts):
     if not counts and prior.size is not None:
         size = prior.size[known.sum() :]
         less = replace(less, prior=replace(less.prior, size=size / size.sum()))
-    return first, _exact(less, asked, question_functions(asked, less)).answers
+    return first, _exact(less, asked, question_functions(asked, less), Deadline()).answers
 
 
 @pytest.mark.parametrize("kind", [*KINDS, COARSE])

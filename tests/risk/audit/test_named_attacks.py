@@ -183,7 +183,7 @@ def test_recipes_are_checked_before_anything_is_computed(monkeypatch, homogeneou
     monkeypatch.setattr(REGISTRY, "_registered", {"homogeneous": homogeneous})
     for recipe, part in (
         ("homogeneus", "Did you mean 'homogeneous'"),
-        ("homogeneous:level=block", "needed: table"),
+        ("homogeneous:level=block", "needs table"),
         ("reconstruction:scope=block", "methods must be one of"),
     ):
         with pytest.raises(ArgumentError, match=part):
