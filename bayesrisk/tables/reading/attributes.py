@@ -39,6 +39,8 @@ _EXACT = 1e-9  # of the largest number of a row
 _GROUPS, _TOLD, _LARGE = 3, 8, 1000  # of lists in turn, their lengths together, and numbers
 _LAST_YEAR = 2035  # of years that do not follow each other in equal steps
 _LISTED = 100  # the least number of a list that does not begin with its rows
+_FEW_ROWS = 3  # whose counts are 1, 2 and 3 by chance
+_ORDINAL = re.compile(r"\d{1,9}")
 _YEAR = re.compile(r"(19|20)\d\d(?!\w)")
 _CODE = re.compile(r"\b(id|codes?|no|nr|num|number|nummer)\b")
 _NAME = re.compile(r"\b(names?|navn|namn|naam|nom|label|title|description)\b")
@@ -86,6 +88,24 @@ def is_in_turn(numbers: Sequence[int]) -> bool:
     return all(run == [*range(1, len(run) + 1)] for run in runs) or (
         min(map(len, runs)) > 2 and all(run == runs[0] for run in runs)
     )
+
+
+def is_ordinal(column: Sequence[str], total: Sequence[bool], *, named: bool) -> bool:
+    """Return whether a column numbers its rows from 0 or 1 on, whatever totals have there.
+
+    It may do so where a heading, or none, says that it is ``named`` so: with three rows, and with
+    one number in four twice.  A total that is the sum of all speaks for counts.
+    """
+    texts = [t for t, whole in zip(column, total, strict=True) if t and not whole]
+    if len(texts) <= _FEW_ROWS - named or not all(map(_ORDINAL.fullmatch, texts)):
+        return False
+    numbers = [int(t) for t in texts]
+    stated = [n[0] for t, whole in zip(column, total, strict=True) if whole
+              and WHOLE.fullmatch(t) and (n := number_range(t))]  # fmt: skip
+    if numbers[0] > 1 or sum(numbers) in stated or (stated and not named):
+        return False
+    steps = [b - a for a, b in itertools.pairwise(numbers)]
+    return {*steps} <= {0, 1} and 4 * steps.count(0) <= len(steps) * named
 
 
 def is_measure(head: str, heads: Sequence[str]) -> bool:
@@ -298,6 +318,14 @@ def are_blocks(column: Sequence[str]) -> bool:
         return False
     few = 1 < len(blocks) <= len(texts) // _LONG_RUN
     return few and blocks[0] > 0 and blocks == sorted({*blocks})
+
+
+def is_spelled(column: Sequence[str], other: Sequence[str]) -> bool:
+    """Return whether a column with blanks has, in other rows, one text for each of another."""
+    pairs = {*zip(column, other, strict=True)}
+    filled = {pair for pair in pairs if pair[0]}
+    sizes = (len({text for text, _ in filled}), len({text for _, text in filled}))
+    return len(filled) < len(pairs) and sizes == (len(filled), len(filled)) and len(filled) > 1
 
 
 def is_constant(texts: Iterable[str]) -> bool:

@@ -22,7 +22,9 @@ from bayesrisk.tables.reading.attributes import (
     is_in_turn,
     is_list,
     is_measure,
+    is_ordinal,
     is_period,
+    is_spelled,
     is_written_out,
     one_of_each,
     running_sums,
@@ -98,7 +100,6 @@ _SHORT = 3  # letters of a flag
 _DIGITS = 16  # of numbers that are added up, fewer
 _BESIDE = 8  # columns on each side that may add up with one
 _CODES = 2  # columns of numbers of places at most, beside more columns of counts
-_FEW_ROWS = 3  # whose counts are 1, 2 and 3 by chance
 _FEW_REPEATS = 4  # of counts that may be the same in rows of one label by chance
 _PERSONS = re.compile(r"\b(persons?|people|individuals)\b")
 _WHOLE_SHARES = {"0", "1", "100"}
@@ -252,16 +253,15 @@ class SheetColumns:
             plain_heads = [j for j, n in enumerate(self.numbers) if n and self.heads[j][-1:] != "#"]
             if sum(h.endswith("#") for h in self.heads) <= _CODES < len(plain_heads):
                 return "codes"
-        steps = len(plain) > 2 and plain == [*range(plain[0], plain[0] + len(plain))]
         every = len(plain) > 5 and sorted(plain) == [*range(min(plain), min(plain) + len(plain))]
-        ordinal = steps and plain[0] < 2 and (len(plain) > _FEW_ROWS or _NUMBERED.fullmatch(head))
-        if ordinal and len(texts) == len(plain) and not self._adds_up(i):
+        numbered = _NUMBERED.fullmatch(head) is not None
+        if plain and plain[0] < 2 and self._orders_rows(i, words, named=numbered):
             return _ROWS
         if is_measure(head, self.heads) and not self._adds_up(i, whole=total_word(head) < 2):
             return _MEASURE
         even = len({b - a for a, b in itertools.pairwise(plain)}) == 1
         rising = len(plain) > (2 if even else 5) and plain[0] > 999 and plain == sorted({*plain})
-        repeated = len({*texts}) < len(texts) or (head and _NUMBERED.fullmatch(head) is not None)
+        repeated = len({*texts}) < len(texts) or (head and numbered)
         label = is_date(head) or bool(sex(head)) or interval(head) is not None  # of counts
         if (
             (repeated or rising or every)
@@ -273,6 +273,16 @@ class SheetColumns:
             return _SPELLED
         listed = len(texts) == len(plain) and is_in_turn(plain)
         return _LIST if listed and not self._adds_up(i) else ""
+
+    def _orders_rows(self, i: int, words: Sequence[int], *, named: bool) -> bool:
+        """Return whether a column numbers the rows in their order, and is in no sum."""
+        ordinal = is_ordinal(self.columns[i], self._total_rows([i, *words]), named=named)
+        return ordinal and not self._adds_up(i)
+
+    def _total_rows(self, words: Sequence[int]) -> list[bool]:
+        """Return of each row whether some columns call it a total."""
+        rows = zip(*(self.columns[j] for j in words or [0]), strict=True)
+        return [any(total_word(t) == 2 for t in texts) for texts in rows]
 
     @functools.cached_property
     def long_codes(self) -> list[int]:
@@ -505,9 +515,7 @@ class SheetColumns:
     def _counts(self, numeric: Sequence[int], names: dict[int, str]) -> list[int]:
         """Return the columns of counts among those of numbers; the others are labels or unused."""
         words = [i for i in names if i not in numeric]
-        named_rows = zip(*(self.columns[j] for j in words or [0]), strict=True)
-        total = [any(total_word(t) == 2 for t in texts) for texts in named_rows]
-        facts = blank_totals([row for _, row in self.sheet.rows], total, numeric)
+        facts = blank_totals([r for _, r in self.sheet.rows], self._total_rows(words), numeric)
         facts = [i for i in facts if not self._adds_up(i)]
         numeric = [i for i in numeric if i not in facts] or [*numeric]
         self.reasons |= {i: "blank beside each total" for i in facts if i not in numeric}
@@ -532,7 +540,8 @@ class SheetColumns:
         rest = [i for i in numeric if not doubts[i]]
         for i in numeric if len(rest) > 1 else ():  # counts that spell a label by chance
             numbered = self.heads[i] and _NUMBERED.fullmatch(self.heads[i])
-            if doubts[i] == _SPELLED and not numbered and self._repeats(i) < _FEW_REPEATS:
+            repetitions = len(self.columns[i]) - len(self.row_counts[i])
+            if doubts[i] == _SPELLED and not numbered and repetitions < _FEW_REPEATS:
                 doubts[i] = ""
         every = [self.columns[j] for j in [*names, *(i for i in numeric if doubts[i] in _LABELS)]]
         counted = {i: self.numbers[i] for i in numeric if not doubts[i] and self.numbers[i]}
@@ -615,10 +624,6 @@ class SheetColumns:
             if not (self._adds_up(i) or self._in_sum(i, rest))
         }  # fmt: skip
 
-    def _repeats(self, i: int) -> int:
-        """Return in how many rows a column has a text that stands above already."""
-        return len(self.columns[i]) - len(self.row_counts[i])
-
     def _needed(self, i: int, names: Mapping[int, str]) -> bool:
         """Return whether rows are told apart by a column, and not without it.
 
@@ -676,7 +681,8 @@ class SheetColumns:
                 del names[i]
                 self.reasons[i] = f"the same as {self.sheet.heads[j]!r}"
         for i, j in itertools.permutations([i for i in names if i not in choices], 2):
-            if i in names and j in names and all(self.columns[j]) and self._spelled(i, j):
+            texts = self.columns[j]
+            if i in names and j in names and all(texts) and is_spelled(self.columns[i], texts):
                 del names[i]
                 self.reasons[i] = f"the same as {self.sheet.heads[j]!r}, or blank"
         blanks = any("" in self.row_counts[i] for i in names)
@@ -713,13 +719,6 @@ class SheetColumns:
         self.sheet = self.sheet._replace(rows=rows, left=[*self.sheet.left, *left])
         self.columns = [list(itertools.compress(column, keep)) for column in self.columns]
         self.row_counts = [Counter(column) for column in self.columns]
-
-    def _spelled(self, i: int, j: int) -> bool:
-        """Return whether a column with blanks has, in other rows, one text for each of another."""
-        pairs = {*zip(self.columns[i], self.columns[j], strict=True)}
-        filled = {pair for pair in pairs if pair[0]}
-        sizes = (len({text for text, _ in filled}), len({text for _, text in filled}))
-        return len(filled) < len(pairs) and sizes == (len(filled), len(filled)) and len(filled) > 1
 
     def _worse(self, i: int) -> tuple[bool, bool, int, int]:
         """Return the rank of a column as a spelling: codes come last, and texts of capitals."""

@@ -442,6 +442,22 @@ def test_numbers_of_rows_are_no_counts_whatever_their_heading(tmp_path, heading,
     assert stated(read_text(tmp_path, text)) == {*map(str, counts)}
 
 
+@pytest.mark.parametrize("last", ["TOTAL,", ",Total", "All,Total"])
+@pytest.mark.parametrize("numbers", [(1, 2, 3, 4, 5), (1, 2, 3, 3, 4)])
+def test_numbers_of_rows_are_no_counts_whatever_totals_have_there(tmp_path, numbers, last):
+    names, counts = ("Ash", "Elm", "Fir", "Oak", "Yew"), (14, 23, 31, 8, 27)
+    rows = [f"{n},{p},{c}" for n, p, c in zip(numbers, names, counts, strict=True)]
+    text = "\n".join([",Region,Cases", *rows, f"{last},{sum(counts)}"]) + "\n"
+    reading = read_text(tmp_path, text)
+    assert stated(reading) == {*map(str, counts), str(sum(counts))}
+    assert not any(name.startswith("marks") for name in reading.questions)
+
+
+def test_counts_that_rise_by_one_up_to_their_sum_are_counts(tmp_path):
+    text = "Region,Men,Women\nAsh,1,8\nElm,2,3\nFir,3,9\nOak,4,5\nTotal,10,25\n"
+    assert {"1", "4", "10", "25"} <= stated(read_text(tmp_path, text))
+
+
 def test_numbers_that_rise_by_chance_are_counts(tmp_path):
     text = "place,men,women\nAsh,1,31\nElm,2,4\nFir,3,27\n"
     assert stated(read_text(tmp_path, text)) == {"1", "2", "3", "31", "4", "27"}
