@@ -18,7 +18,14 @@ from bayesrisk.tables.likelihoods import (
     TrueCounts,
 )
 from bayesrisk.tables.reading.cells import Cell
-from bayesrisk.tables.reading.notes import Note, marked, rounding, sheet_notes, small_counts
+from bayesrisk.tables.reading.notes import (
+    Note,
+    marked,
+    rounding,
+    sampled,
+    sheet_notes,
+    small_counts,
+)
 from bayesrisk.tables.reading.rules import ReadingRules, law as named_law
 from bayesrisk.tables.reading.sums import CodedLabels, Ends, Groups, LabelSums
 from bayesrisk.tables.sheets.sheet import Sheet
@@ -141,6 +148,8 @@ def _laws(
     for file, (guess, reason) in guesses.items():
         if widest and guess == "exact":  # who changes the counts of one table changes all
             guess, reason = widest
+        if sentence := sampled(notes[file]):
+            reason += f", although {sentence.quoted}"
         name = f"counts.{Path(file).name}"
         name = name if name in rules.choices or "counts" not in rules.choices else "counts"
         text = rules.choices.get(name, "")
