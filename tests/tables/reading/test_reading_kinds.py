@@ -356,6 +356,55 @@ def test_the_guess_of_the_largest_change_is_never_below_the_truth(largest):
         assert largest <= int(guess.removeprefix("perturbed-")) <= 3 * largest + 1
 
 
+def test_the_change_of_counts_is_measured_on_sums_without_overlaps(tmp_path):
+    """People have several ancestries, which do not add up, and live in one city."""
+    rng = np.random.default_rng(7)
+    true = rng.integers(800, 30_000, (4, 2))
+    table = np.c_[np.r_[true, [true.sum(axis=0) * 9 // 10]], [0] * 5]
+    table[:, 2] = table[:, :2].sum(axis=1)
+    table += rng.integers(-5, 6, table.shape)
+    frame = pd.DataFrame(table, columns=["Sydney", "Perth", "Total"])
+    frame.insert(0, "ancestry", [*"abcd", "Total"])
+    text = frame.to_csv(index=False) + "\nCounts have been randomly adjusted for privacy.\n"
+    guess = read_layouts([sheet_of(tmp_path, text)], {}).questions["counts"][0]
+    name, _, largest = guess.partition("-")
+    assert name == "perturbed"
+    assert 5 <= int(largest) <= 3 * 5 + 1
+
+
+@pytest.mark.parametrize("base", [5, 10, 100])
+@pytest.mark.parametrize("wide", [True, False])
+def test_totals_rounded_beside_true_parts_have_a_law_of_their_own(base, wide):
+    rng = np.random.default_rng(base)
+    true = rng.integers(base, 12 * base, (6, 3))
+    totals = true.sum(axis=1)
+    stated = (2 * totals + base) // (2 * base) * base
+    frame = pd.DataFrame(np.c_[true, stated], columns=["Men", "Women", "Unknown", "Total"])
+    frame.insert(0, "area", [*"abcdef"])
+    if not wide:
+        frame = frame.melt("area", var_name="sex", value_name="n")
+    reading = read_layouts(frame_sheets(frame), {})
+    laws = {n: guess for n, (guess, _) in reading.questions.items() if n.endswith(".counts")}
+    assert [*laws.values()] == [f"nearest-{base}"]
+    assert reading.questions["counts"][0] == "exact"
+    for text, total in zip(stated, totals, strict=True):
+        bounds = stated_bounds(reading).loc[[str(text)]]
+        assert (bounds["low_stated"] <= total).any()
+        assert (bounds["high_stated"] >= total).any()
+
+
+def test_totals_that_are_multiples_of_ten_by_their_parts_are_true():
+    men = np.array([13, 24, 31, 47, 52, 66])
+    frame = pd.DataFrame({"area": [*"abcdef"], "Men": men, "Women": 90 - men, "Total": [90] * 6})
+    frame["Total"] += [0, 10, 20, 30, 40, 50]
+    frame["Women"] = frame["Total"] - frame["Men"]
+    reading = read_layouts(frame_sheets(frame), {})
+    assert not any(name.endswith(".counts") for name in reading.questions)
+    frame["Women"] += [9, -8, 7, 0, -9, 8]  # by more than half of ten
+    reading = read_layouts(frame_sheets(frame), {})
+    assert not any(name.endswith(".counts") for name in reading.questions)
+
+
 SMALL = {
     "area": [*"abcdefg", "Total"],
     "M": [9, 2, 11, 0, 4, 8, 1, 35],
