@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from bayesrisk._base.validation import FloatArray, IntArray
-from bayesrisk.tables.sheets.texts import PATH, WHOLE, key, number_range, total_word
+from bayesrisk.tables.sheets.texts import PATH, POINTS, WHOLE, key, number_range, total_word
 
 _OTHERS = re.compile(
     r"pop( (cnt|count|size))?|"
@@ -40,6 +40,9 @@ _GROUPS, _TOLD, _LARGE = 3, 8, 1000  # of lists in turn, their lengths together,
 _LAST_YEAR = 2035  # of years that do not follow each other in equal steps
 _LISTED = 100  # the least number of a list that does not begin with its rows
 _FEW_ROWS = 3  # whose counts are 1, 2 and 3 by chance
+_DOTTED, _NO_THOUSANDS = re.compile(r"\d+(\.\d+)+"), re.compile(r"\d{4,}|0\..*")
+_POINTED = re.compile(rf"\d{{1,9}}|{POINTS.pattern}")
+_AFTER_COMMA = re.compile(r"\d+(\.\d{3})*,\d{1,2}(\D.*)?")
 _ORDINAL = re.compile(r"\d{1,9}")
 _YEAR = re.compile(r"(19|20)\d\d(?!\w)")
 _CODE = re.compile(r"\b(id|codes?|no|nr|num|number|nummer)\b")
@@ -88,6 +91,51 @@ def is_in_turn(numbers: Sequence[int]) -> bool:
     return all(run == [*range(1, len(run) + 1)] for run in runs) or (
         min(map(len, runs)) > 2 and all(run == runs[0] for run in runs)
     )
+
+
+def may_part_thousands(columns: Iterable[Iterable[str]]) -> bool:
+    """Return whether all numbers with a point have three digits after it, and others are small."""
+    dotted, plain = set[str](), set[str]()
+    for texts in columns:
+        points = {t for t in texts if _DOTTED.fullmatch(t)}
+        dotted |= points
+        plain |= {*texts} if points else set()
+    whole = bool(dotted) and all(map(POINTS.fullmatch, dotted))
+    return whole and not any(map(_NO_THOUSANDS.fullmatch, plain))
+
+
+def points_shown(columns: Sequence[Sequence[str]], heads: Sequence[str]) -> bool | None:
+    """Return whether points part thousands, not decimals; None where nothing shows it.
+
+    Decimals after a comma show it, and several points in a number.  Sums of numbers with and
+    without points hold in one way alone: those of rows above a total, and of columns beside one.
+    """
+    texts = set[str]().union(*columns)
+    if any(_AFTER_COMMA.fullmatch(t) or (t.count(".") > 1 and POINTS.fullmatch(t)) for t in texts):
+        return True
+    sums = list[list[str]]()  # the total comes last
+    total = [any(total_word(t) == 2 for t in row) for row in zip(*columns, strict=True)]
+    for column in columns:
+        every, block = list[str](), list[str]()
+        for text, whole in zip(column, total, strict=True):
+            block.append(text)
+            if whole:
+                every += block[:-1]
+                sums += [block, [*every, text]]
+                block = []
+    numeric = [i for i, column in enumerate(columns) if all(map(_POINTED.fullmatch, column))]
+    for i in [i for i in numeric if total_word(heads[i]) == 2]:
+        rest = [columns[j] for j in numeric if total_word(heads[j]) < 2]
+        sums += map(list, zip(*rest, columns[i], strict=True))
+    sums_by_way = [0, 0]
+    for numbers in sums:
+        if len(numbers) < 3 or not all(map(_POINTED.fullmatch, numbers)):
+            continue
+        for way, unit in enumerate((1000, 1)):
+            *parts, last = (int(t.replace(".", "")) * (1 if "." in t else unit) for t in numbers)
+            sums_by_way[way] += sum(parts) == last
+    decimals, thousands = sums_by_way
+    return thousands > decimals if thousands != decimals else None
 
 
 def is_ordinal(column: Sequence[str], total: Sequence[bool], *, named: bool) -> bool:

@@ -26,7 +26,9 @@ from bayesrisk.tables.reading.attributes import (
     is_period,
     is_spelled,
     is_written_out,
+    may_part_thousands,
     one_of_each,
+    points_shown,
     running_sums,
     sums_hold,
 )
@@ -163,17 +165,16 @@ class SheetColumns:
 
     @functools.cached_property
     def points(self) -> bool:
-        """Whether points part thousands: all numbers with a point have three digits after it."""
+        """Whether points part thousands: three digits follow each, and sums do not deny it."""
         if "thousands" in self.rules.choices:
             return self.rules.choices["thousands"] == "point"
-        dotted, plain = set[str](), set[str]()
-        for texts in self.row_counts:
-            points = {t for t in texts if re.fullmatch(r"\d+(\.\d+)+", t)}
-            dotted |= points
-            plain |= {*texts} if points else set()
-        if not dotted or not all(map(POINTS.fullmatch, dotted)):
+        if not may_part_thousands(self.row_counts):
             return False
-        return not any(re.fullmatch(r"\d{4,}|0\..*", t) for t in plain)
+        thousands = points_shown(self.columns, self.heads)
+        if thousands is None:
+            text = "no sum shows it, but points part thousands: 1.204 is 1,204"
+            return self.rules.ask("thousands", "point", text) == "point"
+        return thousands
 
     def share(self, i: int) -> float:
         """Return the share of the texts of a column that say a count."""
