@@ -10,6 +10,7 @@ import pytest
 from bayesrisk import PublishedTables, TableReading
 from bayesrisk.exceptions import DataError
 from bayesrisk.reconstruction import count_bounds
+from bayesrisk.tables.reading.headings import heading_kind
 from bayesrisk.tables.reading.reading import read as read_layouts
 from bayesrisk.tables.sheets.sheet import file_sheet, frame_sheets
 from bayesrisk.tables.sheets.texts import interval, number_range
@@ -693,6 +694,50 @@ def test_points_part_thousands_where_other_columns_hold_years(tmp_path):
     said = read_layouts([sheet_of(tmp_path, text)], {})
     bound = said.accepted().parts[2]
     assert sum(int(one.sum()) for one in bound.values()) == 21 + 6001 + 30 + 325
+
+
+def test_a_total_of_another_year_counts_not_all_of_the_headings_beside_it(tmp_path):
+    text = "Country,Applications,,Jan-Feb,Jan-Feb,Total\n,Jan.,Feb.,2015,2014,2014**\n"
+    text += "Ash,2,3,5,67,428\nElm,39,30,69,90,2806\nFir,24,25,49,43,1658\n"
+    said = read_layouts([sheet_of(tmp_path, text)], {})
+    names = [n for n, labels in variables_of(said).items() if labels & {"Jan-Feb", "2014**"}]
+    rows = said.cells.set_index("stated")[names]
+    whole = rows.loc["428"]
+    assert (whole != "all").any()  # a label of its own
+    assert not any((rows.loc[n] == whole).all() for n in ("5", "67"))
+    text = "Country,Men!!2014,Men!!2015,Total!!2014,Total!!2015\nAsh,2,3,5,7\nElm,39,30,69,90\n"
+    said = read_layouts([sheet_of(tmp_path, text)], {})
+    assert {"2014", "2015"} == variables_of(said)["year"]  # a total of both headings
+    assert {"Men", "Total"} == variables_of(said)["sex"]
+
+
+@pytest.mark.parametrize("label", ["2014**", "2014 †", "2014(a)", "2014"])
+def test_a_year_with_a_note_is_a_year(label):
+    assert heading_kind(label, 1) == "year"
+    assert heading_kind(f"{label} to date", 1) == "category 1"
+
+
+POINTED = "Country,Jan,Feb\nA,3,5\nB,2,9\nUSA,83.144,75.484\n"
+
+
+def test_sums_show_whether_points_part_thousands(tmp_path):
+    said = read_layouts([sheet_of(tmp_path, POINTED + "Total,83.149,75.498\n")], {})
+    assert {"83144", "75498"} <= {*said.cells["stated"]}
+    assert "thousands" not in said.questions
+    with pytest.raises(DataError, match="numbers with decimals"):
+        read_layouts([sheet_of(tmp_path, POINTED + "Total,88.144,89.484\n")], {})
+    beside = "Country,Jan,Feb,Total\nA,300,1.205,1.505\nB,2.104,9,2.113\nC,4,5,9\n"
+    said = read_layouts([sheet_of(tmp_path, beside)], {})
+    assert {"1205", "2113"} <= {*said.cells["stated"]}
+    assert "thousands" not in said.questions
+
+
+def test_points_that_no_sum_explains_are_a_guess(tmp_path):
+    said = read_layouts([sheet_of(tmp_path, POINTED)], {})
+    assert said.questions["thousands"][0] == "point"
+    assert "83144" in {*said.cells["stated"]}
+    said = read_layouts([sheet_of(tmp_path, POINTED.replace("B,2,", "B,1.200.300,"))], {})
+    assert "thousands" not in said.questions
 
 
 def test_weeks_are_no_counts_and_a_year_alone_is_no_heading(tmp_path):
