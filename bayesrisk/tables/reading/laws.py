@@ -296,18 +296,20 @@ def _rounded_totals(coded: CodedLabels, rules: ReadingRules) -> str:
             whole = coded.low % base == 0
             bits = np.bincount(codes, whole & (coded.low > 0)) * log2(base)
             multiples = (np.bincount(codes, ~whole) == 0) & (bits >= _BITS)
-            bases |= dict.fromkeys(np.flatnonzero(multiples[1:]) + 1, base)
+            bases |= dict.fromkeys(np.flatnonzero(multiples), base)
         if not bases:
             continue
         sums = LabelSums(name, coded, {})
         spelled = {key(label): label for label in reversed(coded.labels[name])}
         for code, base in bases.items():
-            label = spelled[coded.spellings[name][code]]
+            label = spelled.get(coded.spellings[name][code], "")
             off = sums.missed_present(key(label))
-            if len(off) > 1 and 0 < 2 * max(map(abs, off)) <= base:
+            if len(off) < 2 or not 0 < 2 * max(map(abs, off)) <= base:
+                continue
+            if label:
                 text = f"{label}: nearest-{base}, as sums of the others show"
                 rules.ask(f"labels.{name}.{label}.counts", f"nearest-{base}", text)
-                labels_shown.append(label)
+            labels_shown.append(label or f"a count without {name}")
     return listing(labels_shown)
 
 

@@ -394,6 +394,19 @@ def test_totals_rounded_beside_true_parts_have_a_law_of_their_own(base, wide):
         assert (bounds["high_stated"] >= total).any()
 
 
+def test_rounded_totals_without_a_label_stand_in_the_guess():
+    true = np.random.default_rng(3).integers(10, 90, (6, 4))
+    heads = ["Men!!0-17", "Men!!18+", "Women!!0-17", "Women!!18+"]
+    frame = pd.DataFrame(true, columns=heads)
+    frame["Total!!0-17"], frame["Total!!18+"] = (
+        (2 * (true[:, k] + true[:, k + 2]) + 10) // 20 * 10 for k in (0, 1)
+    )
+    frame.insert(0, "area", [*"abcdef"])
+    guess, reason = read_layouts(frame_sheets(frame), {}).questions["counts"]
+    assert guess == "exact"
+    assert "rounded" in reason
+
+
 def test_totals_that_are_multiples_of_ten_by_their_parts_are_true():
     men = np.array([13, 24, 31, 47, 52, 66])
     frame = pd.DataFrame({"area": [*"abcdef"], "Men": men, "Women": 90 - men, "Total": [90] * 6})
