@@ -169,6 +169,7 @@ def test_a_note_on_rounding_that_no_label_shows_stands_in_the_guess(tmp_path):
         "Results before the census were grossed up to all households.",
         "Figures marked (e) are estimated.",
         "Counts of Men are weighted.",
+        "ESTIMACIONES Y PROYECCIONES DE POBLACIÓN",
     ],
 )
 def test_a_note_on_a_sample_stands_in_the_guess(note, tmp_path):
