@@ -43,6 +43,8 @@ _FEW_ROWS = 3  # whose counts are 1, 2 and 3 by chance
 _DOTTED, _NO_THOUSANDS = re.compile(r"\d+(\.\d+)+"), re.compile(r"\d{4,}|0\..*")
 _POINTED = re.compile(rf"\d{{1,9}}|{POINTS.pattern}")
 _AFTER_COMMA = re.compile(r"\d+(\.\d{3})*,\d{1,2}(\D.*)?")
+#: A number of a row, or of its series: 17, v1017, 1.1.3.
+_SERIAL = re.compile(r"[A-Za-z]{0,2}\d+(\.\d+)*")
 _ORDINAL = re.compile(r"\d{1,9}")
 _YEAR = re.compile(r"(19|20)\d\d(?!\w)")
 _CODE = re.compile(r"\b(id|codes?|no|nr|num|number|nummer)\b")
@@ -366,6 +368,15 @@ def are_blocks(column: Sequence[str]) -> bool:
         return False
     few = 1 < len(blocks) <= len(texts) // _LONG_RUN
     return few and blocks[0] > 0 and blocks == sorted({*blocks})
+
+
+def is_serial(column: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
+    """Return whether a column numbers the rows, or the series that other labels tell apart."""
+    size = len({*column})
+    if not all(map(_SERIAL.fullmatch, column)):
+        return False
+    follow = [c for c in rest if len({*zip(column, c, strict=True)}) == size]
+    return bool(follow) and len({*zip(*follow, strict=True)}) == size
 
 
 def is_spelled(column: Sequence[str], other: Sequence[str]) -> bool:

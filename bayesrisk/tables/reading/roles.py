@@ -24,6 +24,7 @@ from bayesrisk.tables.reading.attributes import (
     is_measure,
     is_ordinal,
     is_period,
+    is_serial,
     is_spelled,
     is_written_out,
     may_part_thousands,
@@ -35,6 +36,7 @@ from bayesrisk.tables.reading.attributes import (
 from bayesrisk.tables.reading.headings import MEMBER, UNIT, in_persons, wide
 from bayesrisk.tables.reading.notes import estimates
 from bayesrisk.tables.reading.rows import (
+    UNITS,
     blanks_end,
     counting_rows,
     filled,
@@ -86,7 +88,6 @@ _FLAG = re.compile(
 _NOTES = re.compile(r".*\b(foot)?notes?\b.*")
 _GROUP = re.compile(r"([a-z]+ )?(age|band|age group|age range|year)s?( (group|grp|band|range))?")
 _NUMBERED = re.compile(r"|no\.?|nr\.?|#|index|unnamed: 0|row( number)?|rank|number|obs|column1")
-_UNITS = re.compile(r"units?( of measure(ment)?)?|uom|measure|einheit|unité|enhet")
 _AMOUNTS, _MEASURE = "amounts of something else", "a measure of something else"
 _NO_SUM = "in no sum, as others are"
 #: Numbers that may be labels, if they tell rows apart.
@@ -108,8 +109,6 @@ _WHOLE_SHARES = {"0", "1", "100"}
 _MANY_ROWS = 1000  # in which sums are looked for
 #: Thousands that are apart.
 _APART = re.compile(r"\d[,'’\u00a0\u2009\u202f ]\d{3}")
-#: A number of a row, or of its series: 17, v1017, 1.1.3.
-_SERIAL = re.compile(r"[A-Za-z]{0,2}\d+(\.\d+)*")
 _LEVEL = re.compile(r"((geograph\w*|geo|area|region(al)?|summary) (level|type)|level)( name)?")
 _DIMENSION = re.compile(r"dim: (.*?)( \(\d+\))?")
 CODE = re.compile(r" ?\b(code|id|name|label)\b( \d+)?")
@@ -359,8 +358,10 @@ class SheetColumns:
         }  # fmt: skip
         self.reasons |= {i: "ignored" for i, t in choices.items() if t == "ignored"}
         flags, numeric = list[int](), list[int]()
+        stages = {"p1", "p2", "p3"} <= {*self.heads}  # of schools; else they are percentiles
         for i, head in enumerate(self.heads):
             texts = [t for t in self.row_counts[i] if t]
+            measure = says_no_count(head) and not (stages and re.fullmatch(r"p\d", head))
             if i in choices:
                 continue
             if not texts:
@@ -371,7 +372,7 @@ class SheetColumns:
                 names[i] = match[1]
             elif f"dim: {head.partition(': ')[2]}" in self.heads:  # of members, or of notes
                 self.reasons[i] = "the same as its dimension"
-            elif says_no_count(head) and any(map(str.isdigit, "".join(texts))):
+            elif measure and any(map(str.isdigit, "".join(texts))):
                 self.reasons[i] = "no counts"
             elif self._flags(head, texts) and all(map(str.isdecimal, texts)):
                 self.reasons[i] = "codes beside counts"
@@ -399,6 +400,8 @@ class SheetColumns:
             named = any(_COUNT.fullmatch(self.heads[i]) for i in numeric)
             if not named and any(_COUNT.fullmatch(self.heads[i]) for i in decimal):
                 numeric = []  # what the counts are called holds none
+            if numeric == [0] and not self.heads[0] and "no counts" in self.reasons.values():
+                numeric = []  # labels stand before measures
             numeric = self._counts(numeric, names)
             counts = wide(self.sheet, numeric, names, self.rules)
         else:
@@ -455,7 +458,7 @@ class SheetColumns:
         ranges = {t for t in column if number_range(t) and not WHOLE.fullmatch(t)}
         if not head or not all(t and (is_mark(t) or t in ranges) for t in column):
             return False
-        if _UNITS.fullmatch(head):  # what is counted in a row: %, no.
+        if UNITS.fullmatch(head):  # what is counted in a row: %, no.
             return False
         if not any(any(map(str.isalnum, t)) for t in column):
             return True
@@ -650,15 +653,6 @@ class SheetColumns:
                 columns, number, needed = [*columns, self.columns[i]], more, [*needed, i]
         return needed if number == size else []
 
-    def _counts_rows(self, i: int, names: Mapping[int, str]) -> bool:
-        """Return whether a column numbers the rows, or the series that other labels tell apart."""
-        column, size = self.columns[i], len(self.row_counts[i])
-        if not all(map(_SERIAL.fullmatch, column)):
-            return False
-        rest = [self.columns[j] for j in names if j != i]
-        follow = [c for c in rest if len({*zip(column, c, strict=True)}) == size]
-        return bool(follow) and len({*zip(*follow, strict=True)}) == size
-
     def _says_blanks(self, i: int, names: Mapping[int, str]) -> bool:
         """Return whether a level of geography says no more than which other labels are blank."""
         rest = [j for j in names if j != i and not all(self.columns[j])]
@@ -697,9 +691,10 @@ class SheetColumns:
         for i in [i for i in names if i not in choices and self._says_blanks(i, names)]:
             del names[i]
             self.reasons[i] = "says which labels are blank"
-        for i in [i for i in names if i not in choices and self._counts_rows(i, names)]:
-            del names[i]
-            self.reasons[i] = "a number of what other labels tell apart"
+        for i in [i for i in names if i not in choices]:
+            if is_serial(self.columns[i], [self.columns[j] for j in names if j != i]):
+                del names[i]
+                self.reasons[i] = "a number of what other labels tell apart"
 
     def _leave_out(self, names: Mapping[int, str], stated: Sequence[int]) -> None:
         """Leave out rows with neither all labels nor a count: second headings, lines between."""

@@ -458,6 +458,26 @@ def test_counts_that_rise_by_one_up_to_their_sum_are_counts(tmp_path):
     assert {"1", "4", "10", "25"} <= stated(read_text(tmp_path, text))
 
 
+def test_stages_of_schools_are_counts_and_percentiles_are_not(tmp_path):
+    """Ages in a column without a heading are no counts, even where nothing else is one."""
+    rows = "5,519,14,3\n6,12,529,\n7,,31,531\n8,,,*\n9,,,44\n"
+    reading = read_text(tmp_path, f",P1,P2,P3\n{rows}")
+    assert {"519", "529", "531", "*"} <= stated(reading)
+    assert stated(reading).isdisjoint({"5", "6", "7", "8"})
+    with pytest.raises(DataError, match="no counts"):
+        read_text(tmp_path, f",P10,P50,P90\n{rows}")
+
+
+def test_rows_whose_unit_has_decimals_are_rates(tmp_path):
+    rows = [("AT", 10991, 11309, 132.29, 135.5), ("BE", 21553, 23541, 198.84, 215.04)]
+    lines = [f"NR,{geo},{a},{b}\nP_HTHAB,{geo},{c},{d}" for geo, a, b, c, d in rows]
+    text = "\n".join(["unit,geo,2022,2023", *lines]) + "\n"
+    reading = read_text(tmp_path, text)
+    assert stated(reading) == {"10991", "11309", "21553", "23541"}
+    with pytest.raises(DataError, match="decimals"):  # no column of units says what they are
+        read_text(tmp_path, text.replace("unit", "type"))
+
+
 def test_numbers_that_rise_by_chance_are_counts(tmp_path):
     text = "place,men,women\nAsh,1,31\nElm,2,4\nFir,3,27\n"
     assert stated(read_text(tmp_path, text)) == {"1", "2", "3", "31", "4", "27"}
