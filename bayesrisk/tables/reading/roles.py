@@ -46,6 +46,7 @@ from bayesrisk.tables.reading.rows import (
     with_named_totals,
     with_parts,
     with_repeated,
+    without_false_parts,
 )
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.sheets.grids import FEWER, MOST
@@ -127,7 +128,7 @@ class SheetColumns:
 
     def __init__(self, sheet: Sheet, sheets: Sequence[Sheet], rules: ReadingRules) -> None:
         self.rules = rules
-        self.sheet = with_named_totals(in_persons(sheet), rules)
+        self.sheet = with_named_totals(without_false_parts(in_persons(sheet)), rules)
         self.sheet = with_parts(counting_rows(with_repeated(self.sheet, rules)), rules)
         sheet = self.sheet
         plain = [MEMBER.sub("", head) or head for head in sheet.heads]

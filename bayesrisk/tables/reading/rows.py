@@ -134,6 +134,38 @@ def _units_of_rates(sheet: Sheet, changed: set[str]) -> set[str]:
     return set()
 
 
+def without_false_parts(sheet: Sheet) -> Sheet:
+    """Return a sheet in which no label is part of one that counts less than half as many.
+
+    Such are bands of ages that are indented after a single age.
+    """
+    for j, column in enumerate(list(zip(*(row for _, row in sheet.rows), strict=True))):
+        place = {text: k for k, text in enumerate(column)}
+        below = {
+            t: place[above]
+            for t in place
+            if PATH in t and (above := t.rpartition(PATH)[0]) in place
+        }
+        short = [text.rpartition(PATH)[2] for text in column]
+        rows = sheet.rows
+        if (
+            below
+            and len({*short}) == len(rows)
+            and any(_exceeds(rows[place[t]][1], rows[k][1]) for t, k in below.items())
+        ):
+            plain = [(i, [*row[:j], text, *row[j + 1 :]])
+                     for (i, row), text in zip(rows, short, strict=True)]  # fmt: skip
+            sheet = sheet._replace(rows=plain)
+    return sheet
+
+
+def _exceeds(row: Sequence[str], other: Sequence[str]) -> bool:
+    """Return whether all whole numbers of a row are more than twice those of another."""
+    pairs = [(number_range(a), number_range(b)) for a, b in zip(row, other, strict=True)
+             if WHOLE.fullmatch(a) and WHOLE.fullmatch(b)]  # fmt: skip
+    return bool(pairs) and all(a and b and a[0] > 2 * b[0] for a, b in pairs)
+
+
 def with_named_totals(sheet: Sheet, rules: ReadingRules) -> Sheet:
     """Return a sheet in which the total of a label, *North Total*, is a total beside that label.
 

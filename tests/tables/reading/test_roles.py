@@ -468,6 +468,25 @@ def test_stages_of_schools_are_counts_and_percentiles_are_not(tmp_path):
         read_text(tmp_path, f",P10,P50,P90\n{rows}")
 
 
+def test_labels_are_no_part_of_one_that_counts_far_fewer(tmp_path):
+    """A band of ages is indented after a single age; dairy cows are cows."""
+    rows = [
+        "Age,1995,1996",
+        "0-4,854,845",
+        "4,170,171",
+        " 5-9,834,851",
+        "9,160,164",
+        " 80+,490,505",
+    ]
+    cells = read_text(tmp_path, "\n".join(rows) + "\n").cells
+    row = cells[cells["stated"] == "834"].iloc[0].drop("row").astype(str)
+    assert "5-9" in {*row}
+    assert "4" not in {*row}
+    rows = ["Farm,1995,1996", "Crops,854,845", "Cows,434,451", " Dairy,160,164", "Sheep,83,71"]
+    cells = read_text(tmp_path, "\n".join(rows) + "\n").cells
+    assert "Cows: Dairy" in {*cells[cells["stated"] == "160"].iloc[0].astype(str)}
+
+
 def test_rows_whose_unit_has_decimals_are_rates(tmp_path):
     rows = [("AT", 10991, 11309, 132.29, 135.5), ("BE", 21553, 23541, 198.84, 215.04)]
     lines = [f"NR,{geo},{a},{b}\nP_HTHAB,{geo},{c},{d}" for geo, a, b, c, d in rows]
