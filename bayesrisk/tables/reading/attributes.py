@@ -379,6 +379,35 @@ def is_serial(column: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
     return bool(follow) and len({*zip(*follow, strict=True)}) == size
 
 
+def inner_codes(columns: Mapping[int, Sequence[str]]) -> dict[int, int]:
+    """Return columns of codes that begin anew below each label of some column, and their labels.
+
+    Codes have leading zeros; below each such label, in words, they are one to one with theirs.
+    """
+    results = dict[int, int]()
+    words = [n for n, column in columns.items() if not all(map(str.isdecimal, column))]
+    for i, column in columns.items():
+        codes = {*column}
+        if not all(map(str.isdecimal, codes)) or not any(c[0] == "0" < c for c in codes):
+            continue
+        for j, k in itertools.permutations(words, 2):
+            number = len({*zip(columns[k], column, strict=True)})
+            several = number > max(len(codes), len({*columns[k]}))
+            if several and number == len({*zip(columns[k], columns[j], strict=True)}) == len(
+                {*zip(columns[k], column, columns[j], strict=True)}
+            ):
+                results[i] = j
+                break
+    return results
+
+
+def are_of_blanks(column: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
+    """Return whether a column says no more than which of the other labels are blank."""
+    blanks = list(zip(*([not text for text in other] for other in rest), strict=True))
+    pairs = {*zip(blanks, column, strict=True)} if blanks else set()
+    return bool(blanks) and len({*blanks}) == len({*column}) == len(pairs)
+
+
 def is_spelled(column: Sequence[str], other: Sequence[str]) -> bool:
     """Return whether a column with blanks has, in other rows, one text for each of another."""
     pairs = {*zip(column, other, strict=True)}

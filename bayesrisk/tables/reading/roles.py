@@ -14,9 +14,11 @@ from bayesrisk.exceptions import DataError, quote
 from bayesrisk.tables.reading.attributes import (
     are_amounts,
     are_blocks,
+    are_of_blanks,
     attributes,
     blank_totals,
     in_sum,
+    inner_codes,
     is_constant,
     is_identifier,
     is_in_turn,
@@ -654,18 +656,6 @@ class SheetColumns:
                 columns, number, needed = [*columns, self.columns[i]], more, [*needed, i]
         return needed if number == size else []
 
-    def _says_blanks(self, i: int, names: Mapping[int, str]) -> bool:
-        """Return whether a level of geography says no more than which other labels are blank."""
-        rest = [j for j in names if j != i and not all(self.columns[j])]
-        blanks = list(zip(*([not text for text in self.columns[j]] for j in rest), strict=True))
-        if not blanks or not _LEVEL.fullmatch(self.heads[i]):
-            return False
-        return (
-            len({*blanks})
-            == len({*self.columns[i]})
-            == len({*zip(blanks, self.columns[i], strict=True)})
-        )
-
     def _drop(self, names: dict[int, str], choices: Mapping[int, str]) -> None:
         """Take out columns that say nothing, and those that another one spells."""
         for i in [i for i in names if i not in choices]:
@@ -681,6 +671,10 @@ class SheetColumns:
             if i in names and j in names and all(texts) and is_spelled(self.columns[i], texts):
                 del names[i]
                 self.reasons[i] = f"the same as {self.sheet.heads[j]!r}, or blank"
+        codes = inner_codes({i: self.columns[i] for i in names if i not in choices})
+        for i, j in codes.items():
+            del names[i]
+            self.reasons[i] = f"a code of {self.sheet.heads[j]!r}"
         blanks = any("" in self.row_counts[i] for i in names)
         rows = self.sheet.rows if blanks else []
         plain = [row for _, row in rows if not any(total_word(t) == 2 for t in row)]
@@ -689,9 +683,11 @@ class SheetColumns:
             if len(rest) == len(self.columns[i]) > 3 and "blank" not in self.rules.all:
                 del names[i]
                 self.reasons[i] = "blank in some rows, which differ without it"
-        for i in [i for i in names if i not in choices and self._says_blanks(i, names)]:
-            del names[i]
-            self.reasons[i] = "says which labels are blank"
+        for i in [i for i in names if i not in choices and _LEVEL.fullmatch(self.heads[i])]:
+            blank = [self.columns[j] for j in names if j != i and not all(self.columns[j])]
+            if are_of_blanks(self.columns[i], blank):
+                del names[i]
+                self.reasons[i] = "says which labels are blank"
         for i in [i for i in names if i not in choices]:
             if is_serial(self.columns[i], [self.columns[j] for j in names if j != i]):
                 del names[i]

@@ -487,6 +487,19 @@ def test_labels_are_no_part_of_one_that_counts_far_fewer(tmp_path):
     assert "Cows: Dairy" in {*cells[cells["stated"] == "160"].iloc[0].astype(str)}
 
 
+def test_codes_that_begin_anew_in_each_province_are_no_labels(tmp_path):
+    names = [("Albacete", "Ash Elm Sada"), ("Alicante", "Fir Oak Yew"), ("Murcia", "Ivy Bay Sada")]
+    rng = np.random.default_rng(9)
+    rows = [f"{p},{k:03},{n},{rng.integers(90, 900)},{rng.integers(90, 900)}" for p, towns in names
+            for k, n in enumerate(towns.split(), 1)]  # fmt: skip
+    text = "\n".join(["province,cmun,town,men,women", *rows]) + "\n"
+    cells = read_text(tmp_path, text).cells
+    assert "cmun" not in cells
+    assert {"Ash", "Sada"} <= {*cells["town"]}
+    ages = text.replace("cmun,town", "age,kind").replace("Sada", "Ash").replace("Ivy", "Bay")
+    assert "age" in read_text(tmp_path, ages).cells  # one kind has two codes in a province
+
+
 def test_rows_whose_unit_has_decimals_are_rates(tmp_path):
     rows = [("AT", 10991, 11309, 132.29, 135.5), ("BE", 21553, 23541, 198.84, 215.04)]
     lines = [f"NR,{geo},{a},{b}\nP_HTHAB,{geo},{c},{d}" for geo, a, b, c, d in rows]
