@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from bayesrisk._base.validation import FloatArray, IntArray
-from bayesrisk.tables.sheets.texts import PATH, WHOLE, key, number_range, total_word
+from bayesrisk.tables.sheets.texts import PATH, POINTS, WHOLE, key, number_range, total_word
 
 _OTHERS = re.compile(
     r"pop( (cnt|count|size))?|"
@@ -39,6 +39,13 @@ _EXACT = 1e-9  # of the largest number of a row
 _GROUPS, _TOLD, _LARGE = 3, 8, 1000  # of lists in turn, their lengths together, and numbers
 _LAST_YEAR = 2035  # of years that do not follow each other in equal steps
 _LISTED = 100  # the least number of a list that does not begin with its rows
+_FEW_ROWS = 3  # whose counts are 1, 2 and 3 by chance
+_DOTTED, _NO_THOUSANDS = re.compile(r"\d+(\.\d+)+"), re.compile(r"\d{4,}|0\..*")
+_POINTED = re.compile(rf"\d{{1,9}}|{POINTS.pattern}")
+_AFTER_COMMA = re.compile(r"\d+(\.\d{3})*,\d{1,2}(\D.*)?")
+#: A number of a row, or of its series: 17, v1017, 1.1.3.
+_SERIAL = re.compile(r"[A-Za-z]{0,2}\d+(\.\d+)*")
+_ORDINAL = re.compile(r"\d{1,9}")
 _YEAR = re.compile(r"(19|20)\d\d(?!\w)")
 _CODE = re.compile(r"\b(id|codes?|no|nr|num|number|nummer)\b")
 _NAME = re.compile(r"\b(names?|navn|namn|naam|nom|label|title|description)\b")
@@ -86,6 +93,69 @@ def is_in_turn(numbers: Sequence[int]) -> bool:
     return all(run == [*range(1, len(run) + 1)] for run in runs) or (
         min(map(len, runs)) > 2 and all(run == runs[0] for run in runs)
     )
+
+
+def may_part_thousands(columns: Iterable[Iterable[str]]) -> bool:
+    """Return whether all numbers with a point have three digits after it, and others are small."""
+    dotted, plain = set[str](), set[str]()
+    for texts in columns:
+        points = {t for t in texts if _DOTTED.fullmatch(t)}
+        dotted |= points
+        plain |= {*texts} if points else set()
+    whole = bool(dotted) and all(map(POINTS.fullmatch, dotted))
+    return whole and not any(map(_NO_THOUSANDS.fullmatch, plain))
+
+
+def points_shown(columns: Sequence[Sequence[str]], heads: Sequence[str]) -> bool | None:
+    """Return whether points part thousands, not decimals; None where nothing shows it.
+
+    Decimals after a comma show it, and several points in a number.  Sums of numbers with and
+    without points hold in one way alone: those of rows above a total, and of columns beside one.
+    """
+    texts = set[str]().union(*columns)
+    if any(_AFTER_COMMA.fullmatch(t) or (t.count(".") > 1 and POINTS.fullmatch(t)) for t in texts):
+        return True
+    sums = list[list[str]]()  # the total comes last
+    total = [any(total_word(t) == 2 for t in row) for row in zip(*columns, strict=True)]
+    for column in columns:
+        every, block = list[str](), list[str]()
+        for text, whole in zip(column, total, strict=True):
+            block.append(text)
+            if whole:
+                every += block[:-1]
+                sums += [block, [*every, text]]
+                block = []
+    numeric = [i for i, column in enumerate(columns) if all(map(_POINTED.fullmatch, column))]
+    for i in [i for i in numeric if total_word(heads[i]) == 2]:
+        rest = [columns[j] for j in numeric if total_word(heads[j]) < 2]
+        sums += map(list, zip(*rest, columns[i], strict=True))
+    sums_by_way = [0, 0]
+    for numbers in sums:
+        if len(numbers) < 3 or not all(map(_POINTED.fullmatch, numbers)):
+            continue
+        for way, unit in enumerate((1000, 1)):
+            *parts, last = (int(t.replace(".", "")) * (1 if "." in t else unit) for t in numbers)
+            sums_by_way[way] += sum(parts) == last
+    decimals, thousands = sums_by_way
+    return thousands > decimals if thousands != decimals else None
+
+
+def is_ordinal(column: Sequence[str], total: Sequence[bool], *, named: bool) -> bool:
+    """Return whether a column numbers its rows from 0 or 1 on, whatever totals have there.
+
+    It may do so where a heading, or none, says that it is ``named`` so: with three rows, and with
+    one number in four twice.  A total that is the sum of all speaks for counts.
+    """
+    texts = [t for t, whole in zip(column, total, strict=True) if t and not whole]
+    if len(texts) <= _FEW_ROWS - named or not all(map(_ORDINAL.fullmatch, texts)):
+        return False
+    numbers = [int(t) for t in texts]
+    stated = [n[0] for t, whole in zip(column, total, strict=True) if whole
+              and WHOLE.fullmatch(t) and (n := number_range(t))]  # fmt: skip
+    if numbers[0] > 1 or sum(numbers) in stated or (stated and not named):
+        return False
+    steps = [b - a for a, b in itertools.pairwise(numbers)]
+    return {*steps} <= {0, 1} and 4 * steps.count(0) <= len(steps) * named
 
 
 def is_measure(head: str, heads: Sequence[str]) -> bool:
@@ -298,6 +368,52 @@ def are_blocks(column: Sequence[str]) -> bool:
         return False
     few = 1 < len(blocks) <= len(texts) // _LONG_RUN
     return few and blocks[0] > 0 and blocks == sorted({*blocks})
+
+
+def is_serial(column: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
+    """Return whether a column numbers the rows, or the series that other labels tell apart."""
+    size = len({*column})
+    if not all(map(_SERIAL.fullmatch, column)):
+        return False
+    follow = [c for c in rest if len({*zip(column, c, strict=True)}) == size]
+    return bool(follow) and len({*zip(*follow, strict=True)}) == size
+
+
+def inner_codes(columns: Mapping[int, Sequence[str]]) -> dict[int, int]:
+    """Return columns of codes that begin anew below each label of some column, and their labels.
+
+    Codes have leading zeros; below each such label, in words, they are one to one with theirs.
+    """
+    results = dict[int, int]()
+    words = [n for n, column in columns.items() if not all(map(str.isdecimal, column))]
+    for i, column in columns.items():
+        codes = {*column}
+        if not all(map(str.isdecimal, codes)) or not any(c[0] == "0" < c for c in codes):
+            continue
+        for j, k in itertools.permutations(words, 2):
+            number = len({*zip(columns[k], column, strict=True)})
+            several = number > max(len(codes), len({*columns[k]}))
+            if several and number == len({*zip(columns[k], columns[j], strict=True)}) == len(
+                {*zip(columns[k], column, columns[j], strict=True)}
+            ):
+                results[i] = j
+                break
+    return results
+
+
+def are_of_blanks(column: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
+    """Return whether a column says no more than which of the other labels are blank."""
+    blanks = list(zip(*([not text for text in other] for other in rest), strict=True))
+    pairs = {*zip(blanks, column, strict=True)} if blanks else set()
+    return bool(blanks) and len({*blanks}) == len({*column}) == len(pairs)
+
+
+def is_spelled(column: Sequence[str], other: Sequence[str]) -> bool:
+    """Return whether a column with blanks has, in other rows, one text for each of another."""
+    pairs = {*zip(column, other, strict=True)}
+    filled = {pair for pair in pairs if pair[0]}
+    sizes = (len({text for text, _ in filled}), len({text for _, text in filled}))
+    return len(filled) < len(pairs) and sizes == (len(filled), len(filled)) and len(filled) > 1
 
 
 def is_constant(texts: Iterable[str]) -> bool:

@@ -84,7 +84,7 @@ def wide(
     columns = [[row[i] for _, row in sheet.rows] for i in numeric]
     paths = part_paths(list(heads.values()), columns, rules)
     heads |= {numeric[position]: path for position, path in paths.items()}
-    parts = {i: _with_totals(part) for i, part in _parts(heads).items()}
+    parts = _with_periods({i: _with_totals(part) for i, part in _parts(heads).items()})
     kinds = {
         i: [heading_kind(label, depth) for depth, label in enumerate(part, 1)]
         for i, part in parts.items()
@@ -221,6 +221,21 @@ def _with_totals(parts: Sequence[str]) -> list[str]:
     return [*parts[:1], *("Total" if t else p for t, p in zip(totals, parts[1:], strict=True))]
 
 
+def _with_periods(parts: Mapping[int, list[str]]) -> dict[int, list[str]]:
+    """Return paths in which a total over a year that is below no other heading is one label.
+
+    It counts those of another period than the headings beside it, and is no total of these.
+    """
+    rests = {tuple(p[1:]) for p in parts.values() if p[1:] and not total_word(p[0])}
+    years = any(heading_kind(rest[-1], 1) == "year" for rest in rests)
+
+    def other(p: Sequence[str]) -> bool:
+        period = len(p) == 2 and total_word(p[0]) == 2 and heading_kind(p[1], 1) == "year"
+        return years and period and (p[1],) not in rests
+
+    return {i: [" ".join(p)] if other(p) else p for i, p in parts.items()}
+
+
 def _prefix(heads: Sequence[str]) -> str:
     """Return the beginning of all headings, if that is the name of a variable; else nothing."""
     for mark in (PATH, ": "):
@@ -250,6 +265,6 @@ def heading_kind(label: str, depth: int, name: str = "category") -> str:
     ends = interval(label)
     if ends and (ends[0] < ends[1] or not (ends[1] or label.isdecimal())):  # or under 1
         return "age"
-    if re.fullmatch(r"(19|20)\d\d", label):
+    if re.fullmatch(r"(19|20)\d\d ?([*†‡^]{1,3}|\(\w\))?", label):  # 2014** has a note
         return "year"
     return f"{name} {depth}"

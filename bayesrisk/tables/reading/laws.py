@@ -9,6 +9,8 @@ from math import ceil, log2, sqrt
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from bayesrisk.exceptions import quote
 from bayesrisk.tables.likelihoods import (
     UNBOUNDED,
@@ -18,7 +20,14 @@ from bayesrisk.tables.likelihoods import (
     TrueCounts,
 )
 from bayesrisk.tables.reading.cells import Cell
-from bayesrisk.tables.reading.notes import Note, marked, rounding, sheet_notes, small_counts
+from bayesrisk.tables.reading.notes import (
+    Note,
+    marked,
+    rounding,
+    sampled,
+    sheet_notes,
+    small_counts,
+)
 from bayesrisk.tables.reading.rules import ReadingRules, law as named_law
 from bayesrisk.tables.reading.sums import CodedLabels, Ends, Groups, LabelSums
 from bayesrisk.tables.sheets.sheet import Sheet
@@ -45,6 +54,10 @@ _FEW_ZEROS = 2  # of counts of which none is 1 or 2
 _NEAR = 10  # numbers on each side of one that is more common than these
 #: Counts among which it is no chance that none is small.
 _ENOUGH = 12
+#: Bases to which totals of true counts are rounded.
+_BASES = (5, 10, 100, 1000)
+#: Sums that are off by more than this share of counts, and by more than so much, are of overlaps.
+_SHARE, _LEAST_SHARE = 20, 20
 #: Numbers are multiples of a base by chance in one case of 2**8.
 _BITS = 8
 #: Numbers of one column that are no multiples of 5 by chance.
@@ -141,6 +154,8 @@ def _laws(
     for file, (guess, reason) in guesses.items():
         if widest and guess == "exact":  # who changes the counts of one table changes all
             guess, reason = widest
+        if sentence := sampled(notes[file]):
+            reason += f", although {sentence.quoted}"
         name = f"counts.{Path(file).name}"
         name = name if name in rules.choices or "counts" not in rules.choices else "counts"
         text = rules.choices.get(name, "")
@@ -177,7 +192,8 @@ def _guess(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) ->
     if positive and (rule := rounding(notes)):
         way, base, sentence = rule
         most = base - 1 if way == "random" else base // 2  # by which one count may be off
-        fits = all(abs(d) <= most * size for d, size in _missed(cells))
+        pairs = itertools.chain(*_missed(_coded(cells)))
+        fits = all(abs(d) <= most * size for d, size in pairs)
         if fits and base > 1 and not any(n % base for n in numbers):
             return f"{way}-{base}", sentence.quoted
         stated = {"counts", f"counts.{Path(cells[0].file).name}"} & rules.choices.keys()
@@ -197,7 +213,14 @@ def _guess(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) ->
         return f"random-{base}", text
     if base := _column_base(cells, rules):
         return f"random-{base}", f"all are multiples of {base}, but in columns named so"
-    off = _missed(cells)
+    coded = _coded(cells)
+    if rounded := _rounded_totals(coded, rules):
+        return "exact", f"true, but {rounded} rounded: sums of others miss them by little"
+    near = max(_LEAST_SHARE, int(np.median(positive)) // _SHARE if positive else 0)
+    off = [
+        pair for group in _missed(coded) for pair in group
+        if not note or max(abs(d) // size for d, size in group) <= near
+    ]  # fmt: skip
     largest = _perturbed(off, note=note)
     if largest:
         text = "sums are off in both directions, by little"
@@ -261,8 +284,37 @@ def _column_base(cells: Sequence[Cell], rules: ReadingRules) -> int:
     return 0
 
 
-def _missed(cells: Sequence[Cell]) -> list[tuple[int, int]]:
-    """Return by how much totals exceed the sums of numbers, and how many counts each sum has."""
+def _rounded_totals(coded: CodedLabels, rules: ReadingRules) -> str:
+    """Return which labels are rounded sums of true counts; ask about the law of each.
+
+    Their counts are multiples of a base, by no chance, and miss all sums by half of it at most.
+    """
+    labels_shown = list[str]()
+    for column, name in enumerate(coded.names):
+        codes, bases = coded.codes[:, column], dict[int, int]()
+        for base in _BASES:
+            whole = coded.low % base == 0
+            bits = np.bincount(codes, whole & (coded.low > 0)) * log2(base)
+            multiples = (np.bincount(codes, ~whole) == 0) & (bits >= _BITS)
+            bases |= dict.fromkeys(np.flatnonzero(multiples), base)
+        if not bases:
+            continue
+        sums = LabelSums(name, coded, {})
+        spelled = {key(label): label for label in reversed(coded.labels[name])}
+        for code, base in bases.items():
+            label = spelled.get(coded.spellings[name][code], "")
+            off = sums.missed_present(key(label))
+            if len(off) < 2 or not 0 < 2 * max(map(abs, off)) <= base:
+                continue
+            if label:
+                text = f"{label}: nearest-{base}, as sums of the others show"
+                rules.ask(f"labels.{name}.{label}.counts", f"nearest-{base}", text)
+            labels_shown.append(label or f"a count without {name}")
+    return listing(labels_shown)
+
+
+def _coded(cells: Sequence[Cell]) -> CodedLabels:
+    """Return the labels of numbers, but of those that are part of a count beside them."""
     ends, spelled = list[tuple[int, int]](), list[dict[str, str]]()
     for cell in cells:
         if any(map(SOME.match, cell.labels.values())):
@@ -270,19 +322,26 @@ def _missed(cells: Sequence[Cell]) -> list[tuple[int, int]]:
         if WHOLE.fullmatch(cell.text) and (end := number_range(cell.text)):
             ends.append(end)
             spelled.append(cell.labels)
-    coded = CodedLabels(spelled, ends)
+    return CodedLabels(spelled, ends)
+
+
+def _missed(coded: CodedLabels) -> list[list[tuple[int, int]]]:
+    """Return by how much totals exceed the sums of numbers, and how many counts each sum has.
+
+    The pairs of each variable stand together.
+    """
     words = {name: {key(x): total_word(x) for x in labels} for name, labels in coded.labels.items()}
     totals = {
         name: sorted(filter(labels.get, labels), key=lambda k: -labels[k])
         for name, labels in words.items()
     }
-    off = []
+    off = list[list[tuple[int, int]]]()
     for column, (name, every) in enumerate(totals.items()):
         if not every and coded.codes[:, column].all():
             continue  # there is no total
         sums = LabelSums(name, coded, totals)
-        off += sums.missed(every[0] if every else "")
-    return off
+        off.append(sums.missed(every[0] if every else ""))
+    return list(filter(None, off))
 
 
 def _perturbed(off: Sequence[tuple[int, int]], *, note: bool) -> int:
@@ -307,7 +366,7 @@ def _ask_zeros(cells: Sequence[Cell], rules: ReadingRules) -> None:
     least = min(filter(None, numbers), default=0)
     if len(numbers) < _ENOUGH or numbers.count(0) < 3 or least < 4:
         return
-    if any(d > 0 for d, _ in _missed(cells)):
+    if any(d > 0 for d, _ in itertools.chain(*_missed(_coded(cells)))):
         text = f"none is from 1 to {least - 1}, and totals exceed their parts: 0 stands for those"
         rules.ask("marks.0", f"0-{least - 1}", text)
 

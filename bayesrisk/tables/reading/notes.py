@@ -46,10 +46,11 @@ _SECOND = re.compile(
     r"secondary|complementary|consequential|(other|additional|further|next|second|larger)\b.{0,60}"
     r"(suppress|withh|mask|redact)|(calculat|deriv|deduc|subtract|work(ed|ing)? (it )?out)"
 )
-_OTHER = re.compile(
-    r"\b(rates?|percent(age)?s?|proportions?|ratios?|means?|medians?|averages?|estimates?|cents?|"
-    r"dollars?|standard errors?|years? of age|aged|income)\b|[£$€]"
+_RATES = re.compile(
+    r"\b(rates?|percent(age)?s?|proportions?|ratios?|means?|medians?|averages?|cents?|dollars?|income)"
+    r"\b|[£$€]"
 )
+_OTHER = re.compile(rf"{_RATES.pattern}|\b(estimates?|standard errors?|years? of age|aged)\b")
 _ROUNDED = re.compile(
     rf"(?:rounded|rounding)\b[^.;]{{0,60}}?(?:nearest|multiples? of|base(?: of)?) (?:multiple of )?"
     rf"{_N}"
@@ -61,6 +62,25 @@ _ESTIMATE = re.compile(
     r"weighted (n|numbers?|counts?|totals?|frequency|cases|base)\b.*"
 )
 _UNRELIABLE = re.compile(r"too unreliable to (be )?publish", re.IGNORECASE)
+_SAMPLE = re.compile(
+    r"\b(from|on|using) (a|the|an?) ((\d[\d.]* ?(%|per ?cent)|random|probability|stratified|"
+    r"weighted|representative|small|large|survey) )*sample\b|"
+    r"\bsampl(e|ing) (error|variab|fluctuat)|\bgrossed\b|(?<!un)(?<!un-)\bweighted\b|"
+    r"\b(are|is|were|was|be|been) ((survey|sample|weighted|based|on|only|all) )*estimate[sd]\b|"
+    r"\bestimated (numbers?|counts?|totals?)\b|\b(population|census) estimates\b|"
+    r"\b(projections?|projected|estimaci[oó]n(es)?|proyecci[oó]n(es)?|hochgerechnet|hochrechnung|"
+    r"stichprobe\w*|échantillon|sondage|stima|steekproef)\b"
+)
+_NO_SAMPLE = re.compile(r"\b(not|no|never|without|free (of|from))( \w+){0,4} ?$")
+#: A sentence on all counts, and words that make it one on some.
+_EVERY = re.compile(
+    r"(note\W+)?((all|the|these) )*(data|figures|numbers|counts|estimates|statistics|results|"
+    r"values|totals)( (shown|presented|given|published|here|below|above|"
+    r"in this (table|file|release)))* (are|have been|were)\b"
+)
+_SOME_COUNTS = re.compile(
+    r"\b(where|which|marked|some|may|might|except|if|unless|until|before|prior|since|not)\b|\d{4}|[*†]"
+)
 _SURVEY = re.compile(r"([A-Z]\d{5}[A-Z]?_\d{3})([EM])")
 _MOST_TEXTS = 64  # of a column of notes
 
@@ -162,18 +182,35 @@ def _explained(mark: str, note: Note) -> tuple[str, Note] | None:
     return ("", note) if _MISSING.search(meaning) else None
 
 
+def sampled(notes: Sequence[Note], *, every: bool = False) -> Note | None:
+    """Return the first sentence that says that counts are estimated, weighted or of a sample.
+
+    With ``every`` only one that says so of all counts.
+    """
+    for note in notes:
+        plain = note.text.casefold()
+        match = _SAMPLE.search(plain)
+        if not match or _NO_SAMPLE.search(plain[: match.start()]) or _RATES.search(plain):
+            continue
+        if not every or (_EVERY.match(plain) and not _SOME_COUNTS.search(plain)):
+            return note
+    return None
+
+
 def has_estimates(sheet: Sheet) -> bool:
     """Return whether headings or notes say that numbers are estimates of a survey."""
     return bool(estimates(sheet))
 
 
 def estimates(sheet: Sheet) -> str:
-    """Return the words that tell estimates of a survey: of margins, or of a heading; else empty."""
+    """Return the words that tell estimates: of margins, a sentence or a heading; else empty."""
     codes = [m for h in sheet.heads if (m := _SURVEY.fullmatch(h))]
     pairs = {m[1] for m in codes if m[2] == "E"} & {m[1] for m in codes if m[2] == "M"}
     unreliable = any(_UNRELIABLE.search(text) for _, text, _ in sheet.left)
     if pairs or unreliable or any(map(_MARGIN.fullmatch, sheet.heads)):
         return "with margins of error"
+    if note := sampled(sheet_notes(sheet), every=True):
+        return f"({note.quoted})"
     parts = {head: re.split(rf"{PATH}|; |: ", key(head)) for head in sheet.heads}
     if any(texts[1:] and _ESTIMATE.fullmatch(texts[0]) for texts in parts.values()):
         return ""  # all of a tree may be called so

@@ -14,23 +14,31 @@ from bayesrisk.exceptions import DataError, quote
 from bayesrisk.tables.reading.attributes import (
     are_amounts,
     are_blocks,
+    are_of_blanks,
     attributes,
     blank_totals,
     in_sum,
+    inner_codes,
     is_constant,
     is_identifier,
     is_in_turn,
     is_list,
     is_measure,
+    is_ordinal,
     is_period,
+    is_serial,
+    is_spelled,
     is_written_out,
+    may_part_thousands,
     one_of_each,
+    points_shown,
     running_sums,
     sums_hold,
 )
 from bayesrisk.tables.reading.headings import MEMBER, UNIT, in_persons, wide
 from bayesrisk.tables.reading.notes import estimates
 from bayesrisk.tables.reading.rows import (
+    UNITS,
     blanks_end,
     counting_rows,
     filled,
@@ -40,6 +48,7 @@ from bayesrisk.tables.reading.rows import (
     with_named_totals,
     with_parts,
     with_repeated,
+    without_false_parts,
 )
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.sheets.grids import FEWER, MOST
@@ -82,7 +91,6 @@ _FLAG = re.compile(
 _NOTES = re.compile(r".*\b(foot)?notes?\b.*")
 _GROUP = re.compile(r"([a-z]+ )?(age|band|age group|age range|year)s?( (group|grp|band|range))?")
 _NUMBERED = re.compile(r"|no\.?|nr\.?|#|index|unnamed: 0|row( number)?|rank|number|obs|column1")
-_UNITS = re.compile(r"units?( of measure(ment)?)?|uom|measure|einheit|unité|enhet")
 _AMOUNTS, _MEASURE = "amounts of something else", "a measure of something else"
 _NO_SUM = "in no sum, as others are"
 #: Numbers that may be labels, if they tell rows apart.
@@ -98,15 +106,12 @@ _SHORT = 3  # letters of a flag
 _DIGITS = 16  # of numbers that are added up, fewer
 _BESIDE = 8  # columns on each side that may add up with one
 _CODES = 2  # columns of numbers of places at most, beside more columns of counts
-_FEW_ROWS = 3  # whose counts are 1, 2 and 3 by chance
 _FEW_REPEATS = 4  # of counts that may be the same in rows of one label by chance
 _PERSONS = re.compile(r"\b(persons?|people|individuals)\b")
 _WHOLE_SHARES = {"0", "1", "100"}
 _MANY_ROWS = 1000  # in which sums are looked for
 #: Thousands that are apart.
 _APART = re.compile(r"\d[,'’\u00a0\u2009\u202f ]\d{3}")
-#: A number of a row, or of its series: 17, v1017, 1.1.3.
-_SERIAL = re.compile(r"[A-Za-z]{0,2}\d+(\.\d+)*")
 _LEVEL = re.compile(r"((geograph\w*|geo|area|region(al)?|summary) (level|type)|level)( name)?")
 _DIMENSION = re.compile(r"dim: (.*?)( \(\d+\))?")
 CODE = re.compile(r" ?\b(code|id|name|label)\b( \d+)?")
@@ -125,7 +130,7 @@ class SheetColumns:
 
     def __init__(self, sheet: Sheet, sheets: Sequence[Sheet], rules: ReadingRules) -> None:
         self.rules = rules
-        self.sheet = with_named_totals(in_persons(sheet), rules)
+        self.sheet = with_named_totals(without_false_parts(in_persons(sheet)), rules)
         self.sheet = with_parts(counting_rows(with_repeated(self.sheet, rules)), rules)
         sheet = self.sheet
         plain = [MEMBER.sub("", head) or head for head in sheet.heads]
@@ -162,17 +167,16 @@ class SheetColumns:
 
     @functools.cached_property
     def points(self) -> bool:
-        """Whether points part thousands: all numbers with a point have three digits after it."""
+        """Whether points part thousands: three digits follow each, and sums do not deny it."""
         if "thousands" in self.rules.choices:
             return self.rules.choices["thousands"] == "point"
-        dotted, plain = set[str](), set[str]()
-        for texts in self.row_counts:
-            points = {t for t in texts if re.fullmatch(r"\d+(\.\d+)+", t)}
-            dotted |= points
-            plain |= {*texts} if points else set()
-        if not dotted or not all(map(POINTS.fullmatch, dotted)):
+        if not may_part_thousands(self.row_counts):
             return False
-        return not any(re.fullmatch(r"\d{4,}|0\..*", t) for t in plain)
+        thousands = points_shown(self.columns, self.heads)
+        if thousands is None:
+            text = "no sum shows it, but points part thousands: 1.204 is 1,204"
+            return self.rules.ask("thousands", "point", text) == "point"
+        return thousands
 
     def share(self, i: int) -> float:
         """Return the share of the texts of a column that say a count."""
@@ -252,16 +256,15 @@ class SheetColumns:
             plain_heads = [j for j, n in enumerate(self.numbers) if n and self.heads[j][-1:] != "#"]
             if sum(h.endswith("#") for h in self.heads) <= _CODES < len(plain_heads):
                 return "codes"
-        steps = len(plain) > 2 and plain == [*range(plain[0], plain[0] + len(plain))]
         every = len(plain) > 5 and sorted(plain) == [*range(min(plain), min(plain) + len(plain))]
-        ordinal = steps and plain[0] < 2 and (len(plain) > _FEW_ROWS or _NUMBERED.fullmatch(head))
-        if ordinal and len(texts) == len(plain) and not self._adds_up(i):
+        numbered = _NUMBERED.fullmatch(head) is not None
+        if plain and plain[0] < 2 and self._orders_rows(i, words, named=numbered):
             return _ROWS
         if is_measure(head, self.heads) and not self._adds_up(i, whole=total_word(head) < 2):
             return _MEASURE
         even = len({b - a for a, b in itertools.pairwise(plain)}) == 1
         rising = len(plain) > (2 if even else 5) and plain[0] > 999 and plain == sorted({*plain})
-        repeated = len({*texts}) < len(texts) or (head and _NUMBERED.fullmatch(head) is not None)
+        repeated = len({*texts}) < len(texts) or (head and numbered)
         label = is_date(head) or bool(sex(head)) or interval(head) is not None  # of counts
         if (
             (repeated or rising or every)
@@ -273,6 +276,16 @@ class SheetColumns:
             return _SPELLED
         listed = len(texts) == len(plain) and is_in_turn(plain)
         return _LIST if listed and not self._adds_up(i) else ""
+
+    def _orders_rows(self, i: int, words: Sequence[int], *, named: bool) -> bool:
+        """Return whether a column numbers the rows in their order, and is in no sum."""
+        ordinal = is_ordinal(self.columns[i], self._total_rows([i, *words]), named=named)
+        return ordinal and not self._adds_up(i)
+
+    def _total_rows(self, words: Sequence[int]) -> list[bool]:
+        """Return of each row whether some columns call it a total."""
+        rows = zip(*(self.columns[j] for j in words or [0]), strict=True)
+        return [any(total_word(t) == 2 for t in texts) for texts in rows]
 
     @functools.cached_property
     def long_codes(self) -> list[int]:
@@ -348,8 +361,10 @@ class SheetColumns:
         }  # fmt: skip
         self.reasons |= {i: "ignored" for i, t in choices.items() if t == "ignored"}
         flags, numeric = list[int](), list[int]()
+        stages = {"p1", "p2", "p3"} <= {*self.heads}  # of schools; else they are percentiles
         for i, head in enumerate(self.heads):
             texts = [t for t in self.row_counts[i] if t]
+            measure = says_no_count(head) and not (stages and re.fullmatch(r"p\d", head))
             if i in choices:
                 continue
             if not texts:
@@ -360,7 +375,7 @@ class SheetColumns:
                 names[i] = match[1]
             elif f"dim: {head.partition(': ')[2]}" in self.heads:  # of members, or of notes
                 self.reasons[i] = "the same as its dimension"
-            elif says_no_count(head) and any(map(str.isdigit, "".join(texts))):
+            elif measure and any(map(str.isdigit, "".join(texts))):
                 self.reasons[i] = "no counts"
             elif self._flags(head, texts) and all(map(str.isdecimal, texts)):
                 self.reasons[i] = "codes beside counts"
@@ -388,6 +403,8 @@ class SheetColumns:
             named = any(_COUNT.fullmatch(self.heads[i]) for i in numeric)
             if not named and any(_COUNT.fullmatch(self.heads[i]) for i in decimal):
                 numeric = []  # what the counts are called holds none
+            if numeric == [0] and not self.heads[0] and "no counts" in self.reasons.values():
+                numeric = []  # labels stand before measures
             numeric = self._counts(numeric, names)
             counts = wide(self.sheet, numeric, names, self.rules)
         else:
@@ -444,7 +461,7 @@ class SheetColumns:
         ranges = {t for t in column if number_range(t) and not WHOLE.fullmatch(t)}
         if not head or not all(t and (is_mark(t) or t in ranges) for t in column):
             return False
-        if _UNITS.fullmatch(head):  # what is counted in a row: %, no.
+        if UNITS.fullmatch(head):  # what is counted in a row: %, no.
             return False
         if not any(any(map(str.isalnum, t)) for t in column):
             return True
@@ -505,9 +522,7 @@ class SheetColumns:
     def _counts(self, numeric: Sequence[int], names: dict[int, str]) -> list[int]:
         """Return the columns of counts among those of numbers; the others are labels or unused."""
         words = [i for i in names if i not in numeric]
-        named_rows = zip(*(self.columns[j] for j in words or [0]), strict=True)
-        total = [any(total_word(t) == 2 for t in texts) for texts in named_rows]
-        facts = blank_totals([row for _, row in self.sheet.rows], total, numeric)
+        facts = blank_totals([r for _, r in self.sheet.rows], self._total_rows(words), numeric)
         facts = [i for i in facts if not self._adds_up(i)]
         numeric = [i for i in numeric if i not in facts] or [*numeric]
         self.reasons |= {i: "blank beside each total" for i in facts if i not in numeric}
@@ -532,7 +547,8 @@ class SheetColumns:
         rest = [i for i in numeric if not doubts[i]]
         for i in numeric if len(rest) > 1 else ():  # counts that spell a label by chance
             numbered = self.heads[i] and _NUMBERED.fullmatch(self.heads[i])
-            if doubts[i] == _SPELLED and not numbered and self._repeats(i) < _FEW_REPEATS:
+            repetitions = len(self.columns[i]) - len(self.row_counts[i])
+            if doubts[i] == _SPELLED and not numbered and repetitions < _FEW_REPEATS:
                 doubts[i] = ""
         every = [self.columns[j] for j in [*names, *(i for i in numeric if doubts[i] in _LABELS)]]
         counted = {i: self.numbers[i] for i in numeric if not doubts[i] and self.numbers[i]}
@@ -615,10 +631,6 @@ class SheetColumns:
             if not (self._adds_up(i) or self._in_sum(i, rest))
         }  # fmt: skip
 
-    def _repeats(self, i: int) -> int:
-        """Return in how many rows a column has a text that stands above already."""
-        return len(self.columns[i]) - len(self.row_counts[i])
-
     def _needed(self, i: int, names: Mapping[int, str]) -> bool:
         """Return whether rows are told apart by a column, and not without it.
 
@@ -644,27 +656,6 @@ class SheetColumns:
                 columns, number, needed = [*columns, self.columns[i]], more, [*needed, i]
         return needed if number == size else []
 
-    def _counts_rows(self, i: int, names: Mapping[int, str]) -> bool:
-        """Return whether a column numbers the rows, or the series that other labels tell apart."""
-        column, size = self.columns[i], len(self.row_counts[i])
-        if not all(map(_SERIAL.fullmatch, column)):
-            return False
-        rest = [self.columns[j] for j in names if j != i]
-        follow = [c for c in rest if len({*zip(column, c, strict=True)}) == size]
-        return bool(follow) and len({*zip(*follow, strict=True)}) == size
-
-    def _says_blanks(self, i: int, names: Mapping[int, str]) -> bool:
-        """Return whether a level of geography says no more than which other labels are blank."""
-        rest = [j for j in names if j != i and not all(self.columns[j])]
-        blanks = list(zip(*([not text for text in self.columns[j]] for j in rest), strict=True))
-        if not blanks or not _LEVEL.fullmatch(self.heads[i]):
-            return False
-        return (
-            len({*blanks})
-            == len({*self.columns[i]})
-            == len({*zip(blanks, self.columns[i], strict=True)})
-        )
-
     def _drop(self, names: dict[int, str], choices: Mapping[int, str]) -> None:
         """Take out columns that say nothing, and those that another one spells."""
         for i in [i for i in names if i not in choices]:
@@ -676,9 +667,14 @@ class SheetColumns:
                 del names[i]
                 self.reasons[i] = f"the same as {self.sheet.heads[j]!r}"
         for i, j in itertools.permutations([i for i in names if i not in choices], 2):
-            if i in names and j in names and all(self.columns[j]) and self._spelled(i, j):
+            texts = self.columns[j]
+            if i in names and j in names and all(texts) and is_spelled(self.columns[i], texts):
                 del names[i]
                 self.reasons[i] = f"the same as {self.sheet.heads[j]!r}, or blank"
+        codes = inner_codes({i: self.columns[i] for i in names if i not in choices})
+        for i, j in codes.items():
+            del names[i]
+            self.reasons[i] = f"a code of {self.sheet.heads[j]!r}"
         blanks = any("" in self.row_counts[i] for i in names)
         rows = self.sheet.rows if blanks else []
         plain = [row for _, row in rows if not any(total_word(t) == 2 for t in row)]
@@ -687,12 +683,15 @@ class SheetColumns:
             if len(rest) == len(self.columns[i]) > 3 and "blank" not in self.rules.all:
                 del names[i]
                 self.reasons[i] = "blank in some rows, which differ without it"
-        for i in [i for i in names if i not in choices and self._says_blanks(i, names)]:
-            del names[i]
-            self.reasons[i] = "says which labels are blank"
-        for i in [i for i in names if i not in choices and self._counts_rows(i, names)]:
-            del names[i]
-            self.reasons[i] = "a number of what other labels tell apart"
+        for i in [i for i in names if i not in choices and _LEVEL.fullmatch(self.heads[i])]:
+            blank = [self.columns[j] for j in names if j != i and not all(self.columns[j])]
+            if are_of_blanks(self.columns[i], blank):
+                del names[i]
+                self.reasons[i] = "says which labels are blank"
+        for i in [i for i in names if i not in choices]:
+            if is_serial(self.columns[i], [self.columns[j] for j in names if j != i]):
+                del names[i]
+                self.reasons[i] = "a number of what other labels tell apart"
 
     def _leave_out(self, names: Mapping[int, str], stated: Sequence[int]) -> None:
         """Leave out rows with neither all labels nor a count: second headings, lines between."""
@@ -713,13 +712,6 @@ class SheetColumns:
         self.sheet = self.sheet._replace(rows=rows, left=[*self.sheet.left, *left])
         self.columns = [list(itertools.compress(column, keep)) for column in self.columns]
         self.row_counts = [Counter(column) for column in self.columns]
-
-    def _spelled(self, i: int, j: int) -> bool:
-        """Return whether a column with blanks has, in other rows, one text for each of another."""
-        pairs = {*zip(self.columns[i], self.columns[j], strict=True)}
-        filled = {pair for pair in pairs if pair[0]}
-        sizes = (len({text for text, _ in filled}), len({text for _, text in filled}))
-        return len(filled) < len(pairs) and sizes == (len(filled), len(filled)) and len(filled) > 1
 
     def _worse(self, i: int) -> tuple[bool, bool, int, int]:
         """Return the rank of a column as a spelling: codes come last, and texts of capitals."""

@@ -27,6 +27,8 @@ from bayesrisk.tables.sheets.texts import (
     total_word,
 )
 
+#: Headings of columns that say what is counted in a row.
+UNITS = re.compile(r"units?( of measure(ment)?)?|uom|measure|einheit|unité|enhet")
 _FEW_MEANS = 3  # rows for each that has a mean
 _FEW = 16  # rows for each that has the labels of another
 _NO_COUNT = re.compile(
@@ -86,7 +88,7 @@ def counting_rows(sheet: Sheet) -> Sheet:
     changed_rows = [row for _, row in sheet.rows if any(row[j] in changed for j in whole)]
     labels = says_so.intersection(*[itertools.chain.from_iterable(changed_rows)])
     labels |= {t for t in texts if _RANK.fullmatch(key(t))}
-    labels = labels or _labels_of_decimals(sheet, changed)
+    labels = labels or _labels_of_decimals(sheet, changed) or _units_of_rates(sheet, changed)
     rows = [(i, row) for i, row in sheet.rows if labels.isdisjoint(row)]
     if not labels or not rows:
         return sheet
@@ -107,6 +109,61 @@ def _labels_of_decimals(sheet: Sheet, changed: set[str]) -> set[str]:
     labels = {t for row in mostly for t in row if any(map(str.isalpha, t))} - other
     covered = all(labels.intersection(row) for row in with_decimals)
     return labels if covered else set()
+
+
+def _units_of_rates(sheet: Sheet, changed: set[str]) -> set[str]:
+    """Return labels of a column of units under which most numbers have decimals, as rates do.
+
+    Under some other unit few have one.
+    """
+    units = [j for j, head in enumerate(sheet.heads) if UNITS.fullmatch(key(head))]
+    if not units or not changed:
+        return set()
+    columns = zip(*(row for _, row in sheet.rows), strict=True)
+    mixed = [k for k, column in enumerate(columns) if not changed.isdisjoint(column)]
+    for j in units:
+        sizes: dict[str, list[int]] = {}
+        for _, row in sheet.rows:
+            numbers = [row[k] for k in mixed if says_number(row[k])]
+            size = sizes.setdefault(row[j], [0, 0])
+            size[0] += len(numbers)
+            size[1] += sum(t in changed and not POINTS.fullmatch(t) for t in numbers)
+        rates = {unit for unit, (size, decimals) in sizes.items() if 2 * decimals > size > 1}
+        if any(10 * decimals < size for size, decimals in sizes.values()):
+            return rates - {""}
+    return set()
+
+
+def without_false_parts(sheet: Sheet) -> Sheet:
+    """Return a sheet in which no label is part of one that counts less than half as many.
+
+    Such are bands of ages that are indented after a single age.
+    """
+    for j, column in enumerate(list(zip(*(row for _, row in sheet.rows), strict=True))):
+        place = {text: k for k, text in enumerate(column)}
+        below = {
+            t: place[above]
+            for t in place
+            if PATH in t and (above := t.rpartition(PATH)[0]) in place
+        }
+        short = [text.rpartition(PATH)[2] for text in column]
+        rows = sheet.rows
+        if (
+            below
+            and len({*short}) == len(rows)
+            and any(_exceeds(rows[place[t]][1], rows[k][1]) for t, k in below.items())
+        ):
+            plain = [(i, [*row[:j], text, *row[j + 1 :]])
+                     for (i, row), text in zip(rows, short, strict=True)]  # fmt: skip
+            sheet = sheet._replace(rows=plain)
+    return sheet
+
+
+def _exceeds(row: Sequence[str], other: Sequence[str]) -> bool:
+    """Return whether all whole numbers of a row are more than twice those of another."""
+    pairs = [(number_range(a), number_range(b)) for a, b in zip(row, other, strict=True)
+             if WHOLE.fullmatch(a) and WHOLE.fullmatch(b)]  # fmt: skip
+    return bool(pairs) and all(a and b and a[0] > 2 * b[0] for a, b in pairs)
 
 
 def with_named_totals(sheet: Sheet, rules: ReadingRules) -> Sheet:

@@ -205,6 +205,14 @@ class LabelSums:
         off = 2 * self.low[full, self.column[total]] - self.low[full].sum(axis=1)
         return [(int(d), len(self.column)) for d in off]
 
+    def missed_present(self, total: str) -> list[int]:
+        """Return by how much a label exceeds two or more others, in groups of known numbers."""
+        column = self.column[total]
+        full = self.present[:, column] & ~(self.present & (self.low != self.high)).any(axis=1)
+        full &= self.present.sum(axis=1) > 2
+        sums = (self.low * self.present)[full].sum(axis=1)
+        return [int(d) for d in 2 * self.low[full, column] - sums]
+
     def contradictory(self, ends: Mapping[str, Ends]) -> int:
         """Return the number of groups in which exact counts of ranges contradict each other.
 

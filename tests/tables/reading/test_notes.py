@@ -3,6 +3,7 @@
 import pandas as pd
 import pytest
 
+from bayesrisk.exceptions import DataError
 from bayesrisk.tables.reading.reading import TableReading
 
 BELOW_FIVE = [
@@ -98,6 +99,7 @@ def test_a_legend_explains_marks(tmp_path):
     assert "row 7" in questions["marks.x"][1]
 
 
+PLAIN = "area,Men,Women,Total\nAsh,7,12,19\nElm,4,11,15\nOak,11,23,34\n"
 ROUNDED = "area,Men,Women,Total\nAsh,5,10,20\nElm,25,30,50\n"
 
 
@@ -157,6 +159,51 @@ def test_a_note_on_rounding_that_no_label_shows_stands_in_the_guess(tmp_path):
     guess, reason = reading.questions["counts"]
     assert guess == "exact"
     assert "rounded to the nearest 10" in reason
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        "Actual series are counts from a sample of records until 1997",
+        "Numbers may contain sampling error.",
+        "Results before the census were grossed up to all households.",
+        "Figures marked (e) are estimated.",
+        "Counts of Men are weighted.",
+        "ESTIMACIONES Y PROYECCIONES DE POBLACIÓN",
+    ],
+)
+def test_a_note_on_a_sample_stands_in_the_guess(note, tmp_path):
+    _, reason = guess(tmp_path, note, PLAIN, "counts")
+    assert f"row 6 says {note!r}" in reason
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        "All figures are estimates based on a sample survey.",
+        "Data are weighted.",
+        "Note: the numbers in this table are grossed to population totals.",
+        "Figures shown are derived from a 5% sample of households.",
+    ],
+)
+def test_estimates_are_refused_by_a_note_on_all_counts(note, tmp_path):
+    with pytest.raises(DataError, match="row 6 says"):
+        guess(tmp_path, note, PLAIN, "counts")
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        "Rates are weighted by age.",
+        "Counts are unweighted.",
+        "Counts are not subject to sampling error.",
+        "A blood sample of each patient was tested.",
+        "Data are provisional.",
+    ],
+)
+def test_notes_on_other_things_are_on_no_sample(note, tmp_path):
+    _, reason = guess(tmp_path, note, PLAIN, "counts")
+    assert "row 6" not in reason
 
 
 def test_a_note_on_a_mark_is_of_no_shorter_mark(tmp_path):

@@ -10,6 +10,7 @@ import pytest
 from bayesrisk import PublishedTables, TableReading
 from bayesrisk.exceptions import DataError
 from bayesrisk.reconstruction import count_bounds
+from bayesrisk.tables.reading.headings import heading_kind
 from bayesrisk.tables.reading.reading import read as read_layouts
 from bayesrisk.tables.sheets.sheet import file_sheet, frame_sheets
 from bayesrisk.tables.sheets.texts import interval, number_range
@@ -356,6 +357,68 @@ def test_the_guess_of_the_largest_change_is_never_below_the_truth(largest):
         assert largest <= int(guess.removeprefix("perturbed-")) <= 3 * largest + 1
 
 
+def test_the_change_of_counts_is_measured_on_sums_without_overlaps(tmp_path):
+    """People have several ancestries, which do not add up, and live in one city."""
+    rng = np.random.default_rng(7)
+    true = rng.integers(800, 30_000, (4, 2))
+    table = np.c_[np.r_[true, [true.sum(axis=0) * 9 // 10]], [0] * 5]
+    table[:, 2] = table[:, :2].sum(axis=1)
+    table += rng.integers(-5, 6, table.shape)
+    frame = pd.DataFrame(table, columns=["Sydney", "Perth", "Total"])
+    frame.insert(0, "ancestry", [*"abcd", "Total"])
+    text = frame.to_csv(index=False) + "\nCounts have been randomly adjusted for privacy.\n"
+    guess = read_layouts([sheet_of(tmp_path, text)], {}).questions["counts"][0]
+    name, _, largest = guess.partition("-")
+    assert name == "perturbed"
+    assert 5 <= int(largest) <= 3 * 5 + 1
+
+
+@pytest.mark.parametrize("base", [5, 10, 100])
+@pytest.mark.parametrize("wide", [True, False])
+def test_totals_rounded_beside_true_parts_have_a_law_of_their_own(base, wide):
+    rng = np.random.default_rng(base)
+    true = rng.integers(base, 12 * base, (6, 3))
+    totals = true.sum(axis=1)
+    stated = (2 * totals + base) // (2 * base) * base
+    frame = pd.DataFrame(np.c_[true, stated], columns=["Men", "Women", "Unknown", "Total"])
+    frame.insert(0, "area", [*"abcdef"])
+    if not wide:
+        frame = frame.melt("area", var_name="sex", value_name="n")
+    reading = read_layouts(frame_sheets(frame), {})
+    laws = {n: guess for n, (guess, _) in reading.questions.items() if n.endswith(".counts")}
+    assert [*laws.values()] == [f"nearest-{base}"]
+    assert reading.questions["counts"][0] == "exact"
+    for text, total in zip(stated, totals, strict=True):
+        bounds = stated_bounds(reading).loc[[str(text)]]
+        assert (bounds["low_stated"] <= total).any()
+        assert (bounds["high_stated"] >= total).any()
+
+
+def test_rounded_totals_without_a_label_stand_in_the_guess():
+    true = np.random.default_rng(3).integers(10, 90, (6, 4))
+    heads = ["Men!!0-17", "Men!!18+", "Women!!0-17", "Women!!18+"]
+    frame = pd.DataFrame(true, columns=heads)
+    frame["Total!!0-17"], frame["Total!!18+"] = (
+        (2 * (true[:, k] + true[:, k + 2]) + 10) // 20 * 10 for k in (0, 1)
+    )
+    frame.insert(0, "area", [*"abcdef"])
+    guess, reason = read_layouts(frame_sheets(frame), {}).questions["counts"]
+    assert guess == "exact"
+    assert "rounded" in reason
+
+
+def test_totals_that_are_multiples_of_ten_by_their_parts_are_true():
+    men = np.array([13, 24, 31, 47, 52, 66])
+    frame = pd.DataFrame({"area": [*"abcdef"], "Men": men, "Women": 90 - men, "Total": [90] * 6})
+    frame["Total"] += [0, 10, 20, 30, 40, 50]
+    frame["Women"] = frame["Total"] - frame["Men"]
+    reading = read_layouts(frame_sheets(frame), {})
+    assert not any(name.endswith(".counts") for name in reading.questions)
+    frame["Women"] += [9, -8, 7, 0, -9, 8]  # by more than half of ten
+    reading = read_layouts(frame_sheets(frame), {})
+    assert not any(name.endswith(".counts") for name in reading.questions)
+
+
 SMALL = {
     "area": [*"abcdefg", "Total"],
     "M": [9, 2, 11, 0, 4, 8, 1, 35],
@@ -644,6 +707,50 @@ def test_points_part_thousands_where_other_columns_hold_years(tmp_path):
     said = read_layouts([sheet_of(tmp_path, text)], {})
     bound = said.accepted().parts[2]
     assert sum(int(one.sum()) for one in bound.values()) == 21 + 6001 + 30 + 325
+
+
+def test_a_total_of_another_year_counts_not_all_of_the_headings_beside_it(tmp_path):
+    text = "Country,Applications,,Jan-Feb,Jan-Feb,Total\n,Jan.,Feb.,2015,2014,2014**\n"
+    text += "Ash,2,3,5,67,428\nElm,39,30,69,90,2806\nFir,24,25,49,43,1658\n"
+    said = read_layouts([sheet_of(tmp_path, text)], {})
+    names = [n for n, labels in variables_of(said).items() if labels & {"Jan-Feb", "2014**"}]
+    rows = said.cells.set_index("stated")[names]
+    whole = rows.loc["428"]
+    assert (whole != "all").any()  # a label of its own
+    assert not any((rows.loc[n] == whole).all() for n in ("5", "67"))
+    text = "Country,Men!!2014,Men!!2015,Total!!2014,Total!!2015\nAsh,2,3,5,7\nElm,39,30,69,90\n"
+    said = read_layouts([sheet_of(tmp_path, text)], {})
+    assert {"2014", "2015"} == variables_of(said)["year"]  # a total of both headings
+    assert {"Men", "Total"} == variables_of(said)["sex"]
+
+
+@pytest.mark.parametrize("label", ["2014**", "2014 †", "2014(a)", "2014"])
+def test_a_year_with_a_note_is_a_year(label):
+    assert heading_kind(label, 1) == "year"
+    assert heading_kind(f"{label} to date", 1) == "category 1"
+
+
+POINTED = "Country,Jan,Feb\nA,3,5\nB,2,9\nUSA,83.144,75.484\n"
+
+
+def test_sums_show_whether_points_part_thousands(tmp_path):
+    said = read_layouts([sheet_of(tmp_path, POINTED + "Total,83.149,75.498\n")], {})
+    assert {"83144", "75498"} <= {*said.cells["stated"]}
+    assert "thousands" not in said.questions
+    with pytest.raises(DataError, match="numbers with decimals"):
+        read_layouts([sheet_of(tmp_path, POINTED + "Total,88.144,89.484\n")], {})
+    beside = "Country,Jan,Feb,Total\nA,300,1.205,1.505\nB,2.104,9,2.113\nC,4,5,9\n"
+    said = read_layouts([sheet_of(tmp_path, beside)], {})
+    assert {"1205", "2113"} <= {*said.cells["stated"]}
+    assert "thousands" not in said.questions
+
+
+def test_points_that_no_sum_explains_are_a_guess(tmp_path):
+    said = read_layouts([sheet_of(tmp_path, POINTED)], {})
+    assert said.questions["thousands"][0] == "point"
+    assert "83144" in {*said.cells["stated"]}
+    said = read_layouts([sheet_of(tmp_path, POINTED.replace("B,2,", "B,1.200.300,"))], {})
+    assert "thousands" not in said.questions
 
 
 def test_weeks_are_no_counts_and_a_year_alone_is_no_heading(tmp_path):

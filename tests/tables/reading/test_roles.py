@@ -442,6 +442,74 @@ def test_numbers_of_rows_are_no_counts_whatever_their_heading(tmp_path, heading,
     assert stated(read_text(tmp_path, text)) == {*map(str, counts)}
 
 
+@pytest.mark.parametrize("last", ["TOTAL,", ",Total", "All,Total"])
+@pytest.mark.parametrize("numbers", [(1, 2, 3, 4, 5), (1, 2, 3, 3, 4)])
+def test_numbers_of_rows_are_no_counts_whatever_totals_have_there(tmp_path, numbers, last):
+    names, counts = ("Ash", "Elm", "Fir", "Oak", "Yew"), (14, 23, 31, 8, 27)
+    rows = [f"{n},{p},{c}" for n, p, c in zip(numbers, names, counts, strict=True)]
+    text = "\n".join([",Region,Cases", *rows, f"{last},{sum(counts)}"]) + "\n"
+    reading = read_text(tmp_path, text)
+    assert stated(reading) == {*map(str, counts), str(sum(counts))}
+    assert not any(name.startswith("marks") for name in reading.questions)
+
+
+def test_counts_that_rise_by_one_up_to_their_sum_are_counts(tmp_path):
+    text = "Region,Men,Women\nAsh,1,8\nElm,2,3\nFir,3,9\nOak,4,5\nTotal,10,25\n"
+    assert {"1", "4", "10", "25"} <= stated(read_text(tmp_path, text))
+
+
+def test_stages_of_schools_are_counts_and_percentiles_are_not(tmp_path):
+    """Ages in a column without a heading are no counts, even where nothing else is one."""
+    rows = "5,519,14,3\n6,12,529,\n7,,31,531\n8,,,*\n9,,,44\n"
+    reading = read_text(tmp_path, f",P1,P2,P3\n{rows}")
+    assert {"519", "529", "531", "*"} <= stated(reading)
+    assert stated(reading).isdisjoint({"5", "6", "7", "8"})
+    with pytest.raises(DataError, match="no counts"):
+        read_text(tmp_path, f",P10,P50,P90\n{rows}")
+
+
+def test_labels_are_no_part_of_one_that_counts_far_fewer(tmp_path):
+    """A band of ages is indented after a single age; dairy cows are cows."""
+    rows = [
+        "Age,1995,1996",
+        "0-4,854,845",
+        "4,170,171",
+        " 5-9,834,851",
+        "9,160,164",
+        " 80+,490,505",
+    ]
+    cells = read_text(tmp_path, "\n".join(rows) + "\n").cells
+    row = cells[cells["stated"] == "834"].iloc[0].drop("row").astype(str)
+    assert "5-9" in {*row}
+    assert "4" not in {*row}
+    rows = ["Farm,1995,1996", "Crops,854,845", "Cows,434,451", " Dairy,160,164", "Sheep,83,71"]
+    cells = read_text(tmp_path, "\n".join(rows) + "\n").cells
+    assert "Cows: Dairy" in {*cells[cells["stated"] == "160"].iloc[0].astype(str)}
+
+
+def test_codes_that_begin_anew_in_each_province_are_no_labels(tmp_path):
+    names = [("Albacete", "Ash Elm Sada"), ("Alicante", "Fir Oak Yew"), ("Murcia", "Ivy Bay Sada")]
+    rng = np.random.default_rng(9)
+    rows = [f"{p},{k:03},{n},{rng.integers(90, 900)},{rng.integers(90, 900)}" for p, towns in names
+            for k, n in enumerate(towns.split(), 1)]  # fmt: skip
+    text = "\n".join(["province,cmun,town,men,women", *rows]) + "\n"
+    cells = read_text(tmp_path, text).cells
+    assert "cmun" not in cells
+    assert {"Ash", "Sada"} <= {*cells["town"]}
+    ages = text.replace("cmun,town", "age,kind").replace("Sada", "Ash").replace("Ivy", "Bay")
+    assert "age" in read_text(tmp_path, ages).cells  # one kind has two codes in a province
+
+
+def test_rows_whose_unit_has_decimals_are_rates(tmp_path):
+    rows = [("AT", 10991, 11309, 132.29, 135.5), ("BE", 21553, 23541, 198.84, 215.04)]
+    lines = [f"NR,{geo},{a},{b}\nP_HTHAB,{geo},{c},{d}" for geo, a, b, c, d in rows]
+    text = "\n".join(["unit,geo,2022,2023", *lines]) + "\n"
+    reading = read_text(tmp_path, text)
+    assert stated(reading) == {"10991", "11309", "21553", "23541"}
+    with pytest.raises(DataError, match="decimals"):  # no column of units says what they are
+        read_text(tmp_path, text.replace("unit", "type"))
+
+
 def test_numbers_that_rise_by_chance_are_counts(tmp_path):
     text = "place,men,women\nAsh,1,31\nElm,2,4\nFir,3,27\n"
     assert stated(read_text(tmp_path, text)) == {"1", "2", "3", "31", "4", "27"}
