@@ -447,7 +447,7 @@ def first_line(measures: pd.DataFrame, protection: str, adversary: str) -> str:
         return f"{shown_name(protection)}, {adversary}: nobody who was asked about has a posterior"
     row = rows.to_dict(orient="records")[0]
     left = f"; {row['left_out']:,} more have no posterior" if row["left_out"] else ""
-    return f"{_line(protection, row.to_dict())} ({adversary}){left}"
+    return f"{_line(protection, row)} ({adversary}){left}"
 
 
 def _line(protection: str, row: Row) -> str:

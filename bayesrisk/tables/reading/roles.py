@@ -129,7 +129,7 @@ class SheetColumns:
     """The columns of a sheet, and what each is."""
 
     def __init__(self, sheet: Sheet, sheets: Sequence[Sheet], rules: ReadingRules) -> None:
-        self.rules = rules
+        self.rules, self.first_line = rules, len(rules.lines)
         self.sheet = with_named_totals(without_false_parts(in_persons(sheet)), rules)
         self.sheet = with_parts(counting_rows(with_repeated(self.sheet, rules)), rules)
         sheet = self.sheet
@@ -749,7 +749,8 @@ class SheetColumns:
         sheet, lines = self.sheet, self.rules.lines
         heads = [sheet.heads[i] for i in counts]
         file = Path(sheet.name).name + sheet.title[len(sheet.name) :]
-        lines.append(f"{file}: {len(sheet.rows)} rows, counts in {listing(heads)}")
+        title = f"{file}: {len(sheet.rows)} rows, counts in {listing(heads)}"
+        lines.insert(self.first_line, title)  # what was said before is of this file, too
         unused = [
             f"{cut(sheet.heads[i]) or f'column {i + 1}'} ({reason})"
             for i, reason in self.reasons.items() if sheet.heads[i] or reason != "empty"
