@@ -22,6 +22,7 @@ from bayesrisk.exceptions import (
 from bayesrisk.experiments import run
 from bayesrisk.experiments.audit import AuditStudy, Protection, read_audit
 from bayesrisk.experiments.audit.populations import Pilot, PopulationInParts
+from bayesrisk.experiments.runs import engine
 from bayesrisk.inference.microdata.posterior import record_law
 from bayesrisk.risk import Statements
 from bayesrisk.risk.audit import Adversary, audit_measures, audit_targets, compare, place_beliefs
@@ -217,6 +218,7 @@ def test_the_outlook_adds_up_places_releases_and_targets(people, monkeypatch):
 @pytest.mark.parametrize("seconds", [1000.0, 60.0, 30.0, 14.0])
 def test_as_many_people_and_releases_as_a_time_allows(people, monkeypatch, seconds):
     pilots = {"identity": Pilot(0.0, 1.0, 0.5, 0.1), "rounding": Pilot(0.0, 0.5, 0.25, 0.2)}
+    monkeypatch.setattr(engine, "_pace", [1.0])
     monkeypatch.setattr(PopulationInParts, "pilot", lambda _, one: pilots[one.name])
     asked = study(people, protections=[WHAT[0], WHAT[2]], releases=12, targets=8)
     homes = np.unique(asked._populations[""].survey.target_places).size
@@ -237,6 +239,7 @@ def test_as_many_people_and_releases_as_a_time_allows(people, monkeypatch, secon
 
 
 def test_a_time_for_nobody_is_refused_with_what_is_needed(people, monkeypatch):
+    monkeypatch.setattr(engine, "_pace", [1.0])
     monkeypatch.setattr(PopulationInParts, "pilot", lambda *_: Pilot(0.0, 1.0, 1.0))
     with pytest.raises(ArgumentError, match="about 5 are needed"):
         study(people, protections=[WHAT[0], WHAT[2]]).fit_time(1.0)
