@@ -22,7 +22,7 @@ def only_marks(layout):
 
 
 def reading_of(layout, folder):
-    """Return the reading of a layout under its law; None if it is refused."""
+    """Return the reading of a layout under its law; None if it is refused, or passed over."""
     for name, text in layout.files.items():
         (folder / name).write_text(text, encoding="utf-8")
     options = {n: str(folder / t) if t.endswith(".hrc") else t for n, t in layout.settings.items()}
@@ -30,6 +30,9 @@ def reading_of(layout, folder):
     try:
         reading = read(sheets, options)
     except DataError:
+        assert only_marks(layout)
+        return None
+    if any(line.startswith("not read: ") for line in reading.lines):  # another table of the file
         assert only_marks(layout)
         return None
     laws = {text for name, text in reading.rules.items() if name.split(".")[0] == "counts"}
