@@ -74,7 +74,7 @@ ROOMS = {
     ),
     "distributions": "base | kernels | discrete_gaussian | discrete_laplace sums",
     "experiments": (
-        "runs pages place_bounds | by_place sweep table_reports"
+        "runs pages clock | place_bounds | by_place sweep table_reports"
         " | reconstruction sweep_document sweep_report | folder_attack | audit *"
     ),
     "inference": "count simulated | tree two_levels | sampling | microdata",

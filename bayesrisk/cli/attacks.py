@@ -337,13 +337,12 @@ def _read_and_attack(
 ) -> None:
     """Attack text files: all steps, and one report."""
     begun = time.monotonic()  # libraries are slow to load
-    from bayesrisk.experiments.place_bounds import Clock
+    from bayesrisk.experiments.clock import Clock
     from bayesrisk.experiments.table_attack import AttackAnswer, attack as attack_tables
 
     limit = _seconds(steps.time_limit, _SECONDS)
-    clock = Clock(
-        limit if steps.time_limit else None, begun
-    )  # reading is a part of what is asked for
+    # Reading is a part of what is asked for.
+    clock = Clock(limit if steps.time_limit else None, begun)
 
     def late() -> int:
         say(f"bayesrisk: --time-limit must be more seconds than reading takes, got {limit:g}")

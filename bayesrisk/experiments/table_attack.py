@@ -22,9 +22,10 @@ from bayesrisk.constraints.model import Status
 from bayesrisk.constraints.solvers import Deadline
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, BayesRiskError, quote
 from bayesrisk.experiments import pages
+from bayesrisk.experiments.clock import Clock
 from bayesrisk.experiments.folder_attack import attack_folder
 from bayesrisk.experiments.pages import Part
-from bayesrisk.experiments.place_bounds import Clock, PlaceBounds
+from bayesrisk.experiments.place_bounds import PlaceBounds
 from bayesrisk.experiments.table_reports import (
     attack_quotes,
     bounds_figures,

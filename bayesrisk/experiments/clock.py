@@ -1,0 +1,74 @@
+"""The clock of an attack: one limit of time for all steps, and what ends a process after it."""
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+#: Seconds after which a process ends whose time is over, whatever runs then.
+_GRACE = 3.0
+
+
+class Clock:
+    """The time limit of all steps together; each step may take half of the time left."""
+
+    def __init__(self, limit: float | None, begun: float | None = None) -> None:
+        self._begun = time.monotonic() if begun is None else begun
+        self.end = None if limit is None else self._begun + limit
+        self.writing = threading.Lock()  # held while files are written
+
+    @contextmanager
+    def guard(self, last_words: Callable[[], int]) -> Iterator[None]:
+        """End this process a few seconds after the time is over, whatever runs.
+
+        Files that are being written are written first; then last words say its status.  A process
+        that is not the command's own, such as a notebook's, is not ended.
+        """
+        if self.left is None or sys.stdout is not sys.__stdout__:
+            yield
+            return
+        inside = True
+
+        def end() -> None:
+            with self.writing:
+                if not inside:
+                    return
+                status = 1
+                try:
+                    status = last_words()
+                    for stream in (sys.stdout, sys.stderr):
+                        stream.flush()
+                finally:
+                    os._exit(status)
+
+        timer = threading.Timer(self.left + _GRACE, end)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            with self.writing:
+                inside = False
+
+    @property
+    def passed(self) -> float:
+        """Seconds since the first step began."""
+        return time.monotonic() - self._begun
+
+    @property
+    def left(self) -> float | None:
+        """Seconds left, at least 0.01, or None without a limit."""
+        return None if self.end is None else max(self.end - time.monotonic(), 0.01)
+
+    @property
+    def share(self) -> float | None:
+        """Half of the seconds left, or None without a limit."""
+        return None if self.left is None else self.left / 2
+
+    @property
+    def ended(self) -> bool:
+        """Whether the time limit has passed."""
+        return self.end is not None and time.monotonic() >= self.end
