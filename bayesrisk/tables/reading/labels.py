@@ -51,6 +51,8 @@ class TableVariable:
         A published label for groups of codes.
     separate : bool
         Whether nothing is concluded between labels, since these may overlap or have no total.
+    sums : dict
+        The published labels of which a total or subtotal would be the sum.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class TableVariable:
         for label in published:
             first.setdefault(key(label), label)
         self.first, self.separate = first, False
+        self.sums: dict[str, list[str]] = {}
         self.totals = {k for k in first if rules.get(k, "all" if k in totals else "") == "all"}
         choices = {k: [key(p) for p in rules[k].split(" | ")] for k in first if k in rules}
         parts = {k: choices.get(k) or _leaves(k, children) for k in first if k not in self.totals}
@@ -185,10 +188,10 @@ def variables(
                   for k, parts in _label_rules(nested_name, rules)[1].items()}  # fmt: skip
         choices[name] = settings, called | tree
     coded = CodedLabels([cell.labels for cell in cells], ends)
-    evidence, implied = _all_evidence(labels, choices, coded, {})
+    evidence, shown, implied = _all_evidence(labels, choices, coded, {})
     if len({cell.file for cell in cells}) > 1:  # a count of all may have a label here, none there
         totals = {name: one.totals for name, one in evidence.items()}
-        evidence, implied = _all_evidence(labels, choices, coded, totals)
+        evidence, shown, implied = _all_evidence(labels, choices, coded, totals)
     results = {}
     for name, files in texts.items():
         inner, finding = choices[name][0], evidence[name]
@@ -200,6 +203,7 @@ def variables(
         one = results[name] = TableVariable(
             labels[name], inner, finding.children, finding.totals, finding.disjoint
         )
+        one.sums = shown[name]
         tree = nesting.trees.get(name, {})
         _judge(name, one, finding, rules, tree, implied=name in implied)
         if one.totals or not one.separate:
@@ -214,30 +218,37 @@ def sums_shown(coded: CodedLabels, rules: ReadingRules) -> dict[str, dict[str, l
     results: dict[str, dict[str, list[str]]] = {}
     for name, labels in coded.labels.items():
         sums = LabelSums(name, coded, {})
-        one = _evidence(name, labels, *_label_rules(name, rules), sums)
-        wholes, inside = dict(one.children), {*itertools.chain(*one.children.values())}
-        for total in one.totals or [""] * sums.implied:
-            wholes[total] = [k for k in sums.column if k and k != total and k not in inside]
+        wholes = _sums(_evidence(name, labels, *_label_rules(name, rules), sums), sums)
         results[name] = {
             whole: parts
             for whole, parts in wholes.items()
-            if parts and adds_up(sums.adding_up(parts)(whole))
+            if adds_up(sums.adding_up(parts)(whole))
         }
     return results
+
+
+def _sums(one: _Evidence, sums: LabelSums) -> dict[str, list[str]]:
+    """Return the published parts of each subtotal, and of the total."""
+    wholes, inside = dict(one.children), {*itertools.chain(*one.children.values())}
+    for total in one.totals or [""] * sums.implied:
+        wholes[total] = [k for k in sums.column if k and k != total and k not in inside]
+    return {k: parts for k, parts in wholes.items() if parts and {k, *parts} <= {*sums.column}}
 
 
 def _all_evidence(
     labels: Mapping[str, list[str]],
     choices: Mapping[str, tuple[dict[str, str], dict[str, list[str]]]],
     coded: CodedLabels, totals: Mapping[str, Sequence[str]],
-) -> tuple[dict[str, _Evidence], set[str]]:  # fmt: skip
-    """Return the evidence on each variable, and those for which some counts count all."""
+) -> tuple[dict[str, _Evidence], dict[str, dict[str, list[str]]], set[str]]:  # fmt: skip
+    """Return the evidence on each variable, its sums, and those with counts of all."""
     evidence, implied = dict[str, _Evidence](), set[str]()
+    shown: dict[str, dict[str, list[str]]] = {}
     for name, texts in labels.items():
         sums = LabelSums(name, coded, totals)  # one at a time, since they may be large
         evidence[name] = _evidence(name, texts, *choices[name], sums)
+        shown[name] = _sums(evidence[name], sums)
         implied |= {name} if sums.implied else set()
-    return evidence, implied
+    return evidence, shown, implied
 
 
 def _label_rules(name: str, rules: ReadingRules) -> tuple[dict[str, str], dict[str, list[str]]]:

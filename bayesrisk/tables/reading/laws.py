@@ -164,6 +164,8 @@ def _laws(
             files = files_by_question.setdefault(name, [])
             files.append(Path(file).name)
             text = rules.ask(name, guess, f"counts of {', '.join(files)}: {reason}")
+            if "although" in reason or guess == f"perturbed-{_UNSEEN}":
+                rules.open.add(name)  # what speaks against it, or how large it is
         if text == "exact":
             rules.alternatives |= {(name, other): None for other in _WEAKER}
         laws[file] = PlainLaw(*named_law(text) or (TrueCounts(), None))

@@ -26,6 +26,7 @@ from bayesrisk.tables.reading.nested import Nesting, nested
 from bayesrisk.tables.reading.notes import has_estimates
 from bayesrisk.tables.reading.ranges import check_ranges
 from bayesrisk.tables.reading.rules import ReadingRules, to_toml
+from bayesrisk.tables.reading.testimony import ask_for_counts
 from bayesrisk.tables.sheets.sheet import Sheet, file_sheet, frame_sheets, other_sheets
 from bayesrisk.tables.sheets.texts import SOME, key, listing, noted, number_range
 from bayesrisk.tables.workload import Workload
@@ -63,6 +64,8 @@ class TableReading:
         Settings, by name and value, that would say otherwise.
     sheets : sequence of Sheet
         Headings and rows.
+    open : frozenset of str
+        Questions about which the tables say nothing: only a setting answers them.
 
     Examples
     --------
@@ -83,6 +86,7 @@ class TableReading:
     places: dict[str, tuple[str, ...]]
     alternatives: list[tuple[str, str]]
     sheets: Sequence[Sheet]
+    open: frozenset[str] = frozenset()
 
     @classmethod
     def read(cls, files: str | Path | Sequence[str | Path], **settings: object) -> "TableReading":
@@ -113,7 +117,7 @@ class TableReading:
 
     def changed(self, settings: Mapping[str, str]) -> "TableReading":
         """Return the reading of the same tables with other settings, all guesses confirmed."""
-        return read(self.sheets, {**self.rules, **settings}).accepted()
+        return replace(read(self.sheets, {**self.rules, **settings}), questions={})
 
     @property
     def condition(self) -> str:
@@ -125,10 +129,18 @@ class TableReading:
     def screen(self) -> list[str]:
         """Return lines on what was understood: columns, a corner of the counts, and guesses."""
         lines = [*self.lines, *self._corner()]
-        if self.questions:
-            lines.append("Taken for granted, until you say otherwise (--accept confirms all):")
-        for number, (name, (guess, text)) in enumerate(self.questions.items(), 1):
-            lines.append(f"  {number}. {text}  [--set {f'{name}={guess}'!r}]")
+        number = 0
+        for title, names in (
+            ("Only you can say, since nothing in the table shows it:", self.open),
+            (
+                "Taken for granted, until you say otherwise (--accept confirms all of these):",
+                self.questions.keys() - self.open,
+            ),
+        ):
+            lines += [title] * bool(names)
+            for name in [name for name in self.questions if name in names]:
+                number, (guess, text) = number + 1, self.questions[name]
+                lines.append(f"  {number}. {text}  [--set {f'{name}={guess}'!r}]")
         return lines
 
     def _corner(self) -> list[str]:
@@ -164,8 +176,8 @@ class TableReading:
         return self.parts
 
     def accepted(self) -> "TableReading":
-        """Return the reading with all guesses confirmed."""
-        return replace(self, questions={})
+        """Return the reading with all guesses confirmed, but those about which nothing is known."""
+        return replace(self, questions={n: q for n, q in self.questions.items() if n in self.open})
 
     def to_toml(self) -> str:
         """Return the text of the file that ``assume`` reads."""
@@ -223,6 +235,7 @@ def _read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:
     check_ranges(cells, ends, rules)
     cells, nesting = nested(cells, ends, rules)
     variables_ = variables(cells, ends, nesting, rules)
+    ask_for_counts(cells, ends, variables_, sheets, rules)
     _check_names(sheets, [*variables_, *nesting.outer], rules)
     _ask_large(cells, variables_, rules)
     limits = list(_limits(cells, meanings, nesting, variables_))
@@ -243,6 +256,7 @@ def _read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:
         places,
         alternatives,
         sheets,
+        frozenset(rules.open),
     )
 
 

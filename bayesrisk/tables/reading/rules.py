@@ -129,6 +129,7 @@ class ReadingRules:
         self.choices = settings(options)
         self.lines: list[str] = []
         self.questions: dict[str, tuple[str, str]] = {}
+        self.open = set[str]()  # questions about which nothing in the tables says anything
         #: Settings that would say otherwise, those first that change least.
         self.alternatives: dict[tuple[str, str], None] = {}
         self.kinds = set[str]()  # variables that headings were found to be of
@@ -147,6 +148,12 @@ class ReadingRules:
         if name not in self.choices:
             self.questions[name] = guess, text
         return self.choices.get(name, guess)
+
+    def leave_open(self, name: str, reason: str) -> None:
+        """Let a question be one that only a person can answer."""
+        guess, text = self.questions[name]
+        self.questions[name] = guess, f"{text}; {reason}"
+        self.open.add(name)
 
     @property
     def all(self) -> dict[str, str]:

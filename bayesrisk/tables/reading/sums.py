@@ -84,7 +84,8 @@ class LabelSums:
 
     A row for each group and a column for each label, of the smallest and the largest count; the
     label of a count that has none of the variable is empty, or that of its total.  ``totals`` are
-    labels of each variable that count all, and tell no groups apart.
+    labels of each variable that count all, and tell no groups apart.  ``group`` and ``label`` have
+    the row and the column of each count; the row is -1 where its label is alone.
     """
 
     def __init__(self, name: str, labels: CodedLabels, totals: Mapping[str, Sequence[str]]) -> None:
@@ -110,6 +111,7 @@ class LabelSums:
         label_code = np.array([self.column[k] for k in spelled_here], np.int64)[
             np.searchsorted(present, label_code)
         ]
+        self.label, self.group = label_code, np.full(len(group), -1)
         # A group of one label has no sum: tables are of the others, however many groups there are.
         pairs = np.unique(group * len(self.column) + label_code) // len(self.column)
         mask = np.bincount(pairs, minlength=int(group.max(initial=-1)) + 1)[group] > 1
@@ -117,6 +119,8 @@ class LabelSums:
         # Where few labels have a count in each group, sums say nothing, and there is no room.
         shape = (int(group.max(initial=-1)) + 1, len(self.column))
         shape = shape if shape[0] * shape[1] <= _MOST_ENTRIES else (0, shape[1])
+        if shape[0]:
+            self.group[mask] = group
         self.low, self.high = np.zeros(shape, np.int64), np.full(shape, UNBOUNDED)
         self.present = np.zeros(shape, np.bool_)
         if shape[0]:
@@ -134,7 +138,14 @@ class LabelSums:
     def judged(
         self, low: IntArray, high: IntArray, full: BoolArray, rows: IntArray, total: str
     ) -> list[NDArray[Any]]:
-        """Return the numbers of :class:`Groups` of sums, which may stand in several columns.
+        """Return the numbers of :class:`Groups` of sums, which may stand in several columns."""
+        every = self._judged_groups(low, high, full, rows, total)
+        return [groups.sum(axis=0) for groups in every]
+
+    def _judged_groups(
+        self, low: IntArray, high: IntArray, full: BoolArray, rows: IntArray, total: str
+    ) -> list[NDArray[Any]]:
+        """Return what each group says about a sum: a row for each, as in :class:`Groups`.
 
         ``rows`` are the groups in which the total is known, ``low`` and ``high`` there the ends of
         the sum of the parts, ``full`` where all are known.  A sum that does not fit always says
@@ -150,7 +161,20 @@ class LabelSums:
         # Of the numbers up to the total so many fit; the total itself stands for their scale.
         share = (high - low + most - least + 1.0) / (most + 1.0)
         bits = np.where(good, -np.log2(np.where(good, share, 1.0)), 0.0)
-        return [groups.sum(axis=0) for groups in (telling, good, above, exact, bits)]
+        return [telling, good, above, exact, bits]
+
+    def by_group(self, total: str, parts: Sequence[str]) -> NDArray[np.float64]:
+        """Return for each group whether the sum of parts says something, whether it fits, and bits.
+
+        An array of three rows, with a column for each group.
+        """
+        positions, result = [self.column[p] for p in parts], np.zeros((3, len(self.low)))
+        rows = np.flatnonzero(self.bounded[:, self.column[total]])
+        full = self.bounded[np.ix_(rows, positions)].all(axis=1)
+        low, high = (e[np.ix_(rows, positions)].sum(axis=1) for e in (self.low, self.largest))
+        telling, good, _, _, bits = self._judged_groups(low, high, full, rows, total)
+        result[:, rows] = telling, good, bits
+        return result
 
     def adding_up(self, parts: Sequence[str]) -> Callable[[str], Groups]:
         """Return the judgement on whether parts, but itself, add up to a label."""

@@ -1,0 +1,134 @@
+"""What shows that published numbers count records: sums of them that hold, or words about them."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesrisk._base.validation import IntArray
+from bayesrisk.tables.reading.cells import Cell
+from bayesrisk.tables.reading.labels import TableVariable
+from bayesrisk.tables.reading.rules import ReadingRules
+from bayesrisk.tables.reading.sums import CodedLabels, Ends, LabelSums
+from bayesrisk.tables.sheets.sheet import Sheet
+from bayesrisk.tables.sheets.texts import interval, is_date, key, listing, sex, total_word
+
+# The beginnings of words for people, for what befalls them, and for numbers of them.
+_RECORDS = re.compile(
+    r"\b(persons?\b|people|population|individual|resident|inhabitant|citizen|adult|child|"
+    r"m[ae]n\b|wom[ae]n\b|m[äa]nner|frauen|males?\b|females?\b|boys?\b|girls?\b|patient|pupil|"
+    r"student|learner|enrol|admission|discharge|hospitali|episode|attendance|appointment|"
+    r"household|famil|dwelling|births?\b|deaths?\b|died|death|suicide|marriage|divorce|"
+    r"cases?\b|infection|diagnos|vaccinat|doses?\b|victim|offen[cs]|offender|crime|incident|"
+    r"arrest|prisoner|inmate|homicide|murder|convict|defendant|casualt|injur|fatalit|collision|"
+    r"accident|claim|applica|applicant|recipient|beneficiar|migra|immigra|emigra|refugee|asylum|"
+    r"worker|employe|unemployed|jobs?\b|teacher|staff|nurse|doctor|veteran|vot(er|es?)\b|member|"
+    r"participant|respondent|visitor|tourist|passenger|user|graduat|apprentice|counts?\b|"
+    r"^n$|^no\.?$|number of|no\. of|headcount|freq|separation|caseload|"
+    r"person(en|er|as|nes|e)\b|einwohner|bevölkerung|fälle|todesf|gestorbene|geburten|schüler|"
+    r"studierende|haushalte|beschäftigte|arbeitslose|patient|anzahl|gäste|"
+    r"habitant|décès|naissance|cas\b|élève|étudiant|ménage|effectif|nombre|emplois|salarié|"
+    r"población|defuncion|muertes|fallecid|nacimiento|casos|alumn|estudiante|hogares|número|"
+    r"víctimas|delitos|viajeros|trabajador|pessoas|população|óbitos|mortes|nascimentos|"
+    r"domicílios|pacientes|popolazione|residenti|decessi|morti|nati\b|casi\b|alunni|studenti|"
+    r"famiglie|numero|pazienti|bevolking|inwoner|overleden|geboorte|leerling|huishouden|aantal|"
+    r"befolkning|folkmängd|folketal|døde|döda|fødte|födda|elev|studerande|hushåll|husholdning|"
+    r"antall?\b|mannfjöldi|fjöldi|osoby|osób|ludność|zgon|urodze|uczni|liczba|obyvatel|počet|"
+    r"väestö|väkiluku|kuolleet|lukumäärä|oppila|henkilö|népesség|lakos|halál)",
+    re.IGNORECASE,
+)
+#: Words of numbers about people that do not count them.
+_OTHER = re.compile(r"\b(mean|median|average|age|code|id|rank|index|score|per|days|hours)\b")
+#: Headings that say only that numbers stand there.
+_ANY = re.compile(r"(obs(ervation)? )?(values?|valor(es)?|valeurs?|wert|waarde|verdi|värde)|obs|")
+_BITS = 10  # by which one sum alone is no chance
+
+
+def ask_for_counts(
+    cells: Sequence[Cell], ends: Sequence[Ends], variables: Mapping[str, TableVariable],
+    sheets: Sequence[Sheet], rules: ReadingRules,
+) -> None:  # fmt: skip
+    """Leave the law of a file open where nothing shows that its numbers count records.
+
+    A column is shown to count where sums hold that it takes part in, or where its heading says
+    what it counts.  Headings that say nothing are helped by a title.
+    """
+    stated = {c for c, t in rules.columns.items() if t == "count" or "=" in t}
+    words = {sheet.name: any(map(says_records, _titles(sheet))) for sheet in sheets}
+    columns = dict.fromkeys((cell.file, cell.column) for cell in cells if cell.row)
+    doubtful = {
+        (file, column)
+        for file, column in columns
+        if key(column) not in stated and not _names_records(column, words[file])
+    }
+    if doubtful and any(_question(file, rules) for file, _ in doubtful):
+        doubtful -= _summed(cells, ends, variables)
+    for file in dict.fromkeys(file for file, column in columns if (file, column) in doubtful):
+        if name := _question(file, rules):
+            heads = [head for other, head in columns if (other, head) in doubtful and other == file]
+            what = listing(repr(head) for head in heads)
+            reason = f"no sum and no word shows that {what} of {Path(file).name} counts people"
+            rules.leave_open(name, f"{reason}, or other records, one by one")
+
+
+def says_records(text: str) -> bool:
+    """Return whether a text names people, or what befalls them."""
+    return bool(_RECORDS.search(text)) and not _OTHER.search(text.casefold())
+
+
+def _names_records(head: str, title: bool) -> bool:
+    """Return whether a heading says what it counts, or may count what a title says."""
+    label = key(head).rpartition("!!")[2]
+    plain = _ANY.fullmatch(label) or total_word(head) or is_date(head) or sex(label)
+    return says_records(head) or (title and bool(plain or interval(label)))
+
+
+def _titles(sheet: Sheet) -> Iterator[str]:
+    """Yield titles of a sheet, headings of labels, and what its columns say in all rows."""
+    yield from (*sheet.captions, sheet.tab)
+    for column in zip(*(row for _, row in sheet.rows), strict=True):
+        if len(texts := {*column}) == 1:
+            yield from texts
+
+
+def _question(file: str, rules: ReadingRules) -> str:
+    """Return the name of the open question about the law of a file, if there is one."""
+    names = (f"counts.{Path(file).name}", "counts")
+    if any(name in rules.choices for name in names):
+        return ""
+    return next((name for name in names if name in rules.questions), "")
+
+
+def _summed(
+    cells: Sequence[Cell], ends: Sequence[Ends], variables: Mapping[str, TableVariable]
+) -> set[tuple[str, str]]:
+    """Return the columns of which all sums hold that say something, too many for chance."""
+    numbers = {pair: i for i, pair in enumerate(dict.fromkeys((c.file, c.column) for c in cells))}
+    column = np.array([numbers[c.file, c.column] for c in cells])
+    coded = CodedLabels([cell.labels for cell in cells], ends)
+    totals = {name: sorted(one.totals) for name, one in variables.items()}
+    totals = totals if len({cell.file for cell in cells}) > 1 else {}
+    # By column: groups whose sum says something, those that it fits, and bits against chance.
+    found = np.zeros((3, len(numbers)))
+    for name, one in variables.items():
+        if one.sums:
+            sums = LabelSums(name, coded, totals)
+            for whole, parts in one.sums.items():
+                found += _by_column(sums, whole, parts, column, len(numbers))
+    telling, good, bits = found
+    shown = (good > 0) & (good == telling) & ((good > 1) | (bits >= _BITS))
+    return {pair for pair, i in numbers.items() if shown[i]}
+
+
+def _by_column(
+    sums: LabelSums, whole: str, parts: Sequence[str], column: IntArray, number: int
+) -> NDArray[np.float64]:
+    """Return what the sums of parts say about each column that has a count in them."""
+    every = [sums.column[k] for k in (whole, *parts)]
+    rows = np.flatnonzero((sums.group >= 0) & np.isin(sums.label, every))
+    groups = sums.by_group(whole, parts)
+    pairs = np.unique(column[rows] * groups.shape[1] + sums.group[rows])
+    at, group = np.divmod(pairs, max(groups.shape[1], 1))
+    return np.stack([np.bincount(at, weights=one[group], minlength=number) for one in groups])
