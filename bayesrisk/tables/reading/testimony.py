@@ -69,8 +69,8 @@ def ask_for_counts(
         if name := _question(file, rules):
             heads = [head for other, head in columns if (other, head) in doubtful and other == file]
             what = listing(repr(head) for head in heads)
-            reason = f"no sum and no word shows that {what} of {Path(file).name} counts people"
-            rules.leave_open(name, f"{reason}, or other records, one by one")
+            reason = f"no sum and no word of {Path(file).name} shows that {what} counts people"
+            rules.leave_open(name, f"{reason} or other records")
 
 
 def says_records(text: str) -> bool:
