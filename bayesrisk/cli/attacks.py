@@ -323,7 +323,7 @@ def _reading(
     if guesses := [f"{name[:80]}={guess[:80]}" for name, (guess, _) in reading.questions.items()]:
         sets = " ".join(f"--set {guess!r}" for guess in guesses[:12])
         if options.accept:
-            raise ArgumentError(f"--accept does not answer what only you can say: {sets} if it is so")
+            raise ArgumentError(f"--accept does not answer what only you can say: {sets} if so")
         raise ArgumentError(f"confirm the guesses above with --accept, or set them: {sets}")
     _output(output)
     return reading

@@ -188,10 +188,10 @@ def variables(
                   for k, parts in _label_rules(nested_name, rules)[1].items()}  # fmt: skip
         choices[name] = settings, called | tree
     coded = CodedLabels([cell.labels for cell in cells], ends)
-    evidence, shown, implied = _all_evidence(labels, choices, coded, {})
+    evidence, sums_by_name, implied = _all_evidence(labels, choices, coded, {})
     if len({cell.file for cell in cells}) > 1:  # a count of all may have a label here, none there
         totals = {name: one.totals for name, one in evidence.items()}
-        evidence, shown, implied = _all_evidence(labels, choices, coded, totals)
+        evidence, sums_by_name, implied = _all_evidence(labels, choices, coded, totals)
     results = {}
     for name, files in texts.items():
         inner, finding = choices[name][0], evidence[name]
@@ -203,7 +203,7 @@ def variables(
         one = results[name] = TableVariable(
             labels[name], inner, finding.children, finding.totals, finding.disjoint
         )
-        one.sums = shown[name]
+        one.sums = sums_by_name[name]
         tree = nesting.trees.get(name, {})
         _judge(name, one, finding, rules, tree, implied=name in implied)
         if one.totals or not one.separate:
@@ -220,9 +220,7 @@ def sums_shown(coded: CodedLabels, rules: ReadingRules) -> dict[str, dict[str, l
         sums = LabelSums(name, coded, {})
         wholes = _sums(_evidence(name, labels, *_label_rules(name, rules), sums), sums)
         results[name] = {
-            whole: parts
-            for whole, parts in wholes.items()
-            if adds_up(sums.adding_up(parts)(whole))
+            whole: parts for whole, parts in wholes.items() if adds_up(sums.adding_up(parts)(whole))
         }
     return results
 
@@ -242,13 +240,13 @@ def _all_evidence(
 ) -> tuple[dict[str, _Evidence], dict[str, dict[str, list[str]]], set[str]]:  # fmt: skip
     """Return the evidence on each variable, its sums, and those with counts of all."""
     evidence, implied = dict[str, _Evidence](), set[str]()
-    shown: dict[str, dict[str, list[str]]] = {}
+    sums_by_name: dict[str, dict[str, list[str]]] = {}
     for name, texts in labels.items():
         sums = LabelSums(name, coded, totals)  # one at a time, since they may be large
         evidence[name] = _evidence(name, texts, *choices[name], sums)
-        shown[name] = _sums(evidence[name], sums)
+        sums_by_name[name] = _sums(evidence[name], sums)
         implied |= {name} if sums.implied else set()
-    return evidence, shown, implied
+    return evidence, sums_by_name, implied
 
 
 def _label_rules(name: str, rules: ReadingRules) -> tuple[dict[str, str], dict[str, list[str]]]:

@@ -133,7 +133,7 @@ class TableReading:
         for title, names in (
             ("Only you can say, since nothing in the table shows it:", self.open),
             (
-                "Taken for granted, until you say otherwise (--accept confirms all of these):",
+                "Taken for granted, until you say otherwise (--accept confirms all):",
                 self.questions.keys() - self.open,
             ),
         ):

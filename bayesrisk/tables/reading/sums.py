@@ -145,7 +145,7 @@ class LabelSums:
     def _judged_groups(
         self, low: IntArray, high: IntArray, full: BoolArray, rows: IntArray, total: str
     ) -> list[NDArray[Any]]:
-        """Return what each group says about a sum: a row for each, as in :class:`Groups`.
+        """Return the numbers of :class:`Groups` for each group alone.
 
         ``rows`` are the groups in which the total is known, ``low`` and ``high`` there the ends of
         the sum of the parts, ``full`` where all are known.  A sum that does not fit always says
@@ -164,14 +164,14 @@ class LabelSums:
         return [telling, good, above, exact, bits]
 
     def by_group(self, total: str, parts: Sequence[str]) -> NDArray[np.float64]:
-        """Return for each group whether the sum of parts says something, whether it fits, and bits.
+        """Return three rows: of each group whether a sum says something and fits, and its bits.
 
-        An array of three rows, with a column for each group.
+        The sum is of ``parts``, to be compared with ``total``; a column stands for each group.
         """
         positions, result = [self.column[p] for p in parts], np.zeros((3, len(self.low)))
         rows = np.flatnonzero(self.bounded[:, self.column[total]])
-        full = self.bounded[np.ix_(rows, positions)].all(axis=1)
-        low, high = (e[np.ix_(rows, positions)].sum(axis=1) for e in (self.low, self.largest))
+        full = np.all(self.bounded[:, positions][rows], axis=1)
+        low, high = (e[:, positions][rows].sum(axis=1) for e in (self.low, self.largest))
         telling, good, _, _, bits = self._judged_groups(low, high, full, rows, total)
         result[:, rows] = telling, good, bits
         return result

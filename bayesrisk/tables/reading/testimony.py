@@ -1,13 +1,15 @@
-"""What shows that published numbers count records: sums of them that hold, or words about them."""
+"""Counts of records told from other numbers, and rows of counts from records."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from bayesrisk._base.validation import IntArray
+from bayesrisk.exceptions import DataError, quote
 from bayesrisk.tables.reading.cells import Cell
 from bayesrisk.tables.reading.labels import TableVariable
 from bayesrisk.tables.reading.rules import ReadingRules
@@ -44,6 +46,7 @@ _OTHER = re.compile(r"\b(mean|median|average|age|code|id|rank|index|score|per|da
 #: Headings that say only that numbers stand there.
 _ANY = re.compile(r"(obs(ervation)? )?(values?|valor(es)?|valeurs?|wert|waarde|verdi|värde)|obs|")
 _BITS = 10  # by which one sum alone is no chance
+_MOST_LABELS = 2**14  # of a variable, among which words for totals are looked for
 
 
 def ask_for_counts(
@@ -68,8 +71,8 @@ def ask_for_counts(
     for file in dict.fromkeys(file for file, column in columns if (file, column) in doubtful):
         if name := _question(file, rules):
             heads = [head for other, head in columns if (other, head) in doubtful and other == file]
-            what = listing(repr(head) for head in heads)
-            reason = f"no sum and no word of {Path(file).name} shows that {what} counts people"
+            every = listing(repr(head) for head in heads)
+            reason = f"no sum and no word of {Path(file).name} shows that {every} counts people"
             rules.leave_open(name, f"{reason} or other records")
 
 
@@ -111,24 +114,61 @@ def _summed(
     totals = {name: sorted(one.totals) for name, one in variables.items()}
     totals = totals if len({cell.file for cell in cells}) > 1 else {}
     # By column: groups whose sum says something, those that it fits, and bits against chance.
-    found = np.zeros((3, len(numbers)))
+    evidence = np.zeros((3, len(numbers)))
     for name, one in variables.items():
         if one.sums:
             sums = LabelSums(name, coded, totals)
             for whole, parts in one.sums.items():
-                found += _by_column(sums, whole, parts, column, len(numbers))
-    telling, good, bits = found
-    shown = (good > 0) & (good == telling) & ((good > 1) | (bits >= _BITS))
-    return {pair for pair, i in numbers.items() if shown[i]}
+                evidence += _by_column(sums, whole, parts, column, len(numbers))
+    telling, good, bits = evidence
+    certain = (good > 0) & (good == telling) & ((good > 1) | (bits >= _BITS))
+    return {pair for pair, i in numbers.items() if certain[i]}
 
 
 def _by_column(
     sums: LabelSums, whole: str, parts: Sequence[str], column: IntArray, number: int
 ) -> NDArray[np.float64]:
-    """Return what the sums of parts say about each column that has a count in them."""
+    """Return the evidence of a sum by column: groups that it tells of, that it fits, and bits."""
     every = [sums.column[k] for k in (whole, *parts)]
     rows = np.flatnonzero((sums.group >= 0) & np.isin(sums.label, every))
     groups = sums.by_group(whole, parts)
     pairs = np.unique(column[rows] * groups.shape[1] + sums.group[rows])
-    at, group = np.divmod(pairs, max(groups.shape[1], 1))
-    return np.stack([np.bincount(at, weights=one[group], minlength=number) for one in groups])
+    position, group = np.divmod(pairs, max(groups.shape[1], 1))
+    return np.stack([np.bincount(position, one[group], minlength=number) for one in groups])
+
+
+def check_records(frame: pd.DataFrame, source: object) -> None:
+    """Refuse rows that are those of a published table: SDMX, or counts beside labels of totals.
+
+    A label is that of a total where a word says so, labels tell all rows apart, and its counts are
+    no less than the sum of the others beside the same labels.
+    """
+    names = {key(str(name)): name for name in frame.columns}
+    reason = f"column {quote(names['obs value'])}" if "obs value" in names else ""
+    text = [name for name in frame if not pd.api.types.is_numeric_dtype(frame[name].dtype)]
+    labels = {name: frame[name].drop_duplicates() for name in text}
+    words = {
+        name: [label for label in map(str, texts) if total_word(label) == 2]
+        for name, texts in labels.items() if len(texts) <= _MOST_LABELS
+    }  # fmt: skip
+    numbers = frame.apply(pd.to_numeric, errors="coerce") if any(words.values()) else frame[[]]
+    counts = [name for name in numbers if numbers[name].notna().mean() > 0.5]
+    variables = [name for name in frame if name not in counts]
+    for name in variables if not reason and len(frame) > len(variables) + 1 else ():
+        totals = frame[name].astype(str).isin(words.get(name, []))
+        if not 0 < totals.sum() <= len(frame) / 2 or frame.duplicated(variables).any():
+            continue
+        groups = [frame[other] for other in variables if other != name] or (lambda _: 0)
+        for column in counts:
+            values = numbers[column].fillna(0)
+            whole = values.where(totals, 0).groupby(groups, dropna=False).sum()
+            parts = values.mask(totals, 0).groupby(groups, dropna=False).sum()
+            if (whole >= parts).all() and (parts > 0).any() and (values >= 0).all():
+                label = quote(str(frame[name][totals].iloc[0]))
+                reason = f"counts in column {quote(column)}, and {label} in column {quote(name)}"
+    if reason:
+        file = source if str(source) != "records" else "FILE"
+        raise DataError(
+            f"{source}: must be records, one row for each person, got a published table: {reason}",
+            advice=f"; `bayesrisk attack {file} -o OUT` says what it gives away",
+        )

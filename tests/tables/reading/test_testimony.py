@@ -1,11 +1,15 @@
-"""What nothing in a table shows to count records is asked, and no acceptance answers it."""
+"""What nothing shows to count records is asked, and no acceptance answers it; records are told."""
+
+import itertools
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings, strategies as st
 
 import bayesrisk as br
-from bayesrisk.tables.reading.testimony import says_records
+from bayesrisk.exceptions import DataError
+from bayesrisk.tables.reading.testimony import check_records, says_records
 
 TOWNS = ["Aberd", "Brech", "Crail", "Dunoo", "Elgin", "Forfa"]
 
@@ -44,13 +48,14 @@ def test_each_column_needs_a_sum_or_a_word_of_its_own(seed):
     assert "Qrrt" in text
     assert "Bzzk" not in text
     assert reading_of(both.rename(columns={"Qrrt": "Patients"})).open == frozenset()
-    assert reading_of(both, **{"columns.Qrrt": "count", "columns.Bzzk": "count"}).open == frozenset()
+    named = {"columns.Qrrt": "count", "columns.Bzzk": "count"}
+    assert reading_of(both, **named).open == frozenset()
 
 
 def test_a_setting_answers_what_no_number_shows():
     frame = town_table(5, ["Bzzk"], total=False)[:-1]
     assert reading_of(frame).open == {"counts"}
-    for answer in ("exact", "random-3", "perturbed-2"):
+    for answer in ("exact", "random-1", "perturbed-2"):
         reading = reading_of(frame, counts=answer)
         assert not reading.open
         assert reading.accepted().confirmed()
@@ -83,7 +88,7 @@ def test_words_show_counts_where_they_name_records(tmp_path, head, title, is_ope
 def test_a_note_against_exact_counts_leaves_them_open(tmp_path):
     frame = town_table(3, ["Patients"], total=True)
     file = tmp_path / "towns.csv"
-    note = "Note: figures are weighted estimates from a sample of households.\n"
+    note = "Note: figures are rounded to the nearest 10.\n"
     for text, is_open in (("", False), (note, True)):
         file.write_text(frame.to_csv(index=False) + text)
         assert bool(br.tables.TableReading.read(file).open) == is_open
@@ -102,3 +107,69 @@ def test_a_note_against_exact_counts_leaves_them_open(tmp_path):
 )
 def test_words_for_records(text, names):
     assert says_records(text) == names
+
+
+def _table(total: str, column: str, *, hidden: bool = False) -> pd.DataFrame:
+    """Return rows of all sexes and ages with totals of both."""
+    ages = {"0-64": (14, 12), "65+": (6, 5)}
+    rows = [(s, a, ages[a][i]) for i, s in enumerate("FM") for a in ages]
+    frame = pd.DataFrame(rows, columns=["sex", "age", column])
+    for name in ("sex", "age"):
+        others = [n for n in ("sex", "age") if n != name]
+        sums = frame.groupby(others, as_index=False)[column].sum()
+        frame = pd.concat([frame, sums.assign(**{name: total})], ignore_index=True)
+    if hidden:
+        frame[column] = frame[column].astype(str).mask(frame[column] == 5, ".")
+    return frame
+
+
+@pytest.mark.parametrize("total", ["_T", "Total", "Insgesamt", "all"])
+@pytest.mark.parametrize("hidden", [False, True])
+def test_counts_beside_a_total_are_refused_with_the_command_for_them(total, hidden, tmp_path):
+    frame = _table(total, "n", hidden=hidden)
+    with pytest.raises(DataError, match="published table: counts in column 'n'") as caught:
+        br.audit(frame, key="age", secret="sex", protections="none")
+    assert "`bayesrisk attack FILE -o OUT`" in str(caught.value)
+    file = tmp_path / "t.csv"
+    frame.to_csv(file, index=False)
+    with pytest.raises(DataError, match=r"bayesrisk attack .*t\.csv -o OUT"):
+        br.release(file, protection="none")
+
+
+def test_a_heading_of_sdmx_is_refused_whatever_its_labels():
+    with pytest.raises(DataError, match="OBS_VALUE"):
+        check_records(_table("whole", "OBS_VALUE").iloc[:4], "t.csv")
+
+
+@settings(max_examples=100)
+@given(st.data())
+def test_people_are_not_taken_for_counts(data):
+    size = data.draw(st.integers(20, 60))
+    words = st.sampled_from(["some", "none", "all", "Total"])
+    frame = pd.DataFrame(
+        {
+            "sex": data.draw(st.lists(st.sampled_from("FM"), min_size=size, max_size=size)),
+            "friends": data.draw(st.lists(words, min_size=size, max_size=size)),
+            "age": data.draw(st.lists(st.integers(0, 99), min_size=size, max_size=size)),
+        }
+    )
+    check_records(frame, "people.csv")  # two sexes and four words cannot tell twenty people apart
+
+
+def test_people_told_apart_by_their_names_are_not_taken_for_counts():
+    pairs = itertools.product(["some", "none", "all"], range(10))
+    frame = pd.DataFrame([(f"person {i}-{w}", w, 30 + i) for w, i in pairs])
+    check_records(frame.set_axis(["name", "friends", "age"], axis=1), "people.csv")
+
+
+def test_columns_of_every_kind_are_looked_at():
+    frame = pd.DataFrame(
+        {
+            "band": pd.cut([1, 2, 3, 4] * 10, [0, 2, 5]),
+            "kind": pd.Categorical(["x", "all", None, "z"] * 10),
+            "day": pd.date_range("2020", periods=40),
+            "flag": [True, False] * 20,
+            "wage": [1.5, None] * 20,
+        }
+    )
+    check_records(frame, "people")
