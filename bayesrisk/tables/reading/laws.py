@@ -213,11 +213,13 @@ def _guess(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) ->
                 return _Guess("exact", f"true, but {rounded} rounded: {sentence.quoted}")
             doubt = f"true, although {sentence.quoted}"
     base = next((b for b in (1000, 100, 10, 5, 3) if not any(n % b for n in numbers)), 0)
-    if len(positive) < 2 or len(positive) * log2(base or 1) < _BITS:
-        base = 0  # by chance
+    few = len(positive) * log2(base or 1) < _BITS
+    if base and few:
+        doubt = doubt or f"true, although all are multiples of {base}"
+        base = 0  # perhaps by chance
     if base == 3 and len({*positive}) > 3 and all(n % 6 == 3 for n in positive):
         text = "all are 3, 9, 15 and so on; random-3 allows other counts"
-        return _Guess("midpoint-6", text, doubtful=True)
+        return _Guess("midpoint-6", text, doubtful=len(positive) < _BITS)
     if base:
         text = f"all are multiples of {base}; random holds for nearest, too"
         midpoint = base == 3 and all(n % 6 == 3 for n in positive)
@@ -238,13 +240,14 @@ def _guess(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) ->
         text = "sums are off in both directions, by little"
         text = "a note says that counts are changed" if note else text
         text = f"{text}: each is changed by so much at most"
-        return _Guess(f"perturbed-{largest}", text, doubtful=True)  # no sum shows the largest
+        unseen = not any(d for d, _ in off)
+        return _Guess(f"perturbed-{largest}", text, doubtful=unseen)
     threes = len(positive) >= _ENOUGH and min(positive) == 3 and positive.count(3) > 1
     threes = threes and any(3 < n < _SMALL for n in positive)
     if threes and not any(is_mark(cell.text) for cell in cells):
         if numbers.count(0) > _FEW_ZEROS:
             text = "none is 1 or 2, which some agencies make 0 or 3"
-            return _Guess("perturbed-2", text, doubtful=True)
+            return _Guess("perturbed-2", text)
         return _Guess("stats-nz", "none is 1 or 2, which some agencies make 3")
     estimates = next((c.column for c in cells if key(c.column).startswith("estimate")), "")
     if estimates:

@@ -131,7 +131,7 @@ class TableReading:
         lines = [*self.lines, *self._corner()]
         number = 0
         for title, names in (
-            ("Only you can say, since nothing in the table shows it:", self.open),
+            ("Only you can say, since the table does not show it:", self.open),
             (
                 "Taken for granted, until you say otherwise (--accept confirms all):",
                 self.questions.keys() - self.open,

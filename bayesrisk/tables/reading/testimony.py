@@ -45,10 +45,10 @@ _RECORDS = re.compile(
 _OTHER = re.compile(r"\b(mean|median|average|age|code|id|rank|index|score|per|days|hours)\b")
 #: Headings that say only that numbers stand there.
 _ANY = re.compile(r"(obs(ervation)? )?(values?|valor(es)?|valeurs?|wert|waarde|verdi|värde)|obs|")
-#: Laws that nothing but sums shows.
+#: Laws under which sums hold.
 _BY_SUMS = ("exact", "stats-nz")
-_HOLDING = 0.9  # of the groups of which a sum tells, that it is exact in
-_GROUPS = 3  # in which exact sums hold by chance in one case of 100, if counts are changed
+_GROUPS = 3  # in which sums of changed counts are exact by chance in one case of 100
+_BOTH_WAYS = 2  # groups on each side of which sums that hold have no more
 _BITS = 10  # by which one sum alone is no chance
 _MOST_LABELS = 2**14  # of a variable, among which words for totals are looked for
 
@@ -57,16 +57,17 @@ def ask_for_counts(
     cells: Sequence[Cell], ends: Sequence[Ends], variables: Mapping[str, TableVariable],
     sheets: Sequence[Sheet], rules: ReadingRules,
 ) -> None:  # fmt: skip
-    """Leave the law of a file open where nothing shows it, or that its numbers count records.
+    """Leave the law of a file open where sums deny it, or nothing shows that numbers are counts.
 
-    Sums that hold show that counts are exact.  A column is shown to count by sums that it takes
-    part in, or by its heading; headings that say nothing are helped by a title.
+    Labels that overlap exceed their total, those of some leave a rest: sums that miss totals both
+    ways are of counts that are changed.  A column is shown to count by sums that it takes part in,
+    or by its heading; headings that say nothing are helped by a title.
     """
     files = [name for name in dict.fromkeys(cell.file for cell in cells) if _question(name, rules)]
     columns = {(c.file, c.column): c.file for c in cells if c.row and c.file in files}
     if not columns:
         return
-    exact, counting = _evidence(cells, ends, variables)
+    exact, changed, counting = _evidence(cells, ends, variables)
     stated = {c for c, t in rules.columns.items() if t == "count" or "=" in t}
     words = {sheet.name: any(map(says_records, _titles(sheet))) for sheet in sheets}
     for file in files:
@@ -79,9 +80,16 @@ def ask_for_counts(
         if heads:
             every = f"no sum and no word of {name} shows that {listing(heads)} counts people"
             rules.leave_open(question, f"{every} or other records")
-        if rules.questions[question][0] in _BY_SUMS and exact[file] < _GROUPS:
-            some = f"in {exact[file]} groups only" if exact[file] else "nowhere"
-            rules.leave_open(question, f"{name}: exact sums hold {some}")
+        guess, text = rules.questions[question]
+        if guess in _BY_SUMS and file in changed:
+            rules.leave_open(question, f"sums of {name} miss totals both ways")
+        elif guess in _BY_SUMS:
+            number = exact[file]
+            groups = f"{number} group" + "s" * (number > 1)
+            sums = f"sums hold exactly in {groups}" if number else "no sum shows it"
+            guessed = "a guess, " * (number < _GROUPS)
+            several = f"of {name} " * (len(files) > 1)
+            rules.questions[question] = guess, f"{text} ({several}{guessed}{sums})"
 
 
 def says_records(text: str) -> bool:
@@ -114,10 +122,10 @@ def _question(file: str, rules: ReadingRules) -> str:
 
 def _evidence(
     cells: Sequence[Cell], ends: Sequence[Ends], variables: Mapping[str, TableVariable]
-) -> tuple[dict[str, int], set[tuple[str, str]]]:
-    """Return in how many groups of each file sums are exact, and the columns that sums show.
+) -> tuple[dict[str, int], set[str], set[tuple[str, str]]]:
+    """Return exact sums by file, files of which a sum misses totals both ways, and columns.
 
-    All sums of these that say something hold, too many for chance.
+    All sums of these columns that say something hold, too many for chance.
     """
     columns = {pair: i for i, pair in enumerate(dict.fromkeys((c.file, c.column) for c in cells))}
     files = {name: i for i, name in enumerate(dict.fromkeys(c.file for c in cells))}
@@ -125,23 +133,26 @@ def _evidence(
     file = np.array([files[c.file] for c in cells])
     coded = CodedLabels([cell.labels for cell in cells], ends)
     totals = {name: sorted(one.totals) for name, one in variables.items()} if len(files) > 1 else {}
-    by_column, by_file = np.zeros((4, len(columns))), np.zeros(len(files))
+    evidence, changed = np.zeros((5, len(columns))), np.zeros(len(files), np.bool_)
+    number = np.zeros(len(files), np.int64)
     for name, one in [(name, one) for name, one in variables.items() if one.sums]:
         sums = LabelSums(name, coded, totals)
         for whole, parts in one.sums.items():
-            by_column += _by_place(sums, whole, parts, column, len(columns))
-            groups = _by_place(sums, whole, parts, file, len(files))
-            by_file += groups[2] * (groups[2] >= _HOLDING * groups[0])
-    telling, good, _, bits = by_column
+            evidence += _by_place(sums, whole, parts, column, len(columns))
+            telling, good, below, exact, _ = _by_place(sums, whole, parts, file, len(files))
+            changed |= np.minimum(below, telling - good - below) >= _BOTH_WAYS
+            number += exact.astype(np.int64)
+    telling, good, _, _, bits = evidence
     certain = (good > 0) & (good == telling) & ((good > 1) | (bits >= _BITS))
-    exact = {name: int(by_file[i]) for name, i in files.items()}
-    return exact, {pair for pair, i in columns.items() if certain[i]}
+    files_changed = {name for name, i in files.items() if changed[i]}
+    exact_sums = {name: int(number[i]) for name, i in files.items()}
+    return exact_sums, files_changed, {pair for pair, i in columns.items() if certain[i]}
 
 
 def _by_place(
     sums: LabelSums, whole: str, parts: Sequence[str], place: IntArray, number: int
 ) -> NDArray[np.float64]:
-    """Return what a sum says by column or file of counts: groups in four rows, as in the sums."""
+    """Return the evidence of a sum by column or file: five rows, as of :class:`LabelSums`."""
     every = [sums.column[k] for k in (whole, *parts)]
     rows = np.flatnonzero((sums.group >= 0) & np.isin(sums.label, every))
     groups = sums.by_group(whole, parts)
