@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from bayesrisk.tables.sheets.grids import Grid
+from bayesrisk.tables.sheets.lines import Grid, Line, filled_texts
 from bayesrisk.tables.sheets.texts import PATH, is_date, number_range, total_word
 
 _BITS = 8  # sums of sections are equal by chance in one case of 2**8
@@ -50,10 +50,10 @@ class _Section(NamedTuple):
 
 
 def section_headings(
-    rows: Sequence[tuple[int, list[str], int, int]], heads: Sequence[Sequence[str]],
+    lines: Sequence[Line], heads: Sequence[Sequence[str]],
     labels: Sequence[int], counts: Collection[int], group: int = -1,
 ) -> dict[int, str]:  # fmt: skip
-    """Return the heading of the section of each row, by the number of the row; empty for none.
+    """Return the heading of the section of each line, by its number; empty for none.
 
     A row of one text is a heading if rows with counts, or another heading, stand below it.  Rows
     before the first heading are the total, or of no section.  There are sections if one of these
@@ -63,17 +63,51 @@ def section_headings(
 
     A section ends at a total below its own, and where another group begins in the column ``group``.
     """
+    lone = _lone_headings(lines, heads, labels, counts, group)
+    sections = lone.headings
+    rows = [(line, sections[line.number]) for line in lines if line.number in sections]
+    leading = [(name, line.row) for line, name in rows if name in ("", line.row[0])]
+    several_sections = len({*sections.values()} - {name for name, _ in leading}) > 1
+    if not sections or not (several_sections or len(leading) > 1):
+        return {}
+    first = next((name for name, _ in leading), "")
+    named = {i: "" if not total_word(t) and t == first else t for i, t in sections.items()}
+    if lone.certain:
+        return named
+    parts = _sections([(name, line.row, line.depth) for line, name in rows])
+    called = len(leading) < 2 or all(name for name, _ in leading)  # beside the total an average
+    if called and _same_total(parts, {*counts} - {0}):
+        return sections
+    listed = by_alphabet([line.row for line in lines])
+    return {} if listed or several_sections or lone.days else named
+
+
+class _SectionHeadings(NamedTuple):
+    """Headings of sections by the number of a line, whether they are certain, and all are days."""
+
+    headings: dict[int, str]
+    certain: bool = False
+    days: bool = False
+
+
+def _lone_headings(
+    lines: Sequence[Line], heads: Sequence[Sequence[str]],
+    labels: Sequence[int], counts: Collection[int], group: int,
+) -> _SectionHeadings:  # fmt: skip
+    """Return the sections whose headings are rows of one text, if they may be some."""
+    filled = [line.row for line in lines if any(line.row)]
+    lone = [(row, after) for row, after in itertools.pairwise(filled) if _is_lone(row)]
+    titles = [row for row, after in lone if after in heads]
+    if len(titles) == len(lone):
+        return _SectionHeadings({})
+    names = [_first_text(row) for row, _ in lone]
+    times, afters = Counter(names), (after for _, after in lone)
+    several = {n for n, after in zip(names, afters, strict=True) if times[n] > 1 or _is_lone(after)}
     sections, first_section = dict[int, str](), dict[tuple[str, ...], str]()
     upper, section, gap, gaps, repeated = "", "", True, True, False
     above, inside = False, list[Sequence[str]]()  # the row above is a heading; rows below it
     depths = list[int](), list[int]()  # of headings, and of rows below them
-    filled = [row for _, row, _, _ in rows if any(row)]
-    lone = [(row, after) for row, after in itertools.pairwise(filled) if _is_lone(row)]
-    names = [_first_text(row) for row, _ in lone]
-    times, afters = Counter(names), (after for _, after in lone)
-    several = {n for n, after in zip(names, afters, strict=True) if times[n] > 1 or _is_lone(after)}
-    titles = [row for row, after in lone if after in heads]
-    for number, row, _, depth in rows if len(titles) < len(lone) else ():
+    for number, row, _, depth, _ in lines:
         if not any(row) or row in heads or row in titles:
             gap = gap or not any(row)
             continue
@@ -86,7 +120,7 @@ def section_headings(
         if alone:
             name = _first_text(row)
             if row.index(name) not in (0, *labels) or (upper and not above and name not in several):
-                return {}  # perhaps below no other one
+                return _SectionHeadings({})  # perhaps below no other one
             upper = section if above else upper
             section, gaps = name, gaps and (gap or above)
         else:
@@ -95,20 +129,10 @@ def section_headings(
             sections[number] = f"{upper}{PATH}{section}" if upper else section or total
             repeated = repeated or first_section.setdefault(texts, section) != section
         above, gap = alone, False
-    leading = [(sections[i], row) for i, row, _, _ in rows if sections.get(i) in ("", row[0])]
-    several_sections = len({*sections.values()} - {name for name, _ in leading}) > 1
-    if above or not depths[0] or not (several_sections or len(leading) > 1):
-        return {}
-    first = next((name for name, _ in leading), "")
-    named = {i: "" if not total_word(t) and t == first else t for i, t in sections.items()}
-    if repeated or gaps or max(depths[0]) < min(depths[1]):
-        return named
-    parts = _sections([(sections[i], row, depth) for i, row, _, depth in rows if i in sections])
-    called = len(leading) < 2 or all(name for name, _ in leading)  # beside the total an average
-    if called and _same_total(parts, {*counts} - {0}):
-        return sections
-    listed = by_alphabet([row for _, row, _, _ in rows])
-    return {} if listed or several_sections or all(map(is_date, names)) else named
+    if above or not depths[0]:
+        return _SectionHeadings({})
+    certain = repeated or gaps or max(depths[0]) < min(depths[1])
+    return _SectionHeadings(sections, certain, all(map(is_date, names)))
 
 
 def is_group_row(row: Sequence[str], lines: Sequence[Sequence[str]], labels: Sequence[int]) -> bool:
@@ -178,31 +202,31 @@ def _is_total(row: Sequence[str]) -> bool:
 
 
 def names_with_counts(
-    rows: Sequence[tuple[int, list[str], int, int]], heads: Sequence[Sequence[str]],
+    lines: list[Line], heads: Sequence[Sequence[str]],
     labels: Sequence[int], counts: Collection[int],
-) -> dict[int, list[str]]:  # fmt: skip
-    """Return rows as they should be where names of sections hold counts of their first labels.
+) -> list[Line]:  # fmt: skip
+    """Return lines as they should be where names of sections hold counts of their first labels.
 
-    They are known by their numbers.  Such a name has the counts that the row below lacks; without
-    these, each of several sections makes up the same total.  Else there are none.
+    Such a name has the counts that the row below lacks; without
+    these, each of several sections makes up the same total.  Else they stay as they are.
     """
     columns, changed = sorted({*counts} - {0}), dict[int, list[str]]()
-    for (i, row, _, _), (k, below, _, _) in itertools.pairwise(rows):
+    for (i, row, *_), (k, below, *_) in itertools.pairwise(lines):
         pairs = [(row[j], below[j]) for j in columns]
         named = i not in changed and row[0] and below[0] and any(a for a, _ in pairs)
         if named and all(bool(a) != bool(b) for a, b in pairs):
             changed[i] = [t if j not in columns else "" for j, t in enumerate(row)]
             changed[k] = [t or row[j] for j, t in enumerate(below)]
     if len(changed) <= _PAIR:
-        return {}
-    changed_rows = [(i, changed.get(i, row), size, depth) for i, row, size, depth in rows]
-    sections = section_headings(changed_rows, heads, labels, counts)
-    parts = _sections([(sections[i], row, d) for i, row, _, d in changed_rows if i in sections])
-    return changed if sections and _same_total(parts, columns) else {}
+        return lines
+    changed_lines = [line._replace(row=changed.get(line.number, line.row)) for line in lines]
+    sections = section_headings(changed_lines, heads, labels, counts)
+    parts = _sections([(sections[i], row, d) for i, row, _, d, _ in changed_lines if i in sections])
+    return changed_lines if sections and _same_total(parts, columns) else lines
 
 
 def rows_of_others(
-    rows: Sequence[tuple[int, list[str], int, int]], sections: Mapping[int, str],
+    lines: Sequence[Line], sections: Mapping[int, str],
     labels: Sequence[int], counts: Collection[int],
 ) -> set[int]:  # fmt: skip
     """Return the rows below the only heading, with it, if they count others than those before.
@@ -210,7 +234,7 @@ def rows_of_others(
     Such are *England* below *Grossed data*.  They are fewer, have other labels, are not indented,
     and do not add up to one of those before, which are of no section.
     """
-    full = [(i, row, depth) for i, row, _, depth in rows if i in sections]
+    full = [(i, row, depth) for i, row, _, depth, _ in lines if i in sections]
     names = ["" if sections[i] == row[0] else sections[i] for i, row, _ in full]
     below = names[names.count("") :]
     texts = {tuple(row[j] for j in (labels or [0])) for _, row, _ in full}
@@ -225,7 +249,7 @@ def rows_of_others(
         for _, row, _ in full[: -len(below)]
     ):
         return set()
-    return {i for i, row, _, _ in rows if _is_lone(row) or sections.get(i) == below[0]}
+    return {i for i, row, *_ in lines if _is_lone(row) or sections.get(i) == below[0]}
 
 
 def by_alphabet(rows: Sequence[Sequence[str]]) -> bool:
@@ -242,7 +266,7 @@ def _first_text(row: Sequence[str]) -> str:
 
 
 def _is_lone(row: Sequence[str]) -> bool:
-    return len(row) - row.count("") < 2
+    return filled_texts(row) < 2
 
 
 def _sections(rows: Sequence[tuple[str, Sequence[str], int]]) -> list[_Section]:
