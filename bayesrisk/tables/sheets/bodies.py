@@ -56,7 +56,7 @@ def bodied(table: Headed, columns: CountColumns) -> tuple[Body, Left]:
     size = max((k for k, x in enumerate(ends, 1) if columns.states_counts(x.row)), default=0)
     inside, below = table.below[:size], table.below[size:]
     left = [line.left("words before parts") for line in inside if _is_before_parts(line)]
-    inside = [line for line in inside if not _is_before_parts(line)]
+    inside = [line for line in inside if not (_is_before_parts(line) or _is_rule(line))]
     lone = [k for k, line in enumerate(inside) if filled_texts(line.row) == 1]
     name = inside[0].row[0] if lone == [0] else ""
     head = table.head
@@ -65,7 +65,6 @@ def bodied(table: Headed, columns: CountColumns) -> tuple[Body, Left]:
     heads = [*table.rows, table.head]
     rows, group = with_groups([line.row for line in inside], columns.labels, columns.counts)
     inside = [line._replace(row=row) for line, row in zip(inside, rows, strict=True)]
-    inside = [line for line in inside if not _is_rule(line)]
     inside = names_with_counts(inside, heads, columns.labels, columns.counts)
     sections = section_headings(inside, heads, columns.labels, columns.counts, group)
     listed = not sections and by_alphabet([line.row for line in inside])

@@ -56,7 +56,7 @@ class Sheet(NamedTuple):
 
     ``part`` says which sheet of a workbook it is, and how many tables of it are read; ``tab`` is
     its name, ``number`` how many sheets there are, ``alternatives`` are those that may be read
-    instead, with the number of the table, ``fault`` why it cannot, ``unread`` why other_rows cannot.
+    instead, with the number of the table, ``fault`` why it cannot, ``unread`` why others cannot.
     ``encoding`` says how a text was read, ``captions`` are lines above it, ``thousands`` whether a
     title or a note says that all counts are in units of 1,000.
     ``persons`` has the columns of such counts with decimals that are written out in persons, and

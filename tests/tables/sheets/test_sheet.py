@@ -277,7 +277,7 @@ def test_headings_that_repeat_stand_below_those_before_an_empty_row(tmp_path):
 
 def test_numbers_below_a_repeated_heading_need_no_block_above(tmp_path):
     text = (
-        "As of May,,,,,,,\n\n,,All,,,All,,\n\nLand,Age from,Week,,,Week,,\n,to,1,2,3,4,5,6\n"
+        "As By me,,,,,,,\n\n,,All,,,All,,\n\nLand,Age from,Week,,,Week,,\n,to,1,2,3,4,5,6\n"
         "A,0-65,3,4,5,6,7,8\nA,All,5,6,7,8,9,9\nB,0-65,2,2,2,2,2,2\nB,All,4,4,4,4,4,5\n"
     )
     heads = heads_and_rows(tmp_path, text)[0]
@@ -440,6 +440,20 @@ def test_rows_below_a_heading_that_add_up_to_a_total_above_stay(tmp_path):
     text = "Trait,A,B\nTotal,10,9\nMen,4,4\nWomen,6,5\n\nAge,,\n0-17,3,2\n18+,7,7\n"
     counts = [row[-2:] for _, row in sheet_of(tmp_path, text).rows]
     assert counts == [["10", "9"], ["4", "4"], ["6", "5"], ["3", "2"], ["7", "7"]]
+
+
+@pytest.mark.parametrize("line", ["-----", "==="])
+def test_a_line_of_signs_is_no_name_and_no_row_and_parts_notes_from_the_table(line, tmp_path):
+    rows = f"region,men,women\n{line},,\nNorth,12,14\nSouth,5,9\n{line},,\nTotal,17,23\n"
+    sheet = sheet_of(tmp_path, f"{rows}{line},,\nBy me,,\nSee 5,,\n")
+    assert sheet.heads == ["region", "men", "women"]
+    assert [row for _, row in sheet.rows] == [
+        ["North", "12", "14"], ["South", "5", "9"], ["Total", "17", "23"],
+    ]  # fmt: skip
+    notes = [(7, line), (8, "By me"), (9, "See 5")]
+    assert sheet.left == [(i, text, "a note below the table") for i, text in notes]
+    with pytest.raises(DataError, match="row 7: must be a row of the table, with counts"):
+        sheet_of(tmp_path, f"{rows}By me,,\nSee 5,,\n")
 
 
 def test_a_row_of_one_sign_parts_no_section(tmp_path):
