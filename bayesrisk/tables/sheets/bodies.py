@@ -1,7 +1,7 @@
 """Bodies: the rows of a table below its headings, and why others are none of it."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from bayesrisk.exceptions import DataError, quote
@@ -32,7 +32,7 @@ _NOTE = re.compile(
     re.IGNORECASE,
 )
 _RULE = re.compile(r"[-_=*.]{2,}")  # a line before the notes
-_NOTE_BELOW = "a note below the table"
+_NOTE_BELOW, _NO_COUNTS = "a note below the table", "a row without counts"
 
 
 class Body(NamedTuple):
@@ -63,12 +63,12 @@ def bodied(table: Headed, columns: CountColumns) -> tuple[Body, Left]:
     if name and not says_number(name):
         head, inside = [name, *head[1:]], inside[1:]
     heads = [*table.rows, table.head]
-    rows, group = with_groups([line.row for line in inside], columns.labels, columns.counts)
+    rows, group = with_groups([line.row for line in inside], columns)
     inside = [line._replace(row=row) for line, row in zip(inside, rows, strict=True)]
-    inside = names_with_counts(inside, heads, columns.labels, columns.counts)
-    sections = section_headings(inside, heads, columns.labels, columns.counts, group)
+    inside = names_with_counts(inside, heads, columns)
+    sections = section_headings(inside, heads, columns, group)
     listed = not sections and by_alphabet([line.row for line in inside])
-    other_rows = rows_of_others(inside, sections, columns.labels, columns.counts - {0})
+    other_rows = rows_of_others(inside, sections, columns)
     reasons = dict.fromkeys(other_rows, "below a heading of its own")
     reasons |= _repeated([*inside, *below], heads)
     return Body(head, inside, below, {} if other_rows else sections, reasons, listed), left
@@ -97,70 +97,63 @@ def _repeated(lines: Sequence[Line], heads: Sequence[Sequence[str]]) -> dict[int
 
 def body_lines(name: str, body: Body, columns: CountColumns) -> tuple[list[Line], Left]:
     """Return the lines that are rows of a table, and those that are left out."""
-    rows, left = list[Line](), Left()
+    rows, reasons = list[Line](), dict(body.reasons)
     for line in body.inside:
-        alone = filled_texts(line.row) < 2
-        if not any(line.row):
-            continue
-        if line.number in body.reasons:
-            left.append(line.left(body.reasons[line.number]))
+        if not any(line.row) or line.number in reasons:
             continue
         _check_fields(name, line)
-        if not alone:
+        if filled_texts(line.row) > 1:
             rows.append(line)
         elif body.listed or (is_date(line.row[0]) and not body.sections):
-            left.append(line.left("a row without counts"))
+            reasons[line.number] = _NO_COUNTS
         elif not body.sections:
             raise _without_counts(name, line)
-    more, notes = _lines_below(name, body, columns)
-    return [*rows, *more], [*left, *notes]
+    rows += _rows_below(name, body, columns, reasons)
+    lines = [*body.inside, *body.below]
+    return rows, [x.left(reasons[x.number]) for x in lines if x.number in reasons]
 
 
-def _lines_below(name: str, body: Body, columns: CountColumns) -> tuple[list[Line], Left]:
-    """Return the rows of a table that have no counts at its end, and what is left out below it."""
+def _rows_below(
+    name: str, body: Body, columns: CountColumns, reasons: dict[int, str]
+) -> Iterator[Line]:
+    """Yield rows without counts at the end of a table; say of what is below why it is left out."""
     longest = max((len(line.row[0]) for line in body.inside), default=0)
-    rows, left = list[Line](), Left()
-    beyond = closed = False
+    beyond = closed = False  # after rows of the table; after a line before notes
     for line in body.below:
         row, alone = line.row, filled_texts(line.row) < 2
-        if not any(row):
-            beyond = True
-            continue
-        if line.number in body.reasons:
-            left.append(line.left(body.reasons[line.number]))
+        beyond = beyond or not any(row)
+        if not any(row) or line.number in reasons:
             continue
         closed = closed or (alone and _RULE.fullmatch(row[0]) is not None)
         aside = not row[0] and not any(says_number(t) or is_mark(t) for t in row if t)
         if closed or aside:  # such as a source below another column
-            left.append(line.left(_NOTE_BELOW))
+            reasons[line.number] = _NOTE_BELOW
             continue
         _check_fields(name, line, note=is_note(row))
         if alone:  # no label: a title of notes, or a sentence
             beyond = beyond or row[0].endswith(":") or len(row[0]) > longest
         aged = 0 in columns.counts and number_range(row[0])
-        if alone and (aged or (is_date(row[0]) and not body.sections)):
-            left.append(line.left("a row without counts"))
-            continue
         labels = [row[j] for j in columns.labels if body.head[j]]
-        if beyond or is_note(row) or not columns.labels or not all(labels):
-            if _is_row(row):
-                raise DataError(
-                    f"{name}: row {line.number}: must be a row of the table or a note in the first "
-                    f"column, got {quote(short(row))}"
-                )
-            beyond = True
-            left.append(line.left(_NOTE_BELOW))
+        if alone and (aged or (is_date(row[0]) and not body.sections)):
+            reasons[line.number] = _NO_COUNTS
+        elif beyond or is_note(row) or not columns.labels or not all(labels):
+            _check_note(name, line)
+            beyond, reasons[line.number] = True, _NOTE_BELOW
         elif not alone:
-            rows.append(line)
+            yield line
         elif not body.sections:
             raise _without_counts(name, line)
-    return rows, left
 
 
-def _is_row(row: Sequence[str]) -> bool:
-    """Return whether a row below a table is no note: without a label, or of counts."""
+def _check_note(name: str, line: Line) -> None:
+    """Check that a row below a table has a label, and counts of no delimiter."""
+    row = line.row
     numbered = number_range(row[0]) and not any(" " in text for text in row[1:])
-    return not row[0] or bool(numbered) or _split_otherwise(row[0], len(row))
+    if not row[0] or numbered or _split_otherwise(row[0], len(row)):
+        raise DataError(
+            f"{name}: row {line.number}: must be a row of the table or a note in the first "
+            f"column, got {quote(short(row))}"
+        )
 
 
 def _without_counts(name: str, line: Line) -> DataError:

@@ -62,6 +62,11 @@ class CountColumns(NamedTuple):
     labels: list[int]
     numbers: bool
 
+    @property
+    def beside_ages(self) -> set[int]:
+        """The columns of counts but the first, which may be ages."""
+        return self.counts - {0}
+
     def has_count(self, row: Sequence[str]) -> bool:
         """Return whether a row has a count, and another text."""
         return filled_texts(row) > 1 and any(

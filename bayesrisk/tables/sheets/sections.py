@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from bayesrisk.tables.sheets.lines import Grid, Line, filled_texts
+from bayesrisk.tables.sheets.lines import CountColumns, Grid, Line, filled_texts
 from bayesrisk.tables.sheets.texts import PATH, is_date, number_range, total_word
 
 _BITS = 8  # sums of sections are equal by chance in one case of 2**8
@@ -50,9 +50,8 @@ class _Section(NamedTuple):
 
 
 def section_headings(
-    lines: Sequence[Line], heads: Sequence[Sequence[str]],
-    labels: Sequence[int], counts: Collection[int], group: int = -1,
-) -> dict[int, str]:  # fmt: skip
+    lines: Sequence[Line], heads: Sequence[Sequence[str]], columns: CountColumns, group: int = -1
+) -> dict[int, str]:
     """Return the heading of the section of each line, by its number; empty for none.
 
     A row of one text is a heading if rows with counts, or another heading, stand below it.  Rows
@@ -63,7 +62,7 @@ def section_headings(
 
     A section ends at a total below its own, and where another group begins in the column ``group``.
     """
-    lone = _lone_headings(lines, heads, labels, counts, group)
+    lone = _lone_headings(lines, heads, columns, group)
     sections = lone.headings
     rows = [(line, sections[line.number]) for line in lines if line.number in sections]
     leading = [(name, line.row) for line, name in rows if name in ("", line.row[0])]
@@ -76,7 +75,7 @@ def section_headings(
         return named
     parts = _sections([(name, line.row, line.depth) for line, name in rows])
     called = len(leading) < 2 or all(name for name, _ in leading)  # beside the total an average
-    if called and _same_total(parts, {*counts} - {0}):
+    if called and _same_total(parts, columns.beside_ages):
         return sections
     listed = by_alphabet([line.row for line in lines])
     return {} if listed or several_sections or lone.days else named
@@ -91,9 +90,8 @@ class _SectionHeadings(NamedTuple):
 
 
 def _lone_headings(
-    lines: Sequence[Line], heads: Sequence[Sequence[str]],
-    labels: Sequence[int], counts: Collection[int], group: int,
-) -> _SectionHeadings:  # fmt: skip
+    lines: Sequence[Line], heads: Sequence[Sequence[str]], columns: CountColumns, group: int
+) -> _SectionHeadings:
     """Return the sections whose headings are rows of one text, if they may be some."""
     filled = [line.row for line in lines if any(line.row)]
     lone = [(row, after) for row, after in itertools.pairwise(filled) if _is_lone(row)]
@@ -112,19 +110,21 @@ def _lone_headings(
             gap = gap or not any(row)
             continue
         alone = _is_lone(row)
-        if section and not alone and _is_beyond(inside, row, group, counts):
+        if section and not alone and _is_beyond(inside, row, group, columns.counts):
             section, upper = "", ""
         inside = [] if alone else [*inside, row]
         if alone or section:
             depths[not alone].append(depth)
         if alone:
             name = _first_text(row)
-            if row.index(name) not in (0, *labels) or (upper and not above and name not in several):
+            if row.index(name) not in (0, *columns.labels) or (
+                upper and not above and name not in several
+            ):
                 return _SectionHeadings({})  # perhaps below no other one
             upper = section if above else upper
             section, gaps = name, gaps and (gap or above)
         else:
-            texts = tuple(row[j] for j in (labels or [0]))  # ages are numbers, and labels
+            texts = tuple(row[j] for j in (columns.labels or [0]))  # ages are numbers, and labels
             total = row[0] if total_word(row[0]) or not sections else ""
             sections[number] = f"{upper}{PATH}{section}" if upper else section or total
             repeated = repeated or first_section.setdefault(texts, section) != section
@@ -152,7 +152,7 @@ def is_group_row(row: Sequence[str], lines: Sequence[Sequence[str]], labels: Seq
 
 
 def with_groups(
-    rows: Sequence[Sequence[str]], labels: Sequence[int], counts: Collection[int]
+    rows: Sequence[Sequence[str]], columns: CountColumns
 ) -> tuple[list[list[str]], int]:
     """Return rows with the names of outer groups in each of their rows, and the column of these.
 
@@ -162,17 +162,17 @@ def with_groups(
     """
     results, column, name = [list(row) for row in rows], -1, ""
     for position, row in enumerate(rows):
-        if is_group_row(row, rows, labels):
+        if is_group_row(row, rows, columns.labels):
             column = next(j for j, text in enumerate(row) if text)
             results[position][column] = ""
         if column >= 0:
             name = row[column] or name
-            if any(row[j] for j in counts):
+            if any(row[j] for j in columns.counts):
                 results[position][column] = name
     inner = {row.index(_first_text(row)) for row in rows if _is_lone(row) and any(row)}
     if column < 0 and len(inner) == 1:
-        full = [row for row in rows if any(row[j] for j in counts)]
-        for j in (j for j in labels if j < min(inner)):
+        full = [row for row in rows if any(row[j] for j in columns.counts)]
+        for j in (j for j in columns.labels if j < min(inner)):
             if 0 < 2 * sum(bool(row[j]) for row in full) <= len(full):
                 return results, j
     return results, column
@@ -202,33 +202,31 @@ def _is_total(row: Sequence[str]) -> bool:
 
 
 def names_with_counts(
-    lines: list[Line], heads: Sequence[Sequence[str]],
-    labels: Sequence[int], counts: Collection[int],
-) -> list[Line]:  # fmt: skip
+    lines: list[Line], heads: Sequence[Sequence[str]], columns: CountColumns
+) -> list[Line]:
     """Return lines as they should be where names of sections hold counts of their first labels.
 
-    Such a name has the counts that the row below lacks; without
-    these, each of several sections makes up the same total.  Else they stay as they are.
+    Such a name has the counts that the row below lacks; without these, each of several sections
+    makes up the same total.  Else they stay as they are.
     """
-    columns, changed = sorted({*counts} - {0}), dict[int, list[str]]()
+    counts, changed = columns.beside_ages, dict[int, list[str]]()
     for (i, row, *_), (k, below, *_) in itertools.pairwise(lines):
-        pairs = [(row[j], below[j]) for j in columns]
+        pairs = [(row[j], below[j]) for j in counts]
         named = i not in changed and row[0] and below[0] and any(a for a, _ in pairs)
         if named and all(bool(a) != bool(b) for a, b in pairs):
-            changed[i] = [t if j not in columns else "" for j, t in enumerate(row)]
+            changed[i] = [t if j not in counts else "" for j, t in enumerate(row)]
             changed[k] = [t or row[j] for j, t in enumerate(below)]
     if len(changed) <= _PAIR:
         return lines
     changed_lines = [line._replace(row=changed.get(line.number, line.row)) for line in lines]
-    sections = section_headings(changed_lines, heads, labels, counts)
+    sections = section_headings(changed_lines, heads, columns)
     parts = _sections([(sections[i], row, d) for i, row, _, d, _ in changed_lines if i in sections])
-    return changed_lines if sections and _same_total(parts, columns) else lines
+    return changed_lines if sections and _same_total(parts, counts) else lines
 
 
 def rows_of_others(
-    lines: Sequence[Line], sections: Mapping[int, str],
-    labels: Sequence[int], counts: Collection[int],
-) -> set[int]:  # fmt: skip
+    lines: Sequence[Line], sections: Mapping[int, str], columns: CountColumns
+) -> set[int]:
     """Return the rows below the only heading, with it, if they count others than those before.
 
     Such are *England* below *Grossed data*.  They are fewer, have other labels, are not indented,
@@ -237,19 +235,21 @@ def rows_of_others(
     full = [(i, row, depth) for i, row, _, depth, _ in lines if i in sections]
     names = ["" if sections[i] == row[0] else sections[i] for i, row, _ in full]
     below = names[names.count("") :]
-    texts = {tuple(row[j] for j in (labels or [0])) for _, row, _ in full}
+    texts = {tuple(row[j] for j in (columns.labels or [0])) for _, row, _ in full}
     if not below or {*below} != {below[0]} or "" in below or 2 * len(below) >= len(names):
         return set()
     depths = [depth for _, _, depth in full]
     if len(texts) < len(full) or min(depths[-len(below) :]) > max(depths[: -len(below)]):
         return set()
-    sums = _Section("", [(row, depth) for _, row, depth in full[-len(below) :]]).sums(counts)
+    sums = _Section("", [(row, depth) for _, row, depth in full[-len(below) :]]).sums(
+        columns.beside_ages
+    )
     if sums and any(
         all(number_range(row[j]) == (number, number) for j, number in sums.items())
         for _, row, _ in full[: -len(below)]
     ):
         return set()
-    return {i for i, row, *_ in lines if _is_lone(row) or sections.get(i) == below[0]}
+    return {i for i, row, *_ in lines if filled_texts(row) == 1 or sections.get(i) == below[0]}
 
 
 def by_alphabet(rows: Sequence[Sequence[str]]) -> bool:
