@@ -7,7 +7,12 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from bayesrisk.exceptions import DataError, quote
-from bayesrisk.tables.sheets.joined_headings import distinct_headings, joined_headings, wrapped
+from bayesrisk.tables.sheets.joined_headings import (
+    distinct_headings,
+    joined_headings,
+    spread,
+    wrapped,
+)
 from bayesrisk.tables.sheets.lines import CountColumns, Left, Line, filled_texts, short
 from bayesrisk.tables.sheets.sections import is_group_row
 from bayesrisk.tables.sheets.texts import DECIMAL, WHOLE, is_date, is_year, plain_year, says_number
@@ -204,7 +209,7 @@ def first_heading_row(name: str, lines: Sequence[Line], numeric: set[int]) -> in
     the headings.  Numbers above several columns are headings: years, ages.
     """
     rows = [line.row for line in lines]
-    start, number, row = len(rows) - 1, lines[-1].number, rows[-1]
+    start, row = len(rows) - 1, rows[-1]
     numbers = [row[j] for j in numeric if says_number(row[j])]
     if not numbers or all(map(is_year, numbers)):
         return start
@@ -227,15 +232,13 @@ def first_heading_row(name: str, lines: Sequence[Line], numeric: set[int]) -> in
             break
     if named and top < start - 1:
         return top
-    if len(numbers) == len(row) > 1:
-        raise _without_headings(name, number, row)
-    if len(numeric) > 1 and not _are_headings(numbers):
-        raise _without_headings(name, number, row)
+    if len(numbers) == len(row) > 1 or (len(numeric) > 1 and not _are_headings(numbers)):
+        raise _without_headings(name, lines[-1])
     if len(numeric) > 1 or not WHOLE.fullmatch(numbers[0]):
         return start
     if alone and (named or any(above[j] for j in numeric)):
         return start - 1
-    raise _without_headings(name, number, row)
+    raise _without_headings(name, lines[-1])
 
 
 def _are_headings(texts: Sequence[str]) -> bool:
@@ -249,10 +252,10 @@ def _are_headings(texts: Sequence[str]) -> bool:
     return years or (even and (all(s > 0 for s in steps) or all(s < 0 for s in steps)))
 
 
-def _without_headings(name: str, number: int, row: Sequence[str]) -> DataError:
+def _without_headings(name: str, line: Line) -> DataError:
     return DataError(
-        f"{name}: row {number}: must be a row of headings, got {quote(short(row))}: add a row "
-        "that says what the labels and the numbers are"
+        f"{name}: row {line.number}: must be a row of headings, got {quote(short(line.row))}: add "
+        "a row that says what the labels and the numbers are"
     )
 
 
@@ -294,12 +297,7 @@ def is_title_row(row: Sequence[str], below: Sequence[str], counts: Collection[in
 
 def repeat_each_other(rows: Sequence[Sequence[str]], columns: Collection[int]) -> bool:
     """Return whether headings of several rows are the same above some columns."""
-    levels = []
-    for row in rows:
-        level = list(row)
-        for j in range(1, len(level) if row is not rows[-1] else 0):
-            level[j] = level[j] or level[j - 1]
-        levels.append(level)
+    levels = [*map(spread, rows[:-1]), rows[-1]]
     heads = [tuple(level[j] for level in levels) for j in columns if any(lv[j] for lv in levels)]
     return len({*heads}) < len(heads)
 

@@ -232,12 +232,18 @@ def _in_turn(head: Sequence[str], row: Sequence[str], below: Mapping[int, Sequen
     return spans and follow
 
 
+def spread(heads: Sequence[str]) -> list[str]:
+    """Return headings of columns, where each reaches to the next one."""
+    results = list[str]()
+    for text in heads:
+        results.append(text or (results[-1] if results else ""))
+    return results
+
+
 def _years_again(head: Sequence[str], row: Sequence[str], columns: Collection[int]) -> bool:
     """Return whether a row has years alone that stand again below each of several headings."""
     places = sorted(columns)
-    heads = list[str]()
-    for j in places:
-        heads.append(head[j] or (heads[-1] if heads else ""))
+    heads = spread([head[j] for j in places])
     pairs = {(text, row[j]) for text, j in zip(heads, places, strict=True)}
     labels = any(text for j, text in enumerate(row) if j not in columns)
     different = len(pairs) == len(places) and len({*heads}) > 1 and all(heads)
