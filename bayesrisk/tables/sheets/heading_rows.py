@@ -39,7 +39,9 @@ def headed(name: str, lines: Sequence[Line], columns: CountColumns) -> Headed:
     rows = [line.row for line in lines]
     empty = _empty_columns(lines)
     head, size = _first_rows_as_one(rows, columns, empty)
-    head, left = _named_columns(head, rows[size:], columns.counts), Left()
+    head = _beside_empty(head, rows[size:], columns.counts)
+    rows = [head, *rows[1:]] if size == 1 else rows
+    head, left = distinct_headings(head, columns.counts), Left()
     if rows[size:] and numbers_columns(rows[size], rows[size + 1 :][:_FEW_ROWS]):
         left.append(lines[size].left("numbers of columns"))
         size += 1
@@ -174,14 +176,14 @@ def _names_labels(head: Sequence[str], row: Sequence[str], below: Sequence[Seque
     return named and not any(other[j] == row[j] for other in below for j in range(size))
 
 
-def _named_columns(
+def _beside_empty(
     head: Sequence[str], rows: Sequence[Sequence[str]], counts: Collection[int]
 ) -> list[str]:
     """Return headings with those of counts above them, which were merged with an empty column."""
     results = list(head)
     for j in [j for j in counts if j and not head[j] and not any(row[j - 1] for row in rows)]:
         results[j], results[j - 1] = results[j - 1], ""
-    return distinct_headings(results, counts)
+    return results
 
 
 def columns_beside(
