@@ -11,8 +11,9 @@ from typing import Any
 
 from bayesrisk._base.disk.text import named
 from bayesrisk.exceptions import ArgumentError, DataError, quote
-from bayesrisk.tables.sheets.heading_rows import called_again
-from bayesrisk.tables.sheets.texts import WHOLE, is_date, is_mark, says_number
+from bayesrisk.tables.sheets.joined_headings import called_again
+from bayesrisk.tables.sheets.lines import Grid, filled_texts
+from bayesrisk.tables.sheets.texts import WHOLE, is_date, is_mark, is_year, says_number
 
 _UNPACKED, _NOTES = 2**28, 2**10
 _OF_SEVERAL = ".."  # where one number stands for several rows, none of them has a count
@@ -20,7 +21,6 @@ _MOST_FEWER = 20  # times the numbers of a sheet that another one has
 #: Counts of all files together.
 MOST = 2**20
 FEWER = f"from 1 to {MOST} counts (give fewer rows, or columns.HEADING=ignored)"
-Grid = list[tuple[int, list[str]]]
 
 
 def text_grid(file: str, text: str) -> Grid:
@@ -159,7 +159,7 @@ def _part_numbers(rows: list[list[str]], merged: Mapping[tuple[int, int], int]) 
         free = all(j in split or not below[j].strip() for j in numbers) if below else False
         if below and 2 * len(split) > len(numbers) and free and label not in numbers:
             named = (top, label) not in merged and below[label].strip() not in ("", row[label])
-            headed = any(len(r) - r.count("") > 1 for r in rows[:top])
+            headed = any(filled_texts(r) > 1 for r in rows[:top])
             if headed and named and not WHOLE.fullmatch(below[label].strip()):
                 parted[top] = numbers
     for top, columns in parted.items():
@@ -193,7 +193,7 @@ def grid_tables(grid: Grid) -> list[Grid]:
 def _bands(grid: Grid) -> list[Grid]:
     """Return a grid cut at empty columns, where a table with its own labels stands on each side."""
     rows = [(i, [text.strip() for text in row]) for i, row in grid]
-    full = [row for _, row in rows if len(row) - row.count("") > 1]
+    full = [row for _, row in rows if filled_texts(row) > 1]
     width = max(map(len, full), default=0)
     empty = {*range(width)}
     for row in full:
@@ -214,7 +214,7 @@ def _bands(grid: Grid) -> list[Grid]:
 
 def _is_table(rows: Sequence[Sequence[str]]) -> bool:
     """Return whether rows have labels that tell them apart, and numbers after them."""
-    full = [row for row in rows if len(row) - row.count("") > 1]
+    full = [row for row in rows if filled_texts(row) > 1]
     columns = [*itertools.zip_longest(*full, fillvalue="")]
     first = next((j for j, column in enumerate(columns) if any(column)), 0)
     numeric = [
@@ -246,7 +246,7 @@ def _starts(grid: Grid) -> list[int]:
             gap, near = True, False
             continue
         adjacent, near = near, True
-        if len(texts) - texts.count("") < 2:
+        if filled_texts(texts) < 2:
             if not (block and adjacent and texts[0]):  # else the name of the labels, below headings
                 title, block = (position if title < 0 or block else title), []
             continue
@@ -282,7 +282,7 @@ def _starts(grid: Grid) -> list[int]:
 
 def _are_years(texts: Sequence[str]) -> bool:
     """Return whether texts are years, one after another."""
-    years = [int(t) for t in texts if re.fullmatch(r"(18|19|20)\d\d", t)]
+    years = [int(t) for t in texts if is_year(t)]
     steps = {b - a for a, b in itertools.pairwise(years)}
     return len(years) == len(texts) and len(steps) == 1 and steps != {0}
 

@@ -1,45 +1,189 @@
-"""Rows of headings: which rows above a table are, and several of them as one."""
+"""Rows of headings: where a table begins, which of its rows are headings, what stands beside it."""
 
-import itertools
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 from bayesrisk.exceptions import DataError, quote
-from bayesrisk.tables.sheets.texts import (
-    DECIMAL,
-    PATH,
-    WHOLE,
-    interval,
-    is_mark,
-    noted,
-    number_range,
-    says_number,
-    sex,
-    total_word,
+from bayesrisk.tables.sheets.joined_headings import (
+    distinct_headings,
+    joined_headings,
+    spread,
+    wrapped,
 )
+from bayesrisk.tables.sheets.lines import CountColumns, Left, Line, filled_texts, short
+from bayesrisk.tables.sheets.sections import is_group_row
+from bayesrisk.tables.sheets.texts import DECIMAL, WHOLE, is_date, is_year, plain_year, says_number
 
-#: A year, as a pattern.
-YEAR = r"(?:18|19|20)\d\d"
-_LENGTH = 1000  # of a note
-#: What ends a line of a heading that goes on in the next one: "Number / of / returns".
-_JOINT = re.compile(
-    r"(.* )?(of|and|or|per|for|by|with|in|to|from|the|de|des|du|da|di|et|y|e|und|von|der|mit|&)",
-    re.IGNORECASE,
-)
-_FEW_NUMBERS, _YEARS_DIGITS = 3, 4  # of headings that are numbers one after another
+_FEW_NUMBERS = 3  # of columns one after another
+_MOST_HEADINGS = 6  # rows
+_FEW_ROWS = 8  # that are looked at
+_FEW_BLANKS = 10  # headings for each that is missing
 
 
-def short(row: Sequence[str]) -> str:
-    """Return the texts of a row, cut."""
-    text = ", ".join(filter(None, row))
-    return text if len(text) <= _LENGTH else f"{text[:_LENGTH]}…"
+class Headed(NamedTuple):
+    """Lines above a table, its rows of headings, these as one row, and the lines below them."""
+
+    above: Sequence[Line]
+    rows: list[list[str]]
+    head: list[str]
+    below: list[Line]
+    left: Left
 
 
-def filled_texts(row: Sequence[str]) -> int:
-    """Return the number of texts of a row that are not empty."""
-    return len(row) - row.count("")
+def headed(name: str, lines: Sequence[Line], columns: CountColumns) -> Headed:
+    """Return lines parted at the headings of their table, without columns beside it."""
+    above, lines = _parted(name, lines, columns)
+    rows = [line.row for line in lines]
+    empty = _empty_columns(lines)
+    head, size = _first_rows_as_one(rows, columns, empty)
+    head = _beside_empty(head, rows[size:], columns.counts)
+    rows = [head, *rows[1:]] if size == 1 else rows
+    head, left = distinct_headings(head, columns.counts), Left()
+    if rows[size:] and numbers_columns(rows[size], rows[size + 1 :][:_FEW_ROWS]):
+        left.append(lines[size].left("numbers of columns"))
+        size += 1
+    left += [line.left("above the table") for line in above if any(line.row)]
+    outside = columns_beside(rows[:size], rows[size:], empty)
+    left += [(lines[0].number, f"column {j + 1}", "beside the table") for j in outside]
+
+    def used(row: Sequence[str]) -> list[str]:
+        return ["" if j in empty or j in outside else text for j, text in enumerate(row)]
+
+    below = [line._replace(row=used(line.row)) for line in lines[size:]]
+    return Headed(above, [*map(used, rows[:size])], used(head), below, left)
+
+
+def _parted(
+    name: str, lines: Sequence[Line], columns: CountColumns
+) -> tuple[Sequence[Line], Sequence[Line]]:
+    """Return the lines above the first row of headings, and those from it on."""
+    lines, start = _with_start(lines, columns)
+    if start < 0:
+        raise DataError(
+            f"{name}: must hold headings and a column of counts, got none (records of "
+            "people are no table: tabulate them, or use audit)"
+        )
+    if start and lines[start - 1].size > len(lines[start].row):
+        raise lines[start - 1].too_wide(name)
+    start = first_heading_row(name, lines[: start + 1], columns.counts)
+    if lines[start + 1 :] and is_title_row(lines[start].row, lines[start + 1].row, columns.counts):
+        start += 1
+    return lines[:start], lines[start:]
+
+
+def _with_start(lines: Sequence[Line], columns: CountColumns) -> tuple[Sequence[Line], int]:
+    """Return where the first rows side by side begin of which one has a count; below 0 for none.
+
+    Headings may stand above them, apart by empty rows, which are left out, or by days.
+    """
+    rows = [line.row for line in lines]
+    block, before = list[int](), list[int]()
+    for position, row in enumerate(rows):
+        if filled_texts(row) > 1 and lines[position].size <= len(row):
+            block.append(position)
+            if not columns.has_count(row):
+                continue
+            separate = before and _stands_below(rows[before[-1]], [rows[k] for k in block], columns)
+            if separate:
+                inner_lines = [line for line in lines[before[0] : block[0]] if any(line.row)]
+                return [*lines[: before[0]], *inner_lines, *lines[block[0] :]], before[0]
+            if len(block) > 1 or not any(map(says_number, row)):
+                gap = rows[before[-1] + 1 : block[0]] if before else []
+                days = gap and all(filled_texts(row) == 1 and is_date(row[0]) for row in gap)
+                return lines, before[-1] if days else block[0]
+        elif block and not (
+            (row[0] and not rows[block[-1]][0])
+            or line_of_heading(rows, rows[block[0]], position, columns.counts)
+        ):
+            block, before = [], block
+    return lines, -1
+
+
+def _stands_below(
+    above: Sequence[str], block: Sequence[Sequence[str]], columns: CountColumns
+) -> bool:
+    """Return whether a row has the headings of a block of rows that stands apart below it.
+
+    The last row of the block is the first with a count.
+    """
+    *heads, row = block
+    if heads and all(heads[-1][j] for j in columns.counts if says_number(row[j])):
+        several = sum(bool(above[j]) for j in columns.counts) > 1
+        if several and repeat_each_other(heads, columns.counts):
+            return True
+    filled = [j for j in columns.counts if says_number(block[0][j])]
+    texts, values = [above[j] for j in filled], [block[0][j] for j in filled]
+    years = len(texts) > 1 and all(map(is_year, texts))
+    words = years or not any(map(says_number, texts))
+    named = words and texts.count("") * _FEW_BLANKS <= len(texts)
+    numbers = all(DECIMAL.fullmatch(t) or WHOLE.fullmatch(t) for t in values)
+    return named and numbers and not all(map(is_date, values))
+
+
+def _empty_columns(lines: Sequence[Line]) -> set[int]:
+    """Return the columns that have nothing but perhaps one sign, in lines of several fields."""
+    rows = [line.row for line in lines if line.size > 1]
+    texts = [[*filter(None, column)] for column in zip(*rows, strict=True)]
+    return {j for j, t in enumerate(texts) if len(t) < 2 and not any(map(str.isalnum, "".join(t)))}
+
+
+def _first_rows_as_one(
+    rows: Sequence[Sequence[str]], columns: CountColumns, empty: set[int]
+) -> tuple[Sequence[str], int]:
+    """Return the headings that rows begin with as one row, and how many rows these are."""
+    head, size = rows[0], 1
+    while size < min(_MOST_HEADINGS, len(rows) - 1):
+        more = _with_next(head, rows[:size], rows[size:], columns, empty)
+        if not more:
+            break
+        head, size = more, size + 1
+    return head, size
+
+
+def _with_next(
+    head: Sequence[str], above: Sequence[Sequence[str]], rows: Sequence[Sequence[str]],
+    columns: CountColumns, empty: set[int],
+) -> list[str]:  # fmt: skip
+    """Return headings with the first of the rows below them; empty if that is none of them."""
+    row, *below = rows
+    if (
+        row[0]
+        and filled_texts(row) == 1 < filled_texts(below[0])
+        and not columns.has_count(below[0])
+    ):
+        return [head[0] or row[0], *head[1:]]  # the name of the labels stands between
+    if is_group_row(row, below, columns.labels):
+        return []
+    if _names_labels(head, row, below):
+        return [text or upper for upper, text in zip(head, row, strict=True)]
+    texts = {j: [r[j] for r in below if r[j] and r != row] for j in columns.counts}
+    joined = joined_headings(head, above, row, texts, empty)
+    if not joined and line_of_heading([*above, *rows], above[0], len(above), columns.counts):
+        return [wrapped(a, b) for a, b in zip(head, row, strict=True)]
+    return joined
+
+
+def _names_labels(head: Sequence[str], row: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
+    """Return whether a row below headings names the first columns, of which one has no heading.
+
+    Those columns hold labels: the row has no text elsewhere, and none that stands below again.
+    """
+    size = filled_texts(row)
+    named = size > 1 and all(row[:size]) and not all(head[:size]) and any(head[size:])
+    return named and not any(other[j] == row[j] for other in below for j in range(size))
+
+
+def _beside_empty(
+    head: Sequence[str], rows: Sequence[Sequence[str]], counts: Collection[int]
+) -> list[str]:
+    """Return headings with those of counts above them, which were merged with an empty column."""
+    results = list(head)
+    for j in [j for j in counts if j and not head[j] and not any(row[j - 1] for row in rows)]:
+        results[j], results[j - 1] = results[j - 1], ""
+    return results
 
 
 def columns_beside(
@@ -60,45 +204,43 @@ def columns_beside(
     return outside
 
 
-def first_heading_row(name: str, rows: Sequence[tuple[int, list[str]]], numeric: set[int]) -> int:
+def first_heading_row(name: str, lines: Sequence[Line], numeric: set[int]) -> int:
     """Return the first row of headings, where the last of these rows may be one of data.
 
     Above data stands a heading of the labels or of the counts alone, or one row of a section below
     the headings.  Numbers above several columns are headings: years, ages.
     """
-    start = len(rows) - 1
-    number, row = rows[-1]
+    rows = [line.row for line in lines]
+    start, row = len(rows) - 1, rows[-1]
     numbers = [row[j] for j in numeric if says_number(row[j])]
-    if not numbers or all(re.fullmatch(r"(18|19|20)\d\d", text) for text in numbers):
+    if not numbers or all(map(is_year, numbers)):
         return start
-    above = rows[start - 1][1] if start else []
-    alone = sum(map(bool, above)) == 1
+    above = rows[start - 1] if start else []
+    alone = filled_texts(above) == 1
     named = alone and any(text for j, text in enumerate(above) if not j or j not in numeric)
     top = start - 1
-    while alone and top > 0 and sum(map(bool, rows[top - 1][1])) != 1:
-        if not _are_headings([t for t in rows[top - 1][1] if says_number(t)]):
+    while alone and top > 0 and filled_texts(rows[top - 1]) != 1:
+        if not _are_headings([t for t in rows[top - 1] if says_number(t)]):
             break
-        if sum(map(bool, rows[top][1])) > 1 and not any(rows[top - 1][1]):
+        if filled_texts(rows[top]) > 1 and not any(rows[top - 1]):
             break  # what stands above an empty row is no heading
         top -= 1
-    while top < start - 1 and not any(rows[top][1]):
+    while top < start - 1 and not any(rows[top]):
         top += 1
     for gap in range(start - 2, top, -1):  # other lines, such as filters, stand above an empty row
-        heads = [[r[j] for _, r in rows[gap:start] if r[j]] for j in numeric if row[j]]
-        if not any(rows[gap][1]) and all(heads) and len({*map(tuple, heads)}) == len(heads):
+        heads = [[r[j] for r in rows[gap:start] if r[j]] for j in numeric if row[j]]
+        if not any(rows[gap]) and all(heads) and len({*map(tuple, heads)}) == len(heads):
             top = gap + 1
             break
     if named and top < start - 1:
         return top
-    if len(numbers) == len(row) > 1:
-        raise _without_headings(name, number, row)
-    if len(numeric) > 1 and not _are_headings(numbers):
-        raise _without_headings(name, number, row)
+    if len(numbers) == len(row) > 1 or (len(numeric) > 1 and not _are_headings(numbers)):
+        raise _without_headings(name, lines[-1])
     if len(numeric) > 1 or not WHOLE.fullmatch(numbers[0]):
         return start
     if alone and (named or any(above[j] for j in numeric)):
         return start - 1
-    raise _without_headings(name, number, row)
+    raise _without_headings(name, lines[-1])
 
 
 def _are_headings(texts: Sequence[str]) -> bool:
@@ -108,108 +250,15 @@ def _are_headings(texts: Sequence[str]) -> bool:
     numbers = [int(re.sub(r"\D", "", text)) for text in texts if WHOLE.fullmatch(text)]
     steps = [b - a for a, b in pairwise(numbers)]
     even = len({*steps}) < 2 or len(numbers) > _FEW_NUMBERS
-    years = all(re.fullmatch(YEAR, text) for text in texts)
+    years = all(map(is_year, texts))
     return years or (even and (all(s > 0 for s in steps) or all(s < 0 for s in steps)))
 
 
-def _without_headings(name: str, number: int, row: Sequence[str]) -> DataError:
+def _without_headings(name: str, line: Line) -> DataError:
     return DataError(
-        f"{name}: row {number}: must be a row of headings, got {quote(short(row))}: add a row "
-        "that says what the labels and the numbers are"
+        f"{name}: row {line.number}: must be a row of headings, got {quote(short(line.row))}: add "
+        "a row that says what the labels and the numbers are"
     )
-
-
-def joined_headings(
-    head: Sequence[str], rows: Sequence[Sequence[str]], row: Sequence[str],
-    below: Mapping[int, Sequence[str]], empty: set[int],
-) -> list[str]:  # fmt: skip
-    """Return headings joined with the row below them; empty if that is no row of headings.
-
-    ``rows`` are those above as they stand.
-
-    Where counts are below, most texts of a row of headings are others: no numbers but years and
-    numbers in turn, ranges only if those below are numbers, and marks only of letters (M and F)
-    that none of those below is.  It fills gaps of the row above, or has nothing where labels stand
-    below, or has other words above most counts.
-    """
-    raw, row = rows[-1], [t[:4] if re.fullmatch(rf"{YEAR}\.0", t) else t for t in row]
-    years = [row[j] for j in below]
-    several = len({*years}) == len(years) > 1 and len({head[j] for j in below}) == 1
-    texts_below = list(itertools.chain(*below.values()))
-    near = sum(bool(re.fullmatch(YEAR, text)) for text in texts_below)  # counts near 2,000
-    plain = [int(text) for text in years if re.fullmatch(YEAR, text)]
-    follow = len({b - a for a, b in pairwise(plain)}) == 1
-    if (
-        several
-        and plain[: len(years)]
-        and len(plain) == len(years)
-        and (follow or 2 * near < len(texts_below))
-    ):
-        return [row[0] or head[0], *row[1:]]
-    if called_again(raw, row, below):
-        return _paths(head, raw, row, below, empty)
-    marks = {text for texts in below.values() for text in texts if is_mark(text)}
-    spans = len({head[j] for j in below if row[j]}) < sum(bool(row[j]) for j in below)
-    in_turn = _in_turn([row[j] for j in below if WHOLE.fullmatch(row[j])], below, spans=spans)
-    in_turn = in_turn or (2 * near < len(texts_below) and _years_again(head, row, below))
-    words = list[str]()
-    number_texts = 0
-    for j, texts in below.items():
-        text = row[j]
-        sign = text in ("%", "#", "$", "€", "£") or any(map(str.isalpha, text))
-        mark = is_mark(text) and (text in marks or not sign)
-        wide = number_range(text) and 2 * sum(bool(WHOLE.fullmatch(t)) for t in texts) < len(texts)
-        if text:
-            number = WHOLE.fullmatch(text) or DECIMAL.fullmatch(text) or noted(text)
-            other = (number and not in_turn) or mark or (wide and not in_turn)
-            number_texts += bool(other)
-            words += [] if other else [text]
-    if len(words) <= number_texts:
-        return []
-    code = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+|\.[\w-]+)*")
-    coded = [bool(head[j]) == bool(row[j]) and (not head[j] or code.fullmatch(head[j]))
-             for j in range(len(row)) if j in below or head[j] != row[j]]  # fmt: skip
-    if all(coded):
-        return list(row)  # a row of codes, and the row of their labels
-    gaps = any(a and not b and c for (a, b), c in zip(pairwise(head), row[1:], strict=True))
-    headed = [j for j in below if head[j]]
-    over_all = len(words) == len(below) or (headed and all(row[j] for j in headed))
-    # Labels are called here, and words that no count below repeats say what is counted.
-    called = len(words) == len(below) and not any(
-        text or not row[j] for j, text in enumerate(head) if j not in below
-    )
-    called = called and not any(is_mark(row[j]) or row[j] in below[j] for j in below)
-    most = number_texts == 0 or len(words) > max(number_texts, len(below) // 2)
-    differs = (
-        most
-        and len(words) > bool(row[0])
-        and len({*words}) > min(2, len(words) // 2)
-        and not any(row[j] in below[j] for j in below if not (in_turn and WHOLE.fullmatch(row[j])))
-    )
-    going_on = [] if number_texts else _going_on(rows, row, below)
-    labels = (text for j, text in enumerate(row) if not j or j not in below)
-    bare = not number_texts and not any(labels)
-    if not (gaps or called or differs or going_on or bare) and (
-        row[0] not in ("", head[0]) or not over_all
-    ):
-        return []
-    if len({*filter(None, row)}) == 1 < filled_texts(row):  # it says the same of all
-        return list(head)
-    columns = [j for j, text in enumerate(row) if text]
-    lines = all(raw[j] and not raw[j].isdecimal() and not row[j].isdecimal() for j in columns)
-    if differs and lines and any(raw[j] and not row[j] for j in below):
-        inside = [
-            total_word(a) == 2 and head.count(a) > 1 == row.count(b)
-            for a, b in zip(head, row, strict=True)
-        ]
-        pairs = zip(inside, head, row, strict=True)
-        return [b if part else wrapped(a, b) for part, a, b in pairs]
-    lower = ["" if j in going_on else text for j, text in enumerate(row)]
-    joined = _paths(head, raw, lower, below, empty)
-    heads = [joined[j] for j in below if joined[j]]
-    if len({*heads}) < len(heads):
-        joined = _paths(head, raw, lower, below, set())
-    return [wrapped(head[j], row[j]) if j in going_on else t for j, t in enumerate(joined)]
 
 
 def line_of_heading(
@@ -231,89 +280,9 @@ def line_of_heading(
         words = filled_texts(below[0]) > 1 and not any(says_number(below[0][j]) for j in counts)
         return words and not any(below[0][j] or says_number(row[j]) for j in columns)
     text = row[columns[0]]
-    if len(columns) > 1 or (says_number(text) and not re.fullmatch(YEAR, text)):
+    if len(columns) > 1 or (says_number(text) and not is_year(text)):
         return False
     return not any(line[columns[0]] and filled_texts(line) == 1 for line in below)
-
-
-def called_again(above: Sequence[str], row: Sequence[str], counts: Collection[int]) -> bool:
-    """Return whether a row has no label but those of the headings above it, and no count.
-
-    Cells merged with those above repeat their texts.  What stands beside them are words, or one
-    and the same year above the counts.
-    """
-    repeats = sum(bool(text) and text == upper for text, upper in zip(row, above, strict=True))
-    columns = [j for j, text in enumerate(row) if text not in ("", above[j])]
-    texts = {row[j] for j in columns}
-    label = any(not j or j not in counts for j in columns)
-    year = len(texts) == 1 and not label and all(re.fullmatch(YEAR, text) for text in texts)
-    words = repeats > 1 and bool(texts) and not any(map(says_number, texts))
-    return year or words
-
-
-def _going_on(
-    rows: Sequence[Sequence[str]], row: Sequence[str], below: Mapping[int, Sequence[str]]
-) -> list[int]:
-    """Return the columns whose heading goes on in a row, in small letters, as one name.
-
-    A line of some heading ends with a word such as "of", or each line of each is another one.
-    None reaches over several columns, and no word but such is below two of them.
-    """
-    raw = rows[-1]
-    lower = [
-        j for j, text in enumerate(row)
-        if text[:1].islower() and raw[j] and not (row[j + 1 :] and row[j + 1] and not raw[j + 1])
-    ]  # fmt: skip
-    counts = [j for j in lower if j in below]
-    if not counts or any(row[j] in below[j] for j in counts):
-        return []
-    joint = any(_JOINT.fullmatch(line[j]) for line in (*rows, row) for j in counts)
-    words = [row[j] for j in counts if not _JOINT.fullmatch(row[j])]
-    lines = [[line[j] for j in below] for line in (*rows, row)]
-    several = all(len({*line}) == len(line) > 1 and all(line) for line in lines)
-    plain = not any(map(_is_label, itertools.chain(*lines)))
-    differ = several and plain and len(counts) == len(below)
-    differ = differ and all(j in below or not t or j in lower for j, t in enumerate(row))
-    return lower if len({*words}) == len(words) and (joint or differ) else []
-
-
-def _is_label(text: str) -> bool:
-    return sex(text) is not None or total_word(text) == 2 or interval(text) is not None
-
-
-def wrapped(text: str, more: str) -> str:
-    """Return a heading with what stands below it as its second line."""
-    joint = "" if text.endswith("/") else " "
-    return f"{text[:-1]}{more}" if more and text.endswith("-") else f"{text}{joint}{more}".strip()
-
-
-def _in_turn(numbers: Sequence[str], below: Mapping[int, Sequence[str]], *, spans: bool) -> bool:
-    """Return whether numbers are headings: codes with leading zeros, or others below one heading.
-
-    Those are years, or numbers one after another.
-    """
-    several = len(numbers) == len({*numbers}) > 1
-    texts = {text for column in below.values() for text in column}
-    if several and any(re.fullmatch(r"0\d+", text) for text in numbers):
-        return len({*map(len, numbers)}) == 1 and not any(re.fullmatch(r"0\d+", t) for t in texts)
-    if several and spans and all(re.fullmatch(YEAR, text) for text in numbers):
-        return 2 * sum(bool(re.fullmatch(YEAR, text)) for text in texts) < len(texts)
-    plain = [int(text) for text in numbers if text.isdecimal() and len(text) < _YEARS_DIGITS]
-    return (
-        spans and len(plain) > _FEW_NUMBERS and plain == [*range(plain[0], plain[0] + len(numbers))]
-    )
-
-
-def _years_again(head: Sequence[str], row: Sequence[str], columns: Collection[int]) -> bool:
-    """Return whether a row has years alone that stand again below each of several headings."""
-    places = sorted(columns)
-    heads = list[str]()
-    for j in places:
-        heads.append(head[j] or (heads[-1] if heads else ""))
-    pairs = {(text, row[j]) for text, j in zip(heads, places, strict=True)}
-    labels = any(text for j, text in enumerate(row) if j not in columns)
-    different = len(pairs) == len(places) and len({*heads}) > 1 and all(heads)
-    return different and not labels and all(re.fullmatch(YEAR, row[j]) for j in places)
 
 
 def is_title_row(row: Sequence[str], below: Sequence[str], counts: Collection[int]) -> bool:
@@ -323,83 +292,16 @@ def is_title_row(row: Sequence[str], below: Sequence[str], counts: Collection[in
     """
     places, last = sorted(counts), max(counts, default=0)
     texts = [j for j, text in enumerate(row) if text]
-    years = all(re.fullmatch(rf"{YEAR}(\.0)?", below[j]) for j in places)
+    years = all(is_year(plain_year(below[j])) for j in places)
     bare = not any(text for j, text in enumerate(below) if j not in counts)
     return len(places) > 2 and texts == [0, last] and 0 not in counts and years and bare
 
 
-def _paths(
-    head: Sequence[str], raw: Sequence[str], row: Sequence[str],
-    below: Collection[int], empty: set[int],
-) -> list[str]:  # fmt: skip
-    """Return headings with those below them: a heading reaches to the next, or an empty column.
-
-    So does one in a row between, below the same heading; but a total is below those it names.
-    """
-    above, row, part = list(head), list(row), ""
-    for j in range(1, len(above)):
-        if j - 1 in empty:
-            continue
-        above[j] = above[j] or above[j - 1]
-        part = raw[j - 1] or part
-        inside = above[j - 1] == f"{above[j]}{PATH}{part}" and not raw[j]
-        if inside and row[j] and (part in row[j] or not total_word(row[j])):
-            above[j] = above[j - 1]
-    totals = [j for j in below if row[j] == above[j] and total_word(row[j]) == 2]  # merged cells
-    named = [j for j in (below if totals else range(len(row))) if row[j] and j not in totals]
-    headings = {above[j] for j in named}
-    above = ["" if len(headings) == 1 and text in headings else text for text in above]
-    named = [j for j in below if "" != above[j] != row[j] != ""]
-    coded = [j for j in named if above[j].isdecimal() != row[j].isdecimal()]
-    if all(len({texts[j] for j in coded}) == len(coded) > _FEW_NUMBERS for texts in (above, row)):
-        for j in coded:  # a number of a column beside its name
-            upper_text, name = above[j], row[j] if above[j].isdecimal() else above[j]
-            for k in range(j, len(row)):
-                if above[k] != upper_text or k in empty or (row[k] and k > j):
-                    break
-                above[k], row[k] = "", name
-    return [
-        f"{a}{PATH}{b}" if a and b and a.rpartition(PATH)[2] != b else a or b
-        for a, b in zip(above, row, strict=True)
-    ]
-
-
 def repeat_each_other(rows: Sequence[Sequence[str]], columns: Collection[int]) -> bool:
     """Return whether headings of several rows are the same above some columns."""
-    levels = []
-    for row in rows:
-        level = list(row)
-        for j in range(1, len(level) if row is not rows[-1] else 0):
-            level[j] = level[j] or level[j - 1]
-        levels.append(level)
+    levels = [*map(spread, rows[:-1]), rows[-1]]
     heads = [tuple(level[j] for level in levels) for j in columns if any(lv[j] for lv in levels)]
     return len({*heads}) < len(heads)
-
-
-def distinct_headings(heads: Sequence[str], columns: Collection[int]) -> list[str]:
-    """Return headings that repeat in runs with the first of its run, which differs, before each.
-
-    Such are *2019, Men, Women, 2020, Men, Women*.
-    """
-    places = [j for j in range(min(columns, default=0), len(heads)) if heads[j]]
-    texts = [heads[j] for j in places]
-    counted = [j in columns for j in places]
-    twice = next((k for k, text in enumerate(texts) if counted[k] and text in texts[:k]), 0)
-    if not twice:
-        return list(heads)
-    begin = texts.index(texts[twice]) - 1
-    run, firsts = twice - begin - 1, list[int]()
-    while begin >= 0 and run > 1 and texts[begin + 1 :][: run - 1] == texts[twice:][: run - 1]:
-        firsts.append(begin)
-        begin += run
-    results = list(heads)
-    if len({texts[k] for k in firsts}) < len(firsts):
-        return results
-    for k, rest in itertools.product(firsts, range(run)):
-        upper, _, name = texts[k].rpartition(PATH)
-        text = texts[k + rest] if rest else upper
-        results[places[k + rest]] = f"{name}{PATH}{text}" if text else name
-    return results
 
 
 def numbers_columns(row: Sequence[str], below: Sequence[Sequence[str]]) -> bool:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from bayesrisk.tables.sheets.grids import Grid
+from bayesrisk.tables.sheets.lines import CountColumns, Grid, Line, filled_texts
 from bayesrisk.tables.sheets.texts import PATH, is_date, number_range, total_word
 
 _BITS = 8  # sums of sections are equal by chance in one case of 2**8
@@ -50,10 +50,9 @@ class _Section(NamedTuple):
 
 
 def section_headings(
-    rows: Sequence[tuple[int, list[str], int, int]], heads: Sequence[Sequence[str]],
-    labels: Sequence[int], counts: Collection[int], group: int = -1,
-) -> dict[int, str]:  # fmt: skip
-    """Return the heading of the section of each row, by the number of the row; empty for none.
+    lines: Sequence[Line], heads: Sequence[Sequence[str]], columns: CountColumns, group: int = -1
+) -> dict[int, str]:
+    """Return the heading of the section of each line, by its number; empty for none.
 
     A row of one text is a heading if rows with counts, or another heading, stand below it.  Rows
     before the first heading are the total, or of no section.  There are sections if one of these
@@ -63,52 +62,77 @@ def section_headings(
 
     A section ends at a total below its own, and where another group begins in the column ``group``.
     """
+    lone = _lone_headings(lines, heads, columns, group)
+    sections = lone.headings
+    rows = [(line, sections[line.number]) for line in lines if line.number in sections]
+    leading = [(name, line.row) for line, name in rows if name in ("", line.row[0])]
+    several_sections = len({*sections.values()} - {name for name, _ in leading}) > 1
+    if not sections or not (several_sections or len(leading) > 1):
+        return {}
+    first = next((name for name, _ in leading), "")
+    named = {i: "" if not total_word(t) and t == first else t for i, t in sections.items()}
+    if lone.certain:
+        return named
+    parts = _sections([(name, line.row, line.depth) for line, name in rows])
+    called = len(leading) < 2 or all(name for name, _ in leading)  # beside the total an average
+    if called and _same_total(parts, columns.beside_ages):
+        return sections
+    listed = by_alphabet([line.row for line in lines])
+    return {} if listed or several_sections or lone.days else named
+
+
+class _SectionHeadings(NamedTuple):
+    """Headings of sections by the number of a line, whether they are certain, and all are days."""
+
+    headings: dict[int, str]
+    certain: bool = False
+    days: bool = False
+
+
+def _lone_headings(
+    lines: Sequence[Line], heads: Sequence[Sequence[str]], columns: CountColumns, group: int
+) -> _SectionHeadings:
+    """Return the sections whose headings are rows of one text, if they may be some."""
+    filled = [line.row for line in lines if any(line.row)]
+    lone = [(row, after) for row, after in itertools.pairwise(filled) if _is_lone(row)]
+    titles = [row for row, after in lone if after in heads]
+    if len(titles) == len(lone):
+        return _SectionHeadings({})
+    names = [_first_text(row) for row, _ in lone]
+    times, afters = Counter(names), (after for _, after in lone)
+    several = {n for n, after in zip(names, afters, strict=True) if times[n] > 1 or _is_lone(after)}
     sections, first_section = dict[int, str](), dict[tuple[str, ...], str]()
     upper, section, gap, gaps, repeated = "", "", True, True, False
     above, inside = False, list[Sequence[str]]()  # the row above is a heading; rows below it
     depths = list[int](), list[int]()  # of headings, and of rows below them
-    filled = [row for _, row, _, _ in rows if any(row)]
-    lone = [(row, after) for row, after in itertools.pairwise(filled) if _is_lone(row)]
-    names = [_first_text(row) for row, _ in lone]
-    times, afters = Counter(names), (after for _, after in lone)
-    several = {n for n, after in zip(names, afters, strict=True) if times[n] > 1 or _is_lone(after)}
-    titles = [row for row, after in lone if after in heads]
-    for number, row, _, depth in rows if len(titles) < len(lone) else ():
+    for number, row, _, depth, _ in lines:
         if not any(row) or row in heads or row in titles:
             gap = gap or not any(row)
             continue
         alone = _is_lone(row)
-        if section and not alone and _is_beyond(inside, row, group, counts):
+        if section and not alone and _is_beyond(inside, row, group, columns.counts):
             section, upper = "", ""
         inside = [] if alone else [*inside, row]
         if alone or section:
             depths[not alone].append(depth)
         if alone:
             name = _first_text(row)
-            if row.index(name) not in (0, *labels) or (upper and not above and name not in several):
-                return {}  # perhaps below no other one
+            if row.index(name) not in (0, *columns.labels) or (
+                upper and not above and name not in several
+            ):
+                return _SectionHeadings({})  # perhaps below no other one
             upper = section if above else upper
             section, gaps = name, gaps and (gap or above)
         else:
-            texts = tuple(row[j] for j in (labels or [0]))  # ages are numbers, and labels
+            texts = tuple(row[j] for j in (columns.labels or [0]))  # ages are numbers, and labels
             total = row[0] if total_word(row[0]) or not sections else ""
             sections[number] = f"{upper}{PATH}{section}" if upper else section or total
             repeated = repeated or first_section.setdefault(texts, section) != section
         above, gap = alone, False
-    leading = [(sections[i], row) for i, row, _, _ in rows if sections.get(i) in ("", row[0])]
-    several_sections = len({*sections.values()} - {name for name, _ in leading}) > 1
-    if above or not depths[0] or not (several_sections or len(leading) > 1):
-        return {}
-    first = next((name for name, _ in leading), "")
-    named = {i: "" if not total_word(t) and t == first else t for i, t in sections.items()}
-    if repeated or gaps or max(depths[0]) < min(depths[1]):
-        return named
-    parts = _sections([(sections[i], row, depth) for i, row, _, depth in rows if i in sections])
-    called = len(leading) < 2 or all(name for name, _ in leading)  # beside the total an average
-    if called and _same_total(parts, {*counts} - {0}):
-        return sections
-    listed = by_alphabet([row for _, row, _, _ in rows])
-    return {} if listed or several_sections or all(map(is_date, names)) else named
+    if above or not depths[0]:
+        return _SectionHeadings({})
+    certain = repeated or gaps or max(depths[0]) < min(depths[1])
+    return _SectionHeadings(sections, certain, all(map(is_date, names)))
 
 
 def is_group_row(row: Sequence[str], lines: Sequence[Sequence[str]], labels: Sequence[int]) -> bool:
@@ -128,7 +152,7 @@ def is_group_row(row: Sequence[str], lines: Sequence[Sequence[str]], labels: Seq
 
 
 def with_groups(
-    rows: Sequence[Sequence[str]], labels: Sequence[int], counts: Collection[int]
+    rows: Sequence[Sequence[str]], columns: CountColumns
 ) -> tuple[list[list[str]], int]:
     """Return rows with the names of outer groups in each of their rows, and the column of these.
 
@@ -138,17 +162,17 @@ def with_groups(
     """
     results, column, name = [list(row) for row in rows], -1, ""
     for position, row in enumerate(rows):
-        if is_group_row(row, rows, labels):
+        if is_group_row(row, rows, columns.labels):
             column = next(j for j, text in enumerate(row) if text)
             results[position][column] = ""
         if column >= 0:
             name = row[column] or name
-            if any(row[j] for j in counts):
+            if any(row[j] for j in columns.counts):
                 results[position][column] = name
     inner = {row.index(_first_text(row)) for row in rows if _is_lone(row) and any(row)}
     if column < 0 and len(inner) == 1:
-        full = [row for row in rows if any(row[j] for j in counts)]
-        for j in (j for j in labels if j < min(inner)):
+        full = [row for row in rows if any(row[j] for j in columns.counts)]
+        for j in (j for j in columns.labels if j < min(inner)):
             if 0 < 2 * sum(bool(row[j]) for row in full) <= len(full):
                 return results, j
     return results, column
@@ -178,54 +202,54 @@ def _is_total(row: Sequence[str]) -> bool:
 
 
 def names_with_counts(
-    rows: Sequence[tuple[int, list[str], int, int]], heads: Sequence[Sequence[str]],
-    labels: Sequence[int], counts: Collection[int],
-) -> dict[int, list[str]]:  # fmt: skip
-    """Return rows as they should be where names of sections hold counts of their first labels.
+    lines: list[Line], heads: Sequence[Sequence[str]], columns: CountColumns
+) -> list[Line]:
+    """Return lines as they should be where names of sections hold counts of their first labels.
 
-    They are known by their numbers.  Such a name has the counts that the row below lacks; without
-    these, each of several sections makes up the same total.  Else there are none.
+    Such a name has the counts that the row below lacks; without these, each of several sections
+    makes up the same total.  Else they stay as they are.
     """
-    columns, changed = sorted({*counts} - {0}), dict[int, list[str]]()
-    for (i, row, _, _), (k, below, _, _) in itertools.pairwise(rows):
-        pairs = [(row[j], below[j]) for j in columns]
+    counts, changed = columns.beside_ages, dict[int, list[str]]()
+    for (i, row, *_), (k, below, *_) in itertools.pairwise(lines):
+        pairs = [(row[j], below[j]) for j in counts]
         named = i not in changed and row[0] and below[0] and any(a for a, _ in pairs)
         if named and all(bool(a) != bool(b) for a, b in pairs):
-            changed[i] = [t if j not in columns else "" for j, t in enumerate(row)]
+            changed[i] = [t if j not in counts else "" for j, t in enumerate(row)]
             changed[k] = [t or row[j] for j, t in enumerate(below)]
     if len(changed) <= _PAIR:
-        return {}
-    changed_rows = [(i, changed.get(i, row), size, depth) for i, row, size, depth in rows]
-    sections = section_headings(changed_rows, heads, labels, counts)
-    parts = _sections([(sections[i], row, d) for i, row, _, d in changed_rows if i in sections])
-    return changed if sections and _same_total(parts, columns) else {}
+        return lines
+    changed_lines = [line._replace(row=changed.get(line.number, line.row)) for line in lines]
+    sections = section_headings(changed_lines, heads, columns)
+    parts = _sections([(sections[i], row, d) for i, row, _, d, _ in changed_lines if i in sections])
+    return changed_lines if sections and _same_total(parts, counts) else lines
 
 
 def rows_of_others(
-    rows: Sequence[tuple[int, list[str], int, int]], sections: Mapping[int, str],
-    labels: Sequence[int], counts: Collection[int],
-) -> set[int]:  # fmt: skip
+    lines: Sequence[Line], sections: Mapping[int, str], columns: CountColumns
+) -> set[int]:
     """Return the rows below the only heading, with it, if they count others than those before.
 
     Such are *England* below *Grossed data*.  They are fewer, have other labels, are not indented,
     and do not add up to one of those before, which are of no section.
     """
-    full = [(i, row, depth) for i, row, _, depth in rows if i in sections]
+    full = [(i, row, depth) for i, row, _, depth, _ in lines if i in sections]
     names = ["" if sections[i] == row[0] else sections[i] for i, row, _ in full]
     below = names[names.count("") :]
-    texts = {tuple(row[j] for j in (labels or [0])) for _, row, _ in full}
+    texts = {tuple(row[j] for j in (columns.labels or [0])) for _, row, _ in full}
     if not below or {*below} != {below[0]} or "" in below or 2 * len(below) >= len(names):
         return set()
     depths = [depth for _, _, depth in full]
     if len(texts) < len(full) or min(depths[-len(below) :]) > max(depths[: -len(below)]):
         return set()
-    sums = _Section("", [(row, depth) for _, row, depth in full[-len(below) :]]).sums(counts)
+    sums = _Section("", [(row, depth) for _, row, depth in full[-len(below) :]]).sums(
+        columns.beside_ages
+    )
     if sums and any(
         all(number_range(row[j]) == (number, number) for j, number in sums.items())
         for _, row, _ in full[: -len(below)]
     ):
         return set()
-    return {i for i, row, _, _ in rows if _is_lone(row) or sections.get(i) == below[0]}
+    return {i for i, row, *_ in lines if filled_texts(row) == 1 or sections.get(i) == below[0]}
 
 
 def by_alphabet(rows: Sequence[Sequence[str]]) -> bool:
@@ -242,7 +266,7 @@ def _first_text(row: Sequence[str]) -> str:
 
 
 def _is_lone(row: Sequence[str]) -> bool:
-    return len(row) - row.count("") < 2
+    return filled_texts(row) < 2
 
 
 def _sections(rows: Sequence[tuple[str, Sequence[str], int]]) -> list[_Section]:

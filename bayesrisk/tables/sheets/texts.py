@@ -194,6 +194,16 @@ def noted(text: str) -> Noted | None:
     return Noted(match[1], match[2] or match[3] or match[4])
 
 
+def is_year(text: str) -> bool:
+    """Return whether a text is a year, from 1800 on."""
+    return re.fullmatch(r"(18|19|20)\d\d", text) is not None
+
+
+def plain_year(text: str) -> str:
+    """Return a text, or the year in one such as *2019.0*."""
+    return text[:4] if re.fullmatch(r"(18|19|20)\d\d\.0", text) else text
+
+
 def is_date(text: str) -> bool:
     """Return whether a text is a day, a month or a year."""
     return (

@@ -277,7 +277,7 @@ def test_headings_that_repeat_stand_below_those_before_an_empty_row(tmp_path):
 
 def test_numbers_below_a_repeated_heading_need_no_block_above(tmp_path):
     text = (
-        "As of May,,,,,,,\n\n,,All,,,All,,\n\nLand,Age from,Week,,,Week,,\n,to,1,2,3,4,5,6\n"
+        "As By me,,,,,,,\n\n,,All,,,All,,\n\nLand,Age from,Week,,,Week,,\n,to,1,2,3,4,5,6\n"
         "A,0-65,3,4,5,6,7,8\nA,All,5,6,7,8,9,9\nB,0-65,2,2,2,2,2,2\nB,All,4,4,4,4,4,5\n"
     )
     heads = heads_and_rows(tmp_path, text)[0]
@@ -440,6 +440,45 @@ def test_rows_below_a_heading_that_add_up_to_a_total_above_stay(tmp_path):
     text = "Trait,A,B\nTotal,10,9\nMen,4,4\nWomen,6,5\n\nAge,,\n0-17,3,2\n18+,7,7\n"
     counts = [row[-2:] for _, row in sheet_of(tmp_path, text).rows]
     assert counts == [["10", "9"], ["4", "4"], ["6", "5"], ["3", "2"], ["7", "7"]]
+
+
+def test_days_without_counts_stand_between_headings_and_a_range(tmp_path):
+    days = "2020-01-22,,\n2020-01-23,,\n"
+    text = f"date,cases,deaths\n{days}2020-01-24,<5,1\n2020-01-25,14,<5\n2020-01-26,15,<5\n"
+    sheet = sheet_of(tmp_path, text)
+    assert sheet.heads == ["date", "cases", "deaths"]
+    assert [row for _, row in sheet.rows] == [
+        ["2020-01-24", "<5", "1"], ["2020-01-25", "14", "<5"], ["2020-01-26", "15", "<5"],
+    ]  # fmt: skip
+    assert [(i, why) for i, _, why in sheet.left] == [(i, "a row without counts") for i in (2, 3)]
+
+
+@pytest.mark.parametrize("title", ["Legend", "Key:", "Notes"])
+@pytest.mark.parametrize("above", [True, False])
+def test_a_title_of_notes_above_or_below_a_table_is_none_of_it(above, title, tmp_path):
+    rows = "region,men,women\nNorth,12,14\nSouth,5,9\n"
+    words = "*,not stated,not stated\n**,as of May,as of May\n***,rounded,rounded\n"
+    text = f"{title},,\n{rows}" if above else f"{rows}{title},,\n{words}"
+    sheet = sheet_of(tmp_path, text)
+    assert sheet.heads == ["region", "men", "women"]
+    assert [row for _, row in sheet.rows] == [["North", "12", "14"], ["South", "5", "9"]]
+    first, why = (1, "above the table") if above else (4, "a note below the table")
+    assert sheet.left[0] == (first, title, why)
+    assert len(sheet.left) == (1 if above else 4)
+
+
+@pytest.mark.parametrize("line", ["-----", "==="])
+def test_a_line_of_signs_is_no_name_and_no_row_and_parts_notes_from_the_table(line, tmp_path):
+    rows = f"region,men,women\n{line},,\nNorth,12,14\nSouth,5,9\n{line},,\nTotal,17,23\n"
+    sheet = sheet_of(tmp_path, f"{rows}{line},,\nBy me,,\nSee 5,,\n")
+    assert sheet.heads == ["region", "men", "women"]
+    assert [row for _, row in sheet.rows] == [
+        ["North", "12", "14"], ["South", "5", "9"], ["Total", "17", "23"],
+    ]  # fmt: skip
+    notes = [(7, line), (8, "By me"), (9, "See 5")]
+    assert sheet.left == [(i, text, "a note below the table") for i, text in notes]
+    with pytest.raises(DataError, match="row 7: must be a row of the table, with counts"):
+        sheet_of(tmp_path, f"{rows}By me,,\nSee 5,,\n")
 
 
 def test_a_row_of_one_sign_parts_no_section(tmp_path):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bayesrisk.tables.sheets.heading_rows import joined_headings
+from bayesrisk.tables.sheets.joined_headings import joined_headings
 
 HEAD = ["region", "Sample", "Sample"]
 

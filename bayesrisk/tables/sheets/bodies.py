@@ -1,0 +1,208 @@
+"""Bodies: the rows of a table below its headings, and why others are none of it."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from bayesrisk.exceptions import DataError, quote
+from bayesrisk.tables.sheets.heading_rows import Headed
+from bayesrisk.tables.sheets.lines import (
+    CountColumns,
+    Grid,
+    Left,
+    Line,
+    before_notes,
+    filled_texts,
+    short,
+)
+from bayesrisk.tables.sheets.sections import (
+    by_alphabet,
+    by_variable,
+    names_with_counts,
+    outlined,
+    rows_of_others,
+    section_headings,
+    with_groups,
+)
+from bayesrisk.tables.sheets.texts import begins_parts, is_date, is_mark, number_range, says_number
+
+_NOTE = re.compile(
+    r"\W*(source|notes?|data source|copyright|info|footnotes?|legend|key|\w\)|\(\w\)|[*†‡^#])\b.*|"
+    r"[*†‡©].*",
+    re.IGNORECASE,
+)
+_RULE = re.compile(r"[-_=*.]{2,}")  # a line before the notes
+_NOTE_BELOW, _NO_COUNTS = "a note below the table", "a row without counts"
+
+
+class Body(NamedTuple):
+    """The headings and lines of a table, and those below the last one that states counts.
+
+    ``sections`` has the headings of sections by the number of a line, ``reasons`` why lines are
+    left out, and ``listed`` says whether labels of one text are in a list by the alphabet.
+    """
+
+    head: list[str]
+    inside: Sequence[Line]
+    below: Sequence[Line]
+    sections: Mapping[int, str]
+    reasons: Mapping[int, str]
+    listed: bool
+
+
+def bodied(table: Headed, columns: CountColumns) -> tuple[Body, Left]:
+    """Return the body of a table from its headings on, and the rows that are words before parts."""
+    ends = before_notes(table.below) or table.below
+    size = max((k for k, x in enumerate(ends, 1) if columns.states_counts(x.row)), default=0)
+    inside, below = table.below[:size], table.below[size:]
+    left = [line.left("words before parts") for line in inside if _is_before_parts(line)]
+    inside = [line for line in inside if not (_is_before_parts(line) or _is_rule(line))]
+    lone = [k for k, line in enumerate(inside) if filled_texts(line.row) == 1]
+    name = inside[0].row[0] if lone == [0] else ""
+    head = table.head
+    if name and not says_number(name):
+        head, inside = [name, *head[1:]], inside[1:]
+    heads = [*table.rows, table.head]
+    rows, group = with_groups([line.row for line in inside], columns)
+    inside = [line._replace(row=row) for line, row in zip(inside, rows, strict=True)]
+    inside = names_with_counts(inside, heads, columns)
+    sections = section_headings(inside, heads, columns, group)
+    listed = not sections and by_alphabet([line.row for line in inside])
+    other_rows = rows_of_others(inside, sections, columns)
+    reasons = dict.fromkeys(other_rows, "below a heading of its own")
+    reasons |= _repeated([*inside, *below], heads)
+    return Body(head, inside, below, {} if other_rows else sections, reasons, listed), left
+
+
+def _is_before_parts(line: Line) -> bool:
+    return filled_texts(line.row) == 1 and begins_parts("".join(line.row))
+
+
+def _is_rule(line: Line) -> bool:
+    """Return whether a line has one text of signs alone, as between rows."""
+    return filled_texts(line.row) == 1 and not any(map(str.isalnum, "".join(line.row)))
+
+
+def _repeated(lines: Sequence[Line], heads: Sequence[Sequence[str]]) -> dict[int, str]:
+    """Return why lines are left out, by number: those that repeat headings, and titles above."""
+    results, after = dict[int, str](), list[str]()
+    for line in reversed([line for line in lines if any(line.row)]):
+        if line.row in heads:
+            results[line.number] = "the headings again"
+        elif after in heads and filled_texts(line.row) < 2:
+            results[line.number] = "the title again"
+        after = line.row
+    return results
+
+
+def body_lines(name: str, body: Body, columns: CountColumns) -> tuple[list[Line], Left]:
+    """Return the lines that are rows of a table, and those that are left out."""
+    rows, reasons = list[Line](), dict(body.reasons)
+    for line in body.inside:
+        if not any(line.row) or line.number in reasons:
+            continue
+        _check_fields(name, line)
+        if filled_texts(line.row) > 1:
+            rows.append(line)
+        elif body.listed or (is_date(line.row[0]) and not body.sections):
+            reasons[line.number] = _NO_COUNTS
+        elif not body.sections:
+            raise _without_counts(name, line)
+    rows += _rows_below(name, body, columns, reasons)
+    lines = [*body.inside, *body.below]
+    return rows, [x.left(reasons[x.number]) for x in lines if x.number in reasons]
+
+
+def _rows_below(
+    name: str, body: Body, columns: CountColumns, reasons: dict[int, str]
+) -> Iterator[Line]:
+    """Yield rows without counts at the end of a table; say of what is below why it is left out."""
+    longest = max((len(line.row[0]) for line in body.inside), default=0)
+    beyond = closed = False  # after rows of the table; after a line before notes
+    for line in body.below:
+        row, alone = line.row, filled_texts(line.row) < 2
+        beyond = beyond or not any(row)
+        if not any(row) or line.number in reasons:
+            continue
+        closed = closed or (alone and _RULE.fullmatch(row[0]) is not None)
+        aside = not row[0] and not any(says_number(t) or is_mark(t) for t in row if t)
+        if closed or aside:  # such as a source below another column
+            reasons[line.number] = _NOTE_BELOW
+            continue
+        _check_fields(name, line, note=is_note(row))
+        if alone:  # no label: a title of notes, or a sentence
+            beyond = beyond or row[0].endswith(":") or len(row[0]) > longest
+        aged = 0 in columns.counts and number_range(row[0])
+        labels = [row[j] for j in columns.labels if body.head[j]]
+        if alone and (aged or (is_date(row[0]) and not body.sections)):
+            reasons[line.number] = _NO_COUNTS
+        elif beyond or is_note(row) or not columns.labels or not all(labels):
+            _check_note(name, line)
+            beyond, reasons[line.number] = True, _NOTE_BELOW
+        elif not alone:
+            yield line
+        elif not body.sections:
+            raise _without_counts(name, line)
+
+
+def _check_note(name: str, line: Line) -> None:
+    """Check that a row below a table has a label, and counts of no delimiter."""
+    row = line.row
+    numbered = number_range(row[0]) and not any(" " in text for text in row[1:])
+    if not row[0] or numbered or _split_otherwise(row[0], len(row)):
+        raise DataError(
+            f"{name}: row {line.number}: must be a row of the table or a note in the first "
+            f"column, got {quote(short(row))}"
+        )
+
+
+def _without_counts(name: str, line: Line) -> DataError:
+    return DataError(
+        f"{name}: row {line.number}: must be a row of the table, with counts, got "
+        f"{quote(short(line.row))}: remove it, or name what it says in a column of its own"
+    )
+
+
+def _check_fields(name: str, line: Line, *, note: bool = False) -> None:
+    """Check that a line is as wide as the table, but for a note, and that no quote is left open."""
+    if line.size > len(line.row) and not note:
+        raise line.too_wide(name)
+    broken = [text for text in line.fields if "\n" in text or "\r" in text]
+    if not all(_is_prose(text, len(line.row)) for text in broken):
+        raise DataError(f"{name}: row {line.number}: a quote must be closed on its line")
+
+
+def _is_prose(text: str, width: int) -> bool:
+    """Return whether no line of a text is a row of the table, which an open quote has taken in."""
+    return not any(
+        line.count(d) >= width - 1 and says_number(line.rpartition(d)[2].strip())
+        for line in text.splitlines()
+        for d in ",;|\t"
+    )
+
+
+def _split_otherwise(text: str, width: int) -> bool:
+    """Return whether a text is a row of counts with another delimiter, such as ``w;1b;3``."""
+    return any(
+        text.count(d) == width - 1 and says_number(text.rpartition(d)[2])
+        for d in ";|\t"
+        if d in text
+    )
+
+
+def is_note(row: Sequence[str]) -> bool:
+    """Return whether the first text of a row says that it is a note or a source."""
+    return _NOTE.fullmatch(row[0]) is not None
+
+
+def body_grid(body: Body, lines: Sequence[Line], columns: CountColumns) -> tuple[list[str], Grid]:
+    """Return the headings and rows of a table with its sections and outline, in columns in use."""
+    depths = [line.depth for line in lines]
+    if body.sections:
+        rows = [(line.number, [body.sections.get(line.number, ""), *line.row]) for line in lines]
+        head, rows = by_variable(["section", *body.head], rows, depths, columns.counts)
+    else:
+        rows = [(line.number, line.row) for line in lines]
+        head, rows = outlined(body.head, rows, depths, columns.counts)
+    keep = [j for j, text in enumerate(head) if text or any(row[j] for _, row in rows)]
+    return [head[j] for j in keep], [(i, [row[j] for j in keep]) for i, row in rows]

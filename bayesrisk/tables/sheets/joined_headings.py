@@ -1,0 +1,312 @@
+"""Headings of several rows joined into one row, and those that repeat told apart."""
+
+import itertools
+import re
+from collections.abc import Collection, Mapping, Sequence
+from itertools import pairwise
+
+from bayesrisk.tables.sheets.lines import filled_texts
+from bayesrisk.tables.sheets.texts import (
+    DECIMAL,
+    PATH,
+    WHOLE,
+    interval,
+    is_mark,
+    is_year,
+    noted,
+    number_range,
+    plain_year,
+    says_number,
+    sex,
+    total_word,
+)
+
+#: What ends a line of a heading that goes on in the next one: "Number / of / returns".
+_JOINT = re.compile(
+    r"(.* )?(of|and|or|per|for|by|with|in|to|from|the|de|des|du|da|di|et|y|e|und|von|der|mit|&)",
+    re.IGNORECASE,
+)
+_FEW_NUMBERS, _YEARS_DIGITS = 3, 4  # of headings that are numbers one after another
+
+
+def joined_headings(
+    head: Sequence[str], rows: Sequence[Sequence[str]], row: Sequence[str],
+    below: Mapping[int, Sequence[str]], empty: set[int],
+) -> list[str]:  # fmt: skip
+    """Return headings joined with the row below them; empty if that is no row of headings.
+
+    ``rows`` are those above as they stand.
+
+    Where counts are below, most texts of a row of headings are others: no numbers but years and
+    numbers in turn, ranges only if those below are numbers, and marks only of letters (M and F)
+    that none of those below is.  It fills gaps of the row above, or has nothing where labels stand
+    below, or has other words above most counts.
+    """
+    raw, row = rows[-1], [*map(plain_year, row)]
+    if _are_years(head, row, below):
+        return [row[0] or head[0], *row[1:]]
+    if called_again(raw, row, below):
+        return _paths(head, raw, row, below, empty)
+    in_turn = _in_turn(head, row, below)
+    words, numbers = _words(row, below, in_turn=in_turn)
+    if len(words) <= numbers:
+        return []
+    if _are_codes(head, row, below):
+        return list(row)  # a row of codes, and the row of their labels
+    going_on = [] if numbers else _going_on(rows, row, below)
+    differs = _differs(row, below, words, numbers, in_turn=in_turn)
+    if not (going_on or differs or _names_columns(head, row, below, words, numbers)):
+        return []
+    if len({*filter(None, row)}) == 1 < filled_texts(row):  # it says the same of all
+        return list(head)
+    columns = [j for j, text in enumerate(row) if text]
+    lines = all(raw[j] and not raw[j].isdecimal() and not row[j].isdecimal() for j in columns)
+    if differs and lines and any(raw[j] and not row[j] for j in below):
+        return [
+            b if total_word(a) == 2 and head.count(a) > 1 == row.count(b) else wrapped(a, b)
+            for a, b in zip(head, row, strict=True)
+        ]
+    lower = ["" if j in going_on else text for j, text in enumerate(row)]
+    joined = _paths(head, raw, lower, below, empty)
+    heads = [joined[j] for j in below if joined[j]]
+    if len({*heads}) < len(heads):
+        joined = _paths(head, raw, lower, below, set())
+    return [wrapped(head[j], row[j]) if j in going_on else t for j, t in enumerate(joined)]
+
+
+def _are_years(head: Sequence[str], row: Sequence[str], below: Mapping[int, Sequence[str]]) -> bool:
+    """Return whether a row has different years above all counts, which have one heading.
+
+    They follow in equal steps, or most counts below are no numbers near 2,000.
+    """
+    texts = [row[j] for j in below]
+    if not (len({*texts}) == len(texts) > 1 and all(map(is_year, texts))):
+        return False
+    steps = {int(b) - int(a) for a, b in pairwise(texts)}
+    return len({head[j] for j in below}) == 1 and (len(steps) == 1 or _few_years(below))
+
+
+def _few_years(below: Mapping[int, Sequence[str]]) -> bool:
+    """Return whether less than half of the texts below headings may be years, or near 2,000."""
+    texts = [*itertools.chain(*below.values())]
+    return 2 * sum(map(is_year, texts)) < len(texts)
+
+
+def _words(
+    row: Sequence[str], below: Mapping[int, Sequence[str]], *, in_turn: bool
+) -> tuple[list[str], int]:
+    """Return the words of a row above counts, and how many other texts are there.
+
+    These are numbers and ranges, but for headings that are numbers ``in_turn``, and marks.
+    """
+    marks = {text for texts in below.values() for text in texts if is_mark(text)}
+    words, other_texts = list[str](), 0
+    for text, texts in ((row[j], texts) for j, texts in below.items() if row[j]):
+        sign = text in ("%", "#", "$", "€", "£") or any(map(str.isalpha, text))
+        mark = is_mark(text) and (text in marks or not sign)
+        wide = number_range(text) and 2 * sum(bool(WHOLE.fullmatch(t)) for t in texts) < len(texts)
+        number = wide or WHOLE.fullmatch(text) or DECIMAL.fullmatch(text) or noted(text)
+        if mark or (number and not in_turn):
+            other_texts += 1
+        else:
+            words.append(text)
+    return words, other_texts
+
+
+def _are_codes(head: Sequence[str], row: Sequence[str], below: Collection[int]) -> bool:
+    """Return whether headings are codes, each above a text of the row."""
+    code = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+|\.[\w-]+)*")
+    return all(
+        bool(upper) == bool(text) and (not upper or code.fullmatch(upper))
+        for j, (upper, text) in enumerate(zip(head, row, strict=True))
+        if j in below or upper != text
+    )
+
+
+def _differs(
+    row: Sequence[str], below: Mapping[int, Sequence[str]], words: Sequence[str], other_texts: int,
+    *, in_turn: bool,
+) -> bool:  # fmt: skip
+    """Return whether most texts of a row are different words, none of which stands below it."""
+    most = not other_texts or len(words) > max(other_texts, len(below) // 2)
+    repeats = (row[j] in texts for j, texts in below.items()
+             if not (in_turn and WHOLE.fullmatch(row[j])))  # fmt: skip
+    different = len(words) > bool(row[0]) and len({*words}) > min(2, len(words) // 2)
+    return most and different and not any(repeats)
+
+
+def _names_columns(
+    head: Sequence[str], row: Sequence[str], below: Mapping[int, Sequence[str]],
+    words: Sequence[str], other_texts: int,
+) -> bool:  # fmt: skip
+    """Return whether a row fills gaps of headings, or has texts above all counts.
+
+    Or it has words alone, and nothing above labels.
+    """
+    labels = [j for j in range(len(row)) if not j or j not in below]
+    if not other_texts and not any(row[j] for j in labels):
+        return True
+    if any(a and not b and c for (a, b), c in zip(pairwise(head), row[1:], strict=True)):
+        return True
+    headed = [j for j in below if head[j]]
+    if row[0] in ("", head[0]) and (
+        len(words) == len(below) or (headed and all(row[j] for j in headed))
+    ):
+        return True
+    # Labels are called here, and words that no count below repeats say what is counted.
+    called = all(row[j] and not head[j] for j in range(len(row)) if j not in below)
+    repeats = any(is_mark(row[j]) or row[j] in texts for j, texts in below.items())
+    return len(words) == len(below) and called and not repeats
+
+
+def called_again(above: Sequence[str], row: Sequence[str], counts: Collection[int]) -> bool:
+    """Return whether a row has no label but those of the headings above it, and no count.
+
+    Cells merged with those above repeat their texts.  What stands beside them are words, or one
+    and the same year above the counts.
+    """
+    repeats = sum(bool(text) and text == upper for text, upper in zip(row, above, strict=True))
+    columns = [j for j, text in enumerate(row) if text not in ("", above[j])]
+    texts = {row[j] for j in columns}
+    label = any(not j or j not in counts for j in columns)
+    year = len(texts) == 1 and not label and all(map(is_year, texts))
+    words = repeats > 1 and bool(texts) and not any(map(says_number, texts))
+    return year or words
+
+
+def _going_on(
+    rows: Sequence[Sequence[str]], row: Sequence[str], below: Mapping[int, Sequence[str]]
+) -> list[int]:
+    """Return the columns whose heading goes on in a row, in small letters, as one name.
+
+    A line of some heading ends with a word such as "of", or each line of each is another one.
+    None reaches over several columns, and no word but such is below two of them.
+    """
+    raw = rows[-1]
+    lower = [
+        j for j, text in enumerate(row)
+        if text[:1].islower() and raw[j] and not (row[j + 1 :] and row[j + 1] and not raw[j + 1])
+    ]  # fmt: skip
+    counts = [j for j in lower if j in below]
+    if not counts or any(row[j] in below[j] for j in counts):
+        return []
+    joint = any(_JOINT.fullmatch(line[j]) for line in (*rows, row) for j in counts)
+    words = [row[j] for j in counts if not _JOINT.fullmatch(row[j])]
+    lines = [[line[j] for j in below] for line in (*rows, row)]
+    several = all(len({*line}) == len(line) > 1 and all(line) for line in lines)
+    plain = not any(map(_is_label, itertools.chain(*lines)))
+    differ = several and plain and len(counts) == len(below)
+    differ = differ and all(j in below or not t or j in lower for j, t in enumerate(row))
+    return lower if len({*words}) == len(words) and (joint or differ) else []
+
+
+def _is_label(text: str) -> bool:
+    return sex(text) is not None or total_word(text) == 2 or interval(text) is not None
+
+
+def wrapped(text: str, more: str) -> str:
+    """Return a heading with what stands below it as its second line."""
+    joint = "" if text.endswith("/") else " "
+    return f"{text[:-1]}{more}" if more and text.endswith("-") else f"{text}{joint}{more}".strip()
+
+
+def _in_turn(head: Sequence[str], row: Sequence[str], below: Mapping[int, Sequence[str]]) -> bool:
+    """Return whether numbers are headings: codes with leading zeros, or others below one heading.
+
+    Those are years, or numbers one after another.  So are years that stand again below each.
+    """
+    numbers = [row[j] for j in below if WHOLE.fullmatch(row[j])]
+    filled = [head[j] for j in below if row[j]]
+    spans, several = len({*filled}) < len(filled), len(numbers) == len({*numbers}) > 1
+    if _few_years(below) and _years_again(head, row, below):
+        return True
+    code = re.compile(r"0\d+").fullmatch
+    if several and any(map(code, numbers)):
+        return len({*map(len, numbers)}) == 1 and not any(
+            map(code, itertools.chain(*below.values()))
+        )
+    if several and spans and all(map(is_year, numbers)):
+        return _few_years(below)
+    plain = [int(text) for text in numbers if text.isdecimal() and len(text) < _YEARS_DIGITS]
+    follow = len(plain) > _FEW_NUMBERS and plain == [*range(plain[0], plain[0] + len(numbers))]
+    return spans and follow
+
+
+def spread(heads: Sequence[str]) -> list[str]:
+    """Return headings of columns, where each reaches to the next one."""
+    results = list[str]()
+    for text in heads:
+        results.append(text or (results[-1] if results else ""))
+    return results
+
+
+def _years_again(head: Sequence[str], row: Sequence[str], columns: Collection[int]) -> bool:
+    """Return whether a row has years alone that stand again below each of several headings."""
+    places = sorted(columns)
+    heads = spread([head[j] for j in places])
+    pairs = {(text, row[j]) for text, j in zip(heads, places, strict=True)}
+    labels = any(text for j, text in enumerate(row) if j not in columns)
+    different = len(pairs) == len(places) and len({*heads}) > 1 and all(heads)
+    return different and not labels and all(is_year(row[j]) for j in places)
+
+
+def _paths(
+    head: Sequence[str], raw: Sequence[str], row: Sequence[str],
+    below: Collection[int], empty: set[int],
+) -> list[str]:  # fmt: skip
+    """Return headings with those below them: a heading reaches to the next, or an empty column.
+
+    So does one in a row between, below the same heading; but a total is below those it names.
+    """
+    above, row, part = list(head), list(row), ""
+    for j in range(1, len(above)):
+        if j - 1 in empty:
+            continue
+        above[j] = above[j] or above[j - 1]
+        part = raw[j - 1] or part
+        inside = above[j - 1] == f"{above[j]}{PATH}{part}" and not raw[j]
+        if inside and row[j] and (part in row[j] or not total_word(row[j])):
+            above[j] = above[j - 1]
+    totals = [j for j in below if row[j] == above[j] and total_word(row[j]) == 2]  # merged cells
+    named = [j for j in (below if totals else range(len(row))) if row[j] and j not in totals]
+    headings = {above[j] for j in named}
+    above = ["" if len(headings) == 1 and text in headings else text for text in above]
+    named = [j for j in below if "" != above[j] != row[j] != ""]
+    coded = [j for j in named if above[j].isdecimal() != row[j].isdecimal()]
+    if all(len({texts[j] for j in coded}) == len(coded) > _FEW_NUMBERS for texts in (above, row)):
+        for j in coded:  # a number of a column beside its name
+            upper_text, name = above[j], row[j] if above[j].isdecimal() else above[j]
+            for k in range(j, len(row)):
+                if above[k] != upper_text or k in empty or (row[k] and k > j):
+                    break
+                above[k], row[k] = "", name
+    return [
+        f"{a}{PATH}{b}" if a and b and a.rpartition(PATH)[2] != b else a or b
+        for a, b in zip(above, row, strict=True)
+    ]
+
+
+def distinct_headings(heads: Sequence[str], columns: Collection[int]) -> list[str]:
+    """Return headings that repeat in runs with the first of its run, which differs, before each.
+
+    Such are *2019, Men, Women, 2020, Men, Women*.
+    """
+    places = [j for j in range(min(columns, default=0), len(heads)) if heads[j]]
+    texts = [heads[j] for j in places]
+    counted = [j in columns for j in places]
+    twice = next((k for k, text in enumerate(texts) if counted[k] and text in texts[:k]), 0)
+    if not twice:
+        return list(heads)
+    begin = texts.index(texts[twice]) - 1
+    run, firsts = twice - begin - 1, list[int]()
+    while begin >= 0 and run > 1 and texts[begin + 1 :][: run - 1] == texts[twice:][: run - 1]:
+        firsts.append(begin)
+        begin += run
+    results = list(heads)
+    if len({texts[k] for k in firsts}) < len(firsts):
+        return results
+    for k, rest in itertools.product(firsts, range(run)):
+        upper, _, name = texts[k].rpartition(PATH)
+        text = texts[k + rest] if rest else upper
+        results[places[k + rest]] = f"{name}{PATH}{text}" if text else name
+    return results

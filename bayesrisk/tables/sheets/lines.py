@@ -1,0 +1,202 @@
+"""Lines: rows of a sheet in the width of its table, and the columns that hold counts."""
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from bayesrisk.exceptions import DataError, quote
+from bayesrisk.tables.sheets.texts import DECIMAL, WHOLE, is_mark, says_number
+
+_LENGTH = 1000  # of a note
+_UNIT = re.compile(
+    r"numbers?( of \w+)*|no\.|counts?|persons|people|individuals|cases|patients|pupils|households",
+    re.IGNORECASE,
+)
+_NOTES = re.compile(r"\W*((foot)?notes?|(symbol )?legend|key|simbologia)\W*", re.IGNORECASE)
+#: Rows with their numbers in the file.
+Grid = list[tuple[int, list[str]]]
+#: Rows that are left out: their numbers, texts and the reason.
+Left = list[tuple[int, str, str]]
+
+
+class Line(NamedTuple):
+    """A row by its number: texts in the width of the table, and ``fields`` as they stand.
+
+    ``size`` is the number of fields up to the last text, ``depth`` that of blanks before the first.
+    """
+
+    number: int
+    row: list[str]
+    size: int
+    depth: int
+    fields: Sequence[str]
+
+    @property
+    def fits(self) -> bool:
+        """Whether it has several fields, and no more than the table."""
+        return 1 < self.size <= len(self.row)
+
+    def left(self, reason: str) -> tuple[int, str, str]:
+        """Return the line as one that is left out."""
+        return self.number, short(self.row), reason
+
+    def too_wide(self, name: str) -> DataError:
+        """Return the error that it has more fields than the table."""
+        width = len(self.row)
+        return DataError(
+            f"{name}: row {self.number}: must have {width} columns, got "
+            f"{len(_trimmed(self.fields))}: {quote(self.fields[: width + 3])}; a text or number "
+            'with a delimiter stands in quotes ("1,234"), or the row is removed'
+        )
+
+
+class CountColumns(NamedTuple):
+    """The columns of counts and of labels; without ``numbers`` marks stand in place of all counts.
+
+    Headings may be numbers, such as years, above counts that are all withheld.
+    """
+
+    counts: set[int]
+    labels: list[int]
+    numbers: bool
+
+    @property
+    def beside_ages(self) -> set[int]:
+        """The columns of counts but the first, which may be ages."""
+        return self.counts - {0}
+
+    def has_count(self, row: Sequence[str]) -> bool:
+        """Return whether a row has a count, and another text."""
+        return filled_texts(row) > 1 and any(
+            says_number(row[j]) or (not self.numbers and is_mark(row[j])) for j in self.counts
+        )
+
+    def states_counts(self, row: Sequence[str]) -> bool:
+        """Return whether a row has a count, or marks in the place of all counts."""
+        texts = [row[j] for j in self.counts if row[j]]
+        marks = filled_texts(row) > 1 and bool(texts) and all(map(is_mark, texts))
+        return marks or self.has_count(row)
+
+
+def short(row: Sequence[str]) -> str:
+    """Return the texts of a row, cut."""
+    text = ", ".join(filter(None, row))
+    return text if len(text) <= _LENGTH else f"{text[:_LENGTH]}…"
+
+
+def filled_texts(row: Sequence[str]) -> int:
+    """Return the number of texts of a row that are not empty."""
+    return len(row) - row.count("")
+
+
+def grid_lines(grid: Grid) -> tuple[list[Line], Left]:
+    """Return the lines of a grid in one width, without those that say what is counted."""
+    grid = _with_first_label(grid)
+    units = [(i, short(row), "what is counted") for i, row in grid if _is_unit(row)]
+    grid = _without_margin([(i, row) for i, row in grid if not _is_unit(row)])
+    rows = [[" ".join(text.split()) for text in row] for _, row in grid]
+    width = _width(rows)
+    lines = [
+        Line(i, [*row, *[""] * width][:width], len(_trimmed(row)), _depth(fields), fields)
+        for (i, fields), row in zip(grid, rows, strict=True)
+    ]
+    return lines, units
+
+
+def before_notes(lines: Sequence[Line]) -> Sequence[Line]:
+    """Return the lines before the first that is the title of notes."""
+    return [*itertools.takewhile(lambda line: not _NOTES.fullmatch(" ".join(line.row)), lines)]
+
+
+def count_columns(lines: Sequence[Line]) -> CountColumns:
+    """Return the columns of the table of lines, found before its notes if there are any."""
+    rows = [line.row for line in lines if line.fits]
+    counts = _numeric([line.row for line in before_notes(lines) if line.fits]) or _numeric(rows)
+    labels = [j for j in range(len(rows[0]) if rows else 0) if j not in counts]
+    below = [line.row for line in lines if line.row != rows[0]] if rows else []
+    return CountColumns(counts, labels, any(says_number(row[j]) for row in below for j in counts))
+
+
+def _with_first_label(grid: Grid) -> Grid:
+    """Return rows in which a label beside the unit of all counts stands in the row below it."""
+    rows = list(grid)
+    for k, ((_, row), (i, below)) in enumerate(itertools.pairwise(grid)):
+        if not below or below[0].strip():
+            continue
+        texts = [text.strip() for text in row if text.strip()]
+        alone = len(texts) == 2 and row[0].strip() == texts[0]
+        if alone and _UNIT.fullmatch(texts[1]) and any(says_number(t) or is_mark(t) for t in below):
+            rows[k], rows[k + 1] = (rows[k][0], ["", *row[1:]]), (i, [row[0], *below[1:]])
+    return rows
+
+
+def _is_unit(row: Sequence[str]) -> bool:
+    """Return whether a row says nothing but what all counts are of."""
+    if not row or row[0].strip():
+        return False
+    texts = {text.strip() for text in row} - {""}
+    return len(texts) == 1 and _UNIT.fullmatch(texts.pop()) is not None
+
+
+def _without_margin(grid: Grid) -> Grid:
+    """Return rows without columns to the left of all labels; a text there stands where none is."""
+    firsts = [
+        next(j for j, text in enumerate(row) if text.strip())
+        for _, row in grid
+        if sum(map(bool, map(str.strip, row))) > 1 and any(map(says_number, row))
+    ]
+    first = min(firsts, default=0)
+    if not first:
+        return grid
+    labels = [next((t for t in row[first::-1] if t.strip()), "") for _, row in grid]
+    return [(i, [label, *row[first + 1 :]]) for (i, row), label in zip(grid, labels, strict=True)]
+
+
+def _depth(row: Sequence[str]) -> int:
+    """Return the blanks before the first text of a row."""
+    return len(row[0]) - len(row[0].lstrip()) if row else 0
+
+
+def _trimmed(row: Sequence[str]) -> Sequence[str]:
+    """Return a row without the empty texts at its end."""
+    size = len(row)
+    while size and not row[size - 1]:
+        size -= 1
+    return row[:size]
+
+
+def _width(rows: Sequence[Sequence[str]]) -> int:
+    """Return the number of fields that most rows with several texts have, or full headings."""
+    several = [row for row in rows if filled_texts(row) > 1]
+    width = Counter(map(len, several)).most_common(1)[0][0] if several else 0
+    sizes = [len(_trimmed(row)) for row in several]
+    full = several and all(several[0]) and not any(map(says_number, several[0]))
+    if full and max(sizes) == sizes[0] > width and sizes.count(sizes[0]) > 1:
+        return sizes[0]  # rows end where nothing follows
+    return width
+
+
+def _numeric(rows: Sequence[Sequence[str]]) -> set[int]:
+    """Return the columns of which at least half of the texts say a number, or are marks."""
+    numeric = set()
+    texts_by_column = [*zip(*rows, strict=True)]
+    for j, column in enumerate(texts_by_column):
+        texts = Counter(filter(None, column))
+        numbers = sum(n for t, n in texts.items() if says_number(t))
+        marks = sum(n for t, n in texts.items() if not says_number(t) and is_mark(t))
+        if numbers and 2 * (numbers + marks) >= sum(texts.values()) - 1:  # one is the heading
+            numeric.add(j)
+    if len(numeric) > 1 and not any(
+        WHOLE.fullmatch(text) or DECIMAL.fullmatch(text) for text in texts_by_column[0]
+    ):
+        numeric.discard(0)  # groups of ages
+    return numeric or {j for j, column in enumerate(texts_by_column) if _withheld(column[1:])}
+
+
+def _withheld(texts: Sequence[str]) -> bool:
+    """Return whether all texts are marks without letters, or one and the same several times."""
+    plain = not any(map(str.isalnum, "".join(texts)))
+    equal = len(texts) > 1 and len({*texts}) == 1
+    return bool(texts) and all(map(is_mark, texts)) and (plain or equal)
