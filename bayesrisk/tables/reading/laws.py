@@ -60,6 +60,8 @@ _BASES = (5, 10, 100, 1000)
 _SHARE, _LEAST_SHARE = 20, 20
 #: Numbers are multiples of a base by chance in one case of 2**8.
 _BITS = 8
+#: Of one label most counts are multiples by chance in one case of 2**30.
+_ROUND_BASES, _ROUND_BITS = (100, 10, 5), 30
 #: Numbers of one column that are no multiples of 5 by chance.
 _DIFFERENT = 6
 #: Where 1 and 2 become 3, other counts are small, too.
@@ -252,6 +254,8 @@ def _guess(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) ->
     estimates = next((c.column for c in cells if key(c.column).startswith("estimate")), "")
     if estimates:
         doubt = f"true, although {estimates!r} may be an estimate of a survey, which is weighted"
+    if round_counts := _round_counts(coded):
+        doubt = doubt or f"true, although {round_counts}"
     return _Guess("exact", doubt or "true", doubtful=bool(doubt))
 
 
@@ -328,6 +332,31 @@ def _rounded_totals(coded: CodedLabels, rules: ReadingRules) -> str:
                 rules.ask(f"labels.{name}.{label}.counts", f"nearest-{base}", text)
             labels_shown.append(label or f"a count without {name}")
     return listing(labels_shown)
+
+
+def _round_counts(coded: CodedLabels) -> str:
+    """Return of which label so many counts are multiples of a base that it is no chance.
+
+    Of exact counts a share 1 / b are multiples of b.  That k of n are, with f = k / n, has about
+    n (f log2(f b) + (1 - f) log2((1 - f) b / (b - 1))) bits against it.
+    """
+    best = (float(_ROUND_BITS), "")
+    for column, base in itertools.product(range(len(coded.names)), _ROUND_BASES):
+        name, codes, large = coded.names[column], coded.codes[:, column], coded.low >= base
+        number = np.maximum(np.bincount(codes, large), 1)
+        multiples = np.bincount(codes, large & (coded.low % base == 0))
+        share = np.clip(multiples / number, 1e-9, 1 - 1e-9)
+        bits = share * np.log2(share * base) + (1 - share) * np.log2(
+            (1 - share) * base / (base - 1)
+        )
+        bits = np.where(2 * share > 1, bits * number, 0.0)
+        code = int(bits.argmax())
+        if bits[code] > best[0]:
+            label = coded.spellings[name][code]
+            counts = f"counts of {label}" if label else f"counts without {name}"
+            text = f"{int(multiples[code])} of {int(number[code])} {counts}"
+            best = (float(bits[code]), f"{text} are multiples of {base}")
+    return best[1]
 
 
 def _coded(cells: Sequence[Cell]) -> CodedLabels:
@@ -552,7 +581,7 @@ def _value(cell: Cell, rule: PlainLaw, rules: ReadingRules, answers: Mapping[str
             raise cell.refuse(
                 "be a count, a range such as 1-4 or <5, or a mark (marks.MARK=withheld or 1-4)"
             )
-        guess, meaning = "withheld", "a count that is withheld and may be any"
+        guess, meaning = "withheld", "a count that is not stated and may be any"
         if rule.withheld and not note:
             guess, meaning = span(*rule.withheld), "withheld by the rule of the counts"
         if not whole:
