@@ -42,7 +42,7 @@ from bayesrisk.experiments.audit.results import LAYOUT, PROTECTIONS, read_audit,
 from bayesrisk.experiments.audit.screen import audit_brief, first_line
 from bayesrisk.experiments.audit.words import error_text
 from bayesrisk.experiments.by_place import open_index
-from bayesrisk.experiments.runs.engine import Outlook, Study, at_once, pace_since
+from bayesrisk.experiments.runs.engine import Outlook, Study, clocks, ends_of_shards, pace_since
 from bayesrisk.experiments.runs.folder import RunFolder
 from bayesrisk.mechanisms.registry import NOTHING, meaning, shown_name
 from bayesrisk.risk import audit
@@ -485,21 +485,27 @@ class AuditStudy(Study):
         seconds = check.scalar(seconds, "seconds", lower=0.0, bounds="()")
         if self.goal is not None:
             raise ArgumentError("seconds", "cannot be limited where a setting is searched for")
-        begin = time.process_time(), time.monotonic()
+        begin = clocks()
         most = max(one.survey.targets.size for one in self._populations.values())
         costs = [self._cost(one, p) for one in self._populations.values() for p in self.protections]
+        power = workers, *pace_since(begin)
         left = max(seconds - (time.monotonic() - begin[1]), seconds / 2.0)
-        limit = left * at_once(workers, pace_since(*begin))
         releases = self._most_releases
+
+        def needed(people: int, releases: int) -> float:
+            size = -(-people // self.targets_per_shard)  # shards of a protection
+            shards = [cost(people, releases) / size for cost in costs for _ in range(size)]
+            return ends_of_shards(shards, *power)[-1]
+
         while True:
             people = most
-            while people and sum(cost(people, releases) for cost in costs) > limit:
+            while people and needed(people, releases) > left:
                 people -= max(1, people // 16)
             if people == most or (people and releases <= 2) or releases == 1:
                 break
             releases = max(releases // 2, 1)
         if not people:
-            least = sum(cost(1, 1) for cost in costs) / limit * seconds
+            least = needed(1, 1) / left * seconds
             raise ArgumentError(
                 "seconds",
                 "must be enough for one person",

@@ -218,7 +218,7 @@ def test_the_outlook_adds_up_places_releases_and_targets(people, monkeypatch):
 @pytest.mark.parametrize("seconds", [1000.0, 60.0, 30.0, 14.0])
 def test_as_many_people_and_releases_as_a_time_allows(people, monkeypatch, seconds):
     pilots = {"identity": Pilot(0.0, 1.0, 0.5, 0.1), "rounding": Pilot(0.0, 0.5, 0.25, 0.2)}
-    monkeypatch.setattr(engine, "_pace", [1.0])
+    monkeypatch.setattr(engine, "_pace", [(1.0, 0.0)])
     monkeypatch.setattr(PopulationInParts, "pilot", lambda _, one: pilots[one.name])
     asked = study(people, protections=[WHAT[0], WHAT[2]], releases=12, targets=8)
     homes = np.unique(asked._populations[""].survey.target_places).size
@@ -239,7 +239,7 @@ def test_as_many_people_and_releases_as_a_time_allows(people, monkeypatch, secon
 
 
 def test_a_time_for_nobody_is_refused_with_what_is_needed(people, monkeypatch):
-    monkeypatch.setattr(engine, "_pace", [1.0])
+    monkeypatch.setattr(engine, "_pace", [(1.0, 0.0)])
     monkeypatch.setattr(PopulationInParts, "pilot", lambda *_: Pilot(0.0, 1.0, 1.0))
     with pytest.raises(ArgumentError, match="about 5 are needed"):
         study(people, protections=[WHAT[0], WHAT[2]]).fit_time(1.0)
