@@ -129,7 +129,8 @@ def _print_unit(
     rows: list[Any] = cells[[*cells.columns.drop("label"), "label"]].to_dict("records")
     sentences = answer._answer()
     document = {
-        MADE_UP: str(folder).startswith("sample:"), "unit": answer.geocode, "query": answer.query, "prior": answer.prior,
+        MADE_UP: str(folder).startswith("sample:"), "unit": answer.geocode, "query": answer.query,
+        "prior": answer.prior,
         "more_than_known": answer.more_than_known, "sentences": sentences, "cells": rows,
     }  # fmt: skip
     lines = table_lines(
