@@ -133,7 +133,7 @@ def audit(
 
     Rare records come first; without a protection they are all that is counted.
     """
-    begun = time.monotonic()
+    start = time.monotonic()
     document = {k: v for k, v in dataclasses.asdict(options).items() if v is not None}
     files = [audit_settings_path(one) for one in population]
     arguments: Any = population
@@ -175,7 +175,7 @@ def audit(
         say(*rare._answer(), err=False)
     if limit is not None:
         with renamed({"seconds": "--time-limit"}):
-            study = _fit_time(study, limit, begun, output, runner)
+            study = _fit_time(study, limit, start, output, runner)
     summary = runner.run(study, output, "audit")
     page = f"{summary.statements} statements; report: {output / 'report.html'}"
     after = [f"Checks: {summary.checks}", page] if summary.complete else []
@@ -187,7 +187,7 @@ def audit(
 def _fit_time(
     study: "br.experiments.AuditStudy",
     limit: float,
-    begun: float,
+    start: float,
     output: Path,
     runner: RunOptions,
 ) -> "br.experiments.AuditStudy":
@@ -197,7 +197,7 @@ def _fit_time(
     begun = begun_audit(output) if runner.resume else None
     if begun is not None:
         return dataclasses.replace(study, targets=begun[0], releases=begun[1])
-    left = max(limit - (time.monotonic() - begun), limit / 2.0)
+    left = max(limit - (time.monotonic() - start), limit / 2.0)
     return study.fit_time(left, workers=runner.workers)
 
 

@@ -77,8 +77,8 @@ def nearby(path: Path, *marks: str) -> str:
         if near := did_you_mean(path.name, names):
             return f"{near[:-1]} in {folder}?" if path.name != str(path) else near
         like = sorted(n for n in names if Path(n).suffix == path.suffix and n[0] != ".")
-        shown = name_list(like) if like else f"no {path.suffix or 'such'} file"
-        return f"; {folder.resolve()} has {shown}"
+        listing = name_list(like) if like else f"no {path.suffix or 'such'} file"
+        return f"; {folder.resolve()} has {listing}"
     below = islice(path.iterdir(), _ENTRIES) if path.is_dir() else ()
     around = [folder, *sorted(below)]
     marked = [one for one in around if any((one / mark).is_file() for mark in marks)]

@@ -467,7 +467,7 @@ class AuditStudy(Study):
             population = self._populations[name]
             pilot, survey = population.pilot(trial.protection), population.survey
             places = np.unique(survey.target_places[np.searchsorted(survey.targets, rows)]).size
-            release_time = pilot.of_releases(places, population.kinds(rows), rows.size)
+            release_time = pilot.release_time(places, population.kinds(rows), rows.size)
             once = places * pilot.place + min(-(-_SPOTS // size), rows.size) * pilot.check
             seconds[shard] = (0.0 if repeated else once) + releases * release_time
             parts[names[number]] += seconds[shard]
@@ -492,8 +492,8 @@ class AuditStudy(Study):
         most = max(one.survey.targets.size for one in self._populations.values())
         costs = [self._cost(one, p) for one in self._populations.values() for p in self.protections]
         power = workers, *pace_since(begin)
-        over = time.monotonic() - begin[1] + _RESULTS
-        left = max(seconds - over, seconds / 2.0)
+        overhead = time.monotonic() - begin[1] + _RESULTS
+        left = max(seconds - overhead, seconds / 2.0)
         releases = self._most_releases
 
         def needed(people: int, releases: int) -> float:
@@ -509,7 +509,7 @@ class AuditStudy(Study):
                 break
             releases = max(releases // 2, 1)
         if not people:
-            least = needed(1, 1) + over
+            least = needed(1, 1) + overhead
             raise ArgumentError(
                 "seconds",
                 "must be enough for one person",
@@ -529,7 +529,7 @@ class AuditStudy(Study):
 
         def cost(people: int, releases: int) -> float:
             places = min(every, people)
-            release_time = pilot.of_releases(places, min(kinds, people), people)
+            release_time = pilot.release_time(places, min(kinds, people), people)
             once = places * pilot.place + min(people, _SPOTS) * pilot.check
             return once + (releases if random else 1) * release_time
 

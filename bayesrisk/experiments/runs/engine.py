@@ -83,11 +83,11 @@ class Outlook(NamedTuple):
     parts: Mapping[str, float] = MappingProxyType({})  # of what takes how long, by name
     optional: float = 0.0  # seconds of these that may turn out not to be needed
 
-    def sentences(self, workers: int, pace: float = 1.0, others: float = 0.0) -> list[str]:
+    def sentences(self, workers: int, pace: float = 1.0, load: float = 0.0) -> list[str]:
         """Return the notes, and the expected time for ``workers`` workers."""
         if not (total := sum(self.seconds.values())):
             return list(self.lines)
-        whole = ends_of_shards([*self.seconds.values()], workers, pace, others)[-1]
+        whole = ends_of_shards([*self.seconds.values()], workers, pace, load)[-1]
         times = [spoken(whole * (1.0 - part / total)) for part in (self.optional, 0.0)]
         text = " to ".join(dict.fromkeys(times)).replace("to about", "to")
         text += f" with {workers} worker{'s' * (workers > 1)}"
@@ -99,17 +99,17 @@ class Outlook(NamedTuple):
 
 
 def ends_of_shards(
-    seconds: Sequence[float], workers: int, pace: float = 1.0, others: float = 0.0
+    seconds: Sequence[float], workers: int, pace: float = 1.0, load: float = 0.0
 ) -> list[float]:
     """Return the seconds of the clock after which shards end, sorted, begun in their order.
 
     ``seconds`` are of a processor. ``pace`` is how many of them one process had in a second, more
-    than 1 with threads. ``others`` are those that all else on the machine had: it shares the
+    than 1 with threads. ``load`` are those that all else on the machine had: it shares the
     processors evenly with the workers.
     """
     workers, cpus = min(workers, len(seconds)), os.cpu_count() or 1
-    asked = workers * max(pace, 1.0)
-    speed = max(min(pace, cpus * asked / (asked + others) / workers), 1e-3)
+    demand = workers * max(pace, 1.0)
+    speed = max(min(pace, cpus * demand / (demand + load) / workers), 1e-3)
     ends, free = list[float](), [0.0] * workers
     for one in seconds:
         ends.append(heapq.heappop(free) + one / speed)
@@ -360,9 +360,9 @@ def pace_since(begin: tuple[float, float, float]) -> tuple[float, float]:
 
     Of a moment, such as a pilot that others have run before, it is the last that was measured.
     """
-    used, passed, of_all = np.subtract(clocks(), begin).tolist()
+    used, passed, total = np.subtract(clocks(), begin).tolist()
     if passed > _MEASURED:
-        _pace[0] = used / passed, max(of_all - used, 0.0) / passed
+        _pace[0] = used / passed, max(total - used, 0.0) / passed
     return _pace[0]
 
 
@@ -380,12 +380,12 @@ def _timed(
     for sentence in outlook.sentences(*power):
         announce(sentence, False)
     seconds = [outlook.seconds.get(shard, 1.0) or 1e-6 for shard in todo]
-    ends, done = ends_of_shards(seconds, *power), np.cumsum(seconds)
+    ends, work = ends_of_shards(seconds, *power), np.cumsum(seconds)
     begin, ahead = time.monotonic(), ends[-1] if outlook.seconds else 0.0
 
     def advance(count: int, total: int) -> None:
         # Between what others have begun, too, and what alone is over: a last one may be late.
-        share = float(ends[count - 1] / ends[-1] + done[count - 1] / done[-1]) / 2.0
+        share = float(ends[count - 1] / ends[-1] + work[count - 1] / work[-1]) / 2.0
         passed = time.monotonic() - begin
         # What is expected counts as a tenth of the whole that went as it was to go.
         rate = (passed + 0.1 * ahead) / (share + 0.1 * bool(ahead))

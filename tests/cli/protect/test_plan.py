@@ -72,6 +72,14 @@ def test_the_folder_has_rules_release_certificates_and_report(planned, run, tmp_
     page = (folder / "report.html").read_text()
     assert br.datasets.MADE_UP.partition(":")[0] in page
     assert "All limits are kept by publishing" in page
+    # All finer steps are told of, and the rules of each setting stand in words.
+    finer = frontier[(frontier["role"] == "finer") & (frontier["verdict"] != "safe")]
+    name = "proved" if (finer["proved"] > 0).any() else "recovered"
+    numbers = finer.loc[finer[name] > 0, name].astype(int)
+    ends = " to ".join(f"{n:,}" for n in sorted({numbers.min(), numbers.max()}))
+    assert f"One step finer, {ends} " in out
+    assert ">all tables as they are<" in page
+    assert ">identity<" not in page
 
 
 def test_a_run_that_was_ended_goes_on_and_workers_change_no_byte(planned, run):
