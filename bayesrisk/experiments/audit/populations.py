@@ -614,7 +614,8 @@ class PopulationInParts:
             return self.survey.targets[:0]
         part, rows = self.part(0), self.survey.targets
         mask = (part.place[rows] == part.place[row]) & (part.cells[rows] == part.cells[row])
-        return rows[mask][:_TWINS]
+        twins: IntArray = rows[mask][:_TWINS]
+        return twins
 
     def _pilot_rows(self, places: int, number: int) -> IntArray:
         """Return the first targets of some places spread evenly over all."""
