@@ -105,8 +105,8 @@ def _names_records(head: str, title: bool) -> bool:
 
 
 def _titles(sheet: Sheet) -> Iterator[str]:
-    """Yield titles of a sheet, headings of labels, and what its columns say in all rows."""
-    yield from (*sheet.captions, sheet.tab)
+    """Yield titles of a sheet, its headings, and what its columns say in all rows."""
+    yield from (*sheet.captions, sheet.tab, *sheet.heads)
     for column in zip(*(row for _, row in sheet.rows), strict=True):
         if len(texts := {*column}) == 1:
             yield from texts

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayesrisk.exceptions import DataError
+from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.tables.reading.reading import TableReading
 
 #: Places whose names repeat, so that no column of numbers spells one.
@@ -551,3 +551,21 @@ def test_sizes_near_2000_are_counts_and_years_are_not(tmp_path, rows):
     text = "region,when,ill\n" + "".join(f"R{k},{1950 + k},{9 * k % 31}\n" for k in range(rows))
     if rows > 60:  # one after another: years without a word
         assert stated(read_text(tmp_path, text)) == {str(9 * k % 31) for k in range(rows)}
+
+
+def test_equal_headings_are_told_apart_by_their_number(tmp_path):
+    counts = [[3, 4], [5, 6], [7, 9], [17, 19]]
+    rows = [f"{town},{m},{w},{m + w}" for town, (m, w) in zip("ABCD", counts, strict=True)]
+    file = tmp_path / "towns.csv"
+    file.write_text("\n".join(["town,Men,Men,Total", *rows]) + "\n")
+    with pytest.raises(DataError, match="#2=ignored"):
+        TableReading.read(file)
+    left = TableReading.read(file, **{"columns.Men#2": "ignored"})
+    assert [*left.cells["stated"]] == [str(n) for m, w in counts for n in (m, m + w)]
+    labels = {"Men#1": "sex=Men", "Men#2": "sex=Women", "Total": "sex=Total"}
+    both = TableReading.read(file, columns=labels)
+    stated = both.cells.query("sex == 'Women'")["stated"]
+    assert [*stated] == [str(w) for _, w in counts]
+    assert both.separate == ("town",)  # the sexes make up their total
+    with pytest.raises(ArgumentError, match="Men#3"):
+        TableReading.read(file, **{"columns.Men#2": "ignored", "columns.Men#3": "ignored"})
