@@ -264,7 +264,9 @@ def heading_kind(label: str, depth: int, name: str = "category") -> str:
     if sex(label):
         return "sex"
     ends = interval(label)
-    if ends and (ends[0] < ends[1] or not (ends[1] or label.isdecimal())):  # or under 1
+    single = ends is not None and ends[0] == ends[1]  # under 1, and 1 year
+    words = any(map(str.isalpha, label)) or (ends == (0, 0) and not label.isdecimal())
+    if ends and (words or not single):
         return "age"
     if re.fullmatch(r"(19|20)\d\d ?([*†‡^]{1,3}|\(\w\))?", label):  # 2014** has a note
         return "year"

@@ -31,6 +31,7 @@ from bayesrisk.tables.reading.attributes import (
     is_written_out,
     may_part_thousands,
     one_of_each,
+    one_spelling,
     points_shown,
     running_sums,
     sums_hold,
@@ -136,7 +137,7 @@ class SheetColumns:
         plain = [MEMBER.sub("", head) or head for head in sheet.heads]
         self.heads = [key(re.sub(r"\(\d+ categories\)", "", head)) for head in plain]
         rows = [row for _, row in sheet.rows]
-        self.columns = [list(c) for c in zip(*rows, strict=True)] or [[] for _ in self.heads]
+        self.columns = [*map(one_spelling, zip(*rows, strict=True))] or [[] for _ in self.heads]
         if rules.all.get("blank") == "above":
             self.columns = [filled(column) for column in self.columns]
         if rules.all.get("blank", "below") == "below" and blanks_end(self.columns):
@@ -150,7 +151,7 @@ class SheetColumns:
         positions = [heading_positions(list(map(key, s.heads))) for s in sheets]
         self.fixed = {
             i: all(one in places for places in positions)
-            and is_constant(row[places[one]] for s, places in zip(sheets, positions, strict=True)
+            and is_constant(key(row[place[one]]) for s, place in zip(sheets, positions, strict=True)
                           for _, row in s.rows)
             for one, i in heading_positions(self.heads).items()
         }  # fmt: skip
@@ -782,6 +783,8 @@ class SheetColumns:
             pair = (name, sheet.heads[i])
             times[pair] += 1
             names[i] = f"{name} {times[pair]}" if times[pair] > 1 and i not in choices else name
+            if not sheet.heads[i] and any(name in labels for labels in counts.values()):
+                names[i] = f"row {names[i]}"
         titles = [*names.values(), *dict.fromkeys(n for labels in counts.values() for n in labels)]
         wrong = [name for name in titles if titles.count(name) > 1 or _RESERVED.fullmatch(name)]
         if wrong:

@@ -22,7 +22,7 @@ _RECORDS = re.compile(
     r"\b(persons?\b|people|population|individual|resident|inhabitant|citizen|adult|child|"
     r"m[ae]n\b|wom[ae]n\b|m[äa]nner|frauen|males?\b|females?\b|boys?\b|girls?\b|patient|pupil|"
     r"student|learner|enrol|admission|discharge|hospitali|episode|attendance|appointment|"
-    r"household|famil|dwelling|births?\b|deaths?\b|died|death|suicide|marriage|divorce|"
+    r"household|famil|dwelling|births?\b|deaths?\b|died|death|suicide|marriage|matrimon|divor[cz]|"
     r"cases?\b|infection|diagnos|vaccinat|doses?\b|victim|offen[cs]|offender|crime|incident|"
     r"arrest|prisoner|inmate|homicide|murder|convict|defendant|casualt|injur|fatalit|collision|"
     r"accident|claim|applica|applicant|recipient|beneficiar|migra|immigra|emigra|refugee|asylum|"
@@ -79,7 +79,9 @@ def ask_for_counts(
         ]  # fmt: skip
         if heads:
             every = f"no sum and no word of {name} shows that {listing(heads)} counts people"
-            rules.leave_open(question, f"{every} or other records")
+            first = next(pair[1] for pair in columns if repr(pair[1]) == heads[0])
+            away = f"columns.{first}=ignored leaves it out"
+            rules.leave_open(question, f"{every} or other records ({away})")
         guess, text = rules.questions[question]
         if guess in _BY_SUMS and file in changed:
             rules.leave_open(question, f"sums of {name} miss totals both ways")
