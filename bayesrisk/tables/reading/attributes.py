@@ -31,6 +31,11 @@ _OTHERS = re.compile(
     r"((occupied|private|number|no|of) )*households?( (count|number|total))?"
 )
 #: Money, beside counts.
+#: Headings of ages, years and groups of them.
+GROUP = re.compile(
+    r"([a-z]+ )?(age|band|age group|age range|year)s?( (group|grp|band|range))?|"
+    r"(età|eta|edad|idade|alter|âge|leeftijd|alder|ålder|ikä|wiek|věk)( .*)?"
+)
 _MONEY = re.compile(
     r"(?!.*\b(persons?|people|numbers?|no|workers|employees|households|with)\b)"
     r"(agi|total income|"
@@ -38,6 +43,9 @@ _MONEY = re.compile(
     r"adjusted gross income|(aggregate|gross|net|taxable|disposable|annual|weekly|monthly|wkly) "
     r"([\w ]+ )?(income|pay)|(tax|qtrly|quarterly|employer|insurance|pension) contributions?|"
     r"[\w ]*\w amount))( [(\[]?(in )?([\w,']+ )?(dollars|euros?|pounds|usd|eur|gbp|[£$€].*)[)\]]?)?"
+    r"|"
+    r".*[(\[][^)\]]*(\b(dollars?|euros?|pounds|usd|eur|gbp|reais|pesos|rupees|francs?|yen|kronor|"
+    r"kroner|kr|sek|nok|dkk|chf|zł|tl)\b|[£$€¥])[^)\]]*[)\]]"
 )
 #: So many bits say that equal numbers are no counts, which are equal by chance in one of 1,000.
 _SAME = 10

@@ -12,6 +12,7 @@ import numpy as np
 
 from bayesrisk.exceptions import DataError, quote
 from bayesrisk.tables.reading.attributes import (
+    GROUP,
     are_amounts,
     are_blocks,
     are_of_blanks,
@@ -90,7 +91,6 @@ _FLAG = re.compile(
     r"(conf|confidentiality|disclosure|suppression|suppressed|withheld)( (code|indicator|yn))?"
 )
 _NOTES = re.compile(r".*\b(foot)?notes?\b.*")
-_GROUP = re.compile(r"([a-z]+ )?(age|band|age group|age range|year)s?( (group|grp|band|range))?")
 _NUMBERED = re.compile(r"|no\.?|nr\.?|#|index|unnamed: 0|row( number)?|rank|number|obs|column1")
 _AMOUNTS, _MEASURE = "amounts of something else", "a measure of something else"
 _NO_SUM = "in no sum, as others are"
@@ -389,7 +389,7 @@ class SheetColumns:
                 self.reasons[i] = "no counts"
             elif self._decimals(i, texts):
                 self.reasons[i] = _DECIMALS
-            elif _GROUP.fullmatch(head) and not (
+            elif GROUP.fullmatch(head) and not (
                 _COUNT.fullmatch(head)
                 or total_word(head)
                 or self._adds_up(i)
