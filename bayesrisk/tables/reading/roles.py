@@ -47,18 +47,21 @@ from bayesrisk.tables.reading.rows import (
     name_blanks,
     says_no_count,
     tell_apart,
+    with_blocks,
     with_named_totals,
     with_parts,
     with_repeated,
     without_false_parts,
 )
 from bayesrisk.tables.reading.rules import ReadingRules
+from bayesrisk.tables.sheets.estimates import refused_estimates
 from bayesrisk.tables.sheets.grids import FEWER, MOST
 from bayesrisk.tables.sheets.heading_rows import heading_positions
 from bayesrisk.tables.sheets.sheet import Sheet
 from bayesrisk.tables.sheets.texts import (
     DECIMAL,
     NEGATIVE,
+    PATH,
     POINTS,
     SHARE,
     WHOLE,
@@ -131,7 +134,8 @@ class SheetColumns:
 
     def __init__(self, sheet: Sheet, sheets: Sequence[Sheet], rules: ReadingRules) -> None:
         self.rules, self.first_line = rules, len(rules.lines)
-        self.sheet = with_named_totals(without_false_parts(in_persons(sheet)), rules)
+        sheet = with_blocks(in_persons(sheet), rules)
+        self.sheet = with_named_totals(without_false_parts(sheet), rules)
         self.sheet = with_parts(counting_rows(with_repeated(self.sheet, rules)), rules)
         sheet = self.sheet
         plain = [MEMBER.sub("", head) or head for head in sheet.heads]
@@ -321,10 +325,19 @@ class SheetColumns:
         distinct = i < min(words, default=0) and len(texts) == len(plain) > 2
         distinct = distinct and (numbers == sorted(numbers) or len({*map(len, texts)}) == 1)
         repeated = 1 < len(texts) <= len(plain) // _ROWS_OF_CODE
+        repeated = repeated and not self._is_merged(i, words)
         if not (distinct or repeated) or self._adds_up(i):
             return False
         summing = filter(self._adds_up, rest)
         return any(summing) if distinct else i < next(summing, 0)
+
+    def _is_merged(self, i: int, words: Iterable[int]) -> bool:
+        """Return whether whole numbers after all labels share a merged heading with others."""
+        upper = self.sheet.heads[i].rpartition(PATH)[0]
+        return bool(upper) and i > max(words, default=-1) and any(
+            numbers and j != i and self.sheet.heads[j].rpartition(PATH)[0] == upper
+            for j, numbers in enumerate(self.numbers)
+        )  # fmt: skip
 
     def _in_blocks(self, i: int) -> bool:
         """Return whether few numbers rise from one block of rows to the next, before others."""
@@ -517,10 +530,8 @@ class SheetColumns:
     def _refuse_estimates(self, choices: Mapping[int, str]) -> None:
         """Refuse a survey's estimates: they are weighted, and count nobody."""
         if not choices and (words := estimates(self.sheet)):
-            raise DataError(
-                f"{self.sheet.name}: must hold counts, got estimates of a survey {words}: they are "
-                "weighted, and no range holds the true count for certain; columns.HEADING=count "
-                "takes one for a count all the same"
+            raise refused_estimates(self.sheet.name, words).advised(
+                "; columns.HEADING=count takes one for a count all the same"
             )
 
     def _counts(self, numeric: Sequence[int], names: dict[int, str]) -> list[int]:
@@ -582,7 +593,8 @@ class SheetColumns:
                 clear.remove(i)
         rest = [
             i for i in numeric if named and i not in named and (i in clear or doubts[i] == _LIST)
-        ]
+            and not self._is_beside(i, names)
+        ]  # fmt: skip
         names |= {i: self.heads[i] for i in self._needed_together(rest, names | labels)}
         listed = [i for i in numeric if doubts[i] == _ROWS and _NUMBERED.fullmatch(self.heads[i])]
         chosen = named or clear or [
@@ -644,12 +656,36 @@ class SheetColumns:
         texts = self.row_counts[i]
         if any(t and not any(map(str.isalnum, t)) for t in texts) or any(map(_APART.search, texts)):
             return False
+        if self._is_beside(i, names):
+            return False
         columns, size = [self.columns[j] for j in names], len(self.columns[i])
         without = len({*zip(*columns, strict=True)}) if columns else 1
         few = 4 * len(self.row_counts[i]) <= size and 10 * without <= 9 * size
         return (few or 2 * without <= size) and without < size == len(
             {*zip(*columns, self.columns[i], strict=True)}
         )
+
+    def _is_beside(self, i: int, words: Iterable[int]) -> bool:
+        """Return whether numbers are counts beside others: of one heading, or in a sum of all."""
+        return self._is_merged(i, words) or self._adds_up(i) or self._is_row_total(i)
+
+    def _is_row_total(self, i: int) -> bool:
+        """Return whether a column is called a total, or is that of all numbers after or before it.
+
+        Blanks are nothing; rows with other texts say nothing.
+        """
+        total = np.array(self.numbers[i] or [0])
+        for side in (range(i + 1, len(self.heads)), range(i)):
+            places = [j for j in side if self.numbers[j]]
+            parts = np.array([self.numbers[j] for j in places])
+            blanks = [[not text for text in self.columns[j]] for j in places]
+            if len(places) > 1:
+                parts[np.array(blanks)] = 0
+                known = (total > 0) & (parts >= 0).all(axis=0)
+                holds = known & (parts.sum(axis=0) == total)
+                if len({*total[holds]}) > 1 and 4 * (known & ~holds).sum() <= holds.sum():
+                    return True
+        return total_word(self.heads[i]) == 2
 
     def _needed_together(self, rest: Sequence[int], names: Mapping[int, str]) -> list[int]:
         """Return the columns that tell rows apart together, those with the fewest texts first."""

@@ -210,6 +210,36 @@ def with_named_totals(sheet: Sheet, rules: ReadingRules) -> Sheet:
     return sheet._replace(rows=list(zip(numbers, rows, strict=True)))
 
 
+def with_blocks(sheet: Sheet, rules: ReadingRules) -> Sheet:
+    """Return a sheet in which a label inside or at the end of a block of rows is that of all.
+
+    Every block has as many rows, the label in the same one, and the same texts of another column.
+    """
+    columns = list(zip(*(row for _, row in sheet.rows), strict=True))
+    if rules.all.get("blank", "block") != "block" or blanks_end(columns):
+        return sheet
+    full, filled_columns = [c for c in columns if all(c)], dict[int, list[str]]()
+    for j, column in enumerate(columns):
+        labels = [*filter(None, column)]
+        size = len(column) // max(len(labels), 1)
+        if len(labels) < 2 or size < 2 or column[0]:
+            continue
+        same = any(len({*c[:size]}) == size and [*c] == [*c[:size]] * len(labels) for c in full)
+        if same and labels in ([*column[k::size]] for k in range(1, size)):
+            filled_columns[j] = [text for text in labels for _ in range(size)]
+    if not filled_columns:
+        return sheet
+    title = next(filter(None, columns[min(filled_columns)]))
+    text = f"blank labels are of the block of rows they stand in, such as that of {title!r}"
+    if rules.ask("blank", "block", text) != "block":
+        return sheet
+    rows = [
+        (i, [filled_columns[j][k] if j in filled_columns else t for j, t in enumerate(row)])
+        for k, (i, row) in enumerate(sheet.rows)
+    ]
+    return sheet._replace(rows=rows)
+
+
 def with_repeated(sheet: Sheet, rules: ReadingRules) -> Sheet:
     """Return a sheet whose blank labels are those above them, if that is said or rows show it."""
     columns = [list(c) for c in zip(*(row for _, row in sheet.rows), strict=True)]
