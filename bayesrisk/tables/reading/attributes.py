@@ -386,6 +386,20 @@ def sums_hold(total: Sequence[int], parts: Sequence[Sequence[int]], *, most: boo
     return len(sums) > 1 and 4 * missed <= len(sums)
 
 
+def is_row_total(
+    total: Sequence[int], parts: Sequence[Sequence[int]], texts: Sequence[Sequence[str]]
+) -> bool:
+    """Return whether numbers are the sum of their row, of parts whose blank texts are nothing.
+
+    Rows with a negative number say nothing; of the others four in five hold, with several sums.
+    """
+    blanks = np.array([[not text for text in column] for column in texts])
+    numbers, sums = np.where(blanks, 0, np.array(parts)), np.array(total)
+    known = (sums > 0) & (numbers >= 0).all(axis=0)
+    holds = known & (numbers.sum(axis=0) == sums)
+    return len({*sums[holds]}) > 1 and 5 * int(holds.sum()) >= 4 * int(known.sum())
+
+
 def one_of_each(
     columns: Sequence[Sequence[str]], labels: Iterable[int], counts: Iterable[int]
 ) -> tuple[int, set[int]] | None:

@@ -27,6 +27,7 @@ from bayesrisk.tables.reading.attributes import (
     is_measure,
     is_ordinal,
     is_period,
+    is_row_total,
     is_serial,
     is_spelled,
     is_written_out,
@@ -45,6 +46,7 @@ from bayesrisk.tables.reading.rows import (
     counting_rows,
     filled,
     name_blanks,
+    refuse_same,
     says_no_count,
     tell_apart,
     with_blocks,
@@ -55,7 +57,6 @@ from bayesrisk.tables.reading.rows import (
 )
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.sheets.estimates import refused_estimates
-from bayesrisk.tables.sheets.grids import FEWER, MOST
 from bayesrisk.tables.sheets.heading_rows import heading_positions
 from bayesrisk.tables.sheets.sheet import Sheet
 from bayesrisk.tables.sheets.texts import (
@@ -437,7 +438,8 @@ class SheetColumns:
                 f"{unused[:200]}; columns.HEADING=count names it (records of people are no table: "
                 "tabulate them, or use audit)"
             )
-        self._refuse_same(counts)
+        ignored = [i for i, reason in self.reasons.items() if reason == "ignored"]
+        refuse_same(self.sheet, self.heads, counts, ignored, self.rules)
         for i in [i for i in names if i not in choices and self._own_flags(i, names, counts)]:
             del names[i]
             flags.append(i)
@@ -667,25 +669,14 @@ class SheetColumns:
 
     def _is_beside(self, i: int, words: Iterable[int]) -> bool:
         """Return whether numbers are counts beside others: of one heading, or in a sum of all."""
-        return self._is_merged(i, words) or self._adds_up(i) or self._is_row_total(i)
-
-    def _is_row_total(self, i: int) -> bool:
-        """Return whether a column is called a total, or is that of all numbers after or before it.
-
-        Blanks are nothing; rows with other texts say nothing.
-        """
-        total = np.array(self.numbers[i] or [0])
-        for side in (range(i + 1, len(self.heads)), range(i)):
-            places = [j for j in side if self.numbers[j]]
-            parts = np.array([self.numbers[j] for j in places])
-            blanks = [[not text for text in self.columns[j]] for j in places]
-            if len(places) > 1:
-                parts[np.array(blanks)] = 0
-                known = (total > 0) & (parts >= 0).all(axis=0)
-                holds = known & (parts.sum(axis=0) == total)
-                if len({*total[holds]}) > 1 and 4 * (known & ~holds).sum() <= holds.sum():
-                    return True
-        return total_word(self.heads[i]) == 2
+        if total_word(self.heads[i]) == 2 or self._is_merged(i, words) or self._adds_up(i):
+            return True
+        for side in (range(i + 1, len(self.heads)), range(i)) if self.numbers[i] else ():
+            parts = [j for j in side if self.numbers[j]]
+            numbers, texts = [self.numbers[j] for j in parts], [self.columns[j] for j in parts]
+            if len(parts) > 1 and is_row_total(self.numbers[i], numbers, texts):
+                return True
+        return False
 
     def _needed_together(self, rest: Sequence[int], names: Mapping[int, str]) -> list[int]:
         """Return the columns that tell rows apart together, those with the fewest texts first."""
@@ -759,35 +750,6 @@ class SheetColumns:
         plain = "".join(texts)
         words = sum(map(str.islower, plain))
         return is_identifier(self.sheet.heads[i]), not any(map(str.isalpha, plain)), -words, i
-
-    def _refuse_same(self, counts: Mapping[int, dict[str, str]]) -> None:
-        """Refuse two columns that count the same records, and more counts than can be read."""
-        sheet = self.sheet
-        if len(sheet.rows) * len(counts) > MOST:
-            size = len(sheet.rows) * len(counts)
-            raise DataError(f"{sheet.name}: must hold {FEWER}, got {size}")
-        first: dict[object, int] = {}
-        for i, head in enumerate(self.heads):
-            if self.reasons.get(i) == "ignored":
-                continue
-            labels = frozenset((n, key(x)) for n, x in counts[i].items()) if i in counts else None
-            if labels is None and not (head and head in {self.heads[j] for j in counts}):
-                continue
-            before = first.setdefault(labels if labels is not None else head, i)
-            # Labels of a setting tell equal headings apart.
-            other = (
-                before
-                if labels and f"{head}#2" in self.rules.columns
-                else first.setdefault(head, i)
-            )
-            if min(before, other) != i:
-                before = min(before, other)
-                twice = quote([sheet.heads[before], sheet.heads[i]])
-                raise DataError(
-                    f"{sheet.name}: columns {before + 1} and {i + 1} must count different records, "
-                    f"got the headings {twice}: columns.{sheet.heads[i]}#2=ignored leaves the "
-                    "second out; 'sex=Men', say, for #1 and #2 tells both apart"
-                )
 
     def _titled(
         self, names: dict[int, str], counts: dict[int, dict[str, str]], flags: list[int],

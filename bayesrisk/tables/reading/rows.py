@@ -2,11 +2,12 @@
 
 import itertools
 import re
-from collections.abc import Iterable, MutableSequence, Sequence
+from collections.abc import Iterable, Mapping, MutableSequence, Sequence
 from itertools import pairwise
 
 from bayesrisk.exceptions import DataError, quote
 from bayesrisk.tables.reading.rules import ReadingRules
+from bayesrisk.tables.sheets.grids import FEWER, MOST
 from bayesrisk.tables.sheets.sheet import Sheet
 from bayesrisk.tables.sheets.texts import (
     BLANK,
@@ -422,3 +423,31 @@ def tell_apart(
     column = max(labels[::-1], key=lambda column: len({*column}))
     for p in itertools.chain(*twice.values()):
         column[p] += f" (row {sheet.rows[p][0]})"
+
+
+def refuse_same(
+    sheet: Sheet, heads: Sequence[str], counts: Mapping[int, Mapping[str, str]],
+    ignored: Sequence[int], rules: ReadingRules,
+) -> None:  # fmt: skip
+    """Refuse two columns that count the same records, and more counts than can be read."""
+    if len(sheet.rows) * len(counts) > MOST:
+        size = len(sheet.rows) * len(counts)
+        raise DataError(f"{sheet.name}: must hold {FEWER}, got {size}")
+    first: dict[object, int] = {}
+    for i, head in enumerate(heads):
+        if i in ignored:
+            continue
+        labels = frozenset((n, key(x)) for n, x in counts[i].items()) if i in counts else None
+        if labels is None and not (head and head in {heads[j] for j in counts}):
+            continue
+        before = first.setdefault(labels if labels is not None else head, i)
+        # Labels of a setting tell equal headings apart.
+        other = before if labels and f"{head}#2" in rules.columns else first.setdefault(head, i)
+        if min(before, other) != i:
+            before = min(before, other)
+            twice = quote([sheet.heads[before], sheet.heads[i]])
+            raise DataError(
+                f"{sheet.name}: columns {before + 1} and {i + 1} must count different records, "
+                f"got the headings {twice}: columns.{sheet.heads[i]}#2=ignored leaves the "
+                "second out; 'sex=Men', say, for #1 and #2 tells both apart"
+            )

@@ -120,9 +120,7 @@ def _share_form(grid: Grid, other: Grid) -> bool:
     return share_words(grid, other, _is_count) and 2 * numbers >= more
 
 
-def share_words(
-    grid: Grid, other: Grid, is_number: Callable[[str], bool] = says_number
-) -> bool:
+def share_words(grid: Grid, other: Grid, is_number: Callable[[str], bool] = says_number) -> bool:
     """Return whether most words of rows without a number are those of another sheet, too."""
     words, more = (
         {t for _, row in g if not any(map(is_number, row)) for t in row if any(map(str.isalpha, t))}

@@ -24,7 +24,9 @@ _FEW_BLANKS = 10  # headings for each that is missing
 
 
 #: The number of a table, which a title says.
-_TABLE = re.compile(r"(table|tabelle|tab\.|tableau|tabla|tabella|tabela|tabel|tabell) ?\w", re.IGNORECASE)
+_TABLE = re.compile(
+    r"(table|tabelle|tab\.|tableau|tabla|tabella|tabela|tabel|tabell) ?\w", re.IGNORECASE
+)
 
 
 class Headed(NamedTuple):

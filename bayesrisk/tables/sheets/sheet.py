@@ -44,7 +44,13 @@ _THOUSANDS = re.compile(
 _NOTE_MARK = re.compile(r" ?\[(foot)?notes?:? ?[\w, ]*\]", re.IGNORECASE)
 _FEW_ROWS = 8  # that are looked at
 #: Why rows are left out that are none of the table.
-_NO_ROWS = ("numbers of columns", "the headings again", "the title again", "above the table", NO_COUNTS)
+_NO_ROWS = (
+    "numbers of columns",
+    "the headings again",
+    "the title again",
+    "above the table",
+    NO_COUNTS,
+)
 _FORMS = {
     "{": "JSON", **dict.fromkeys(("[[", "[{", '["'), "JSON of an API"), "<": "a web page or XML",
     "CHARSET=": "a PC-Axis file", "AXIS-VERSION=": "a PC-Axis file", "%PDF": "a PDF",
