@@ -658,14 +658,12 @@ class SheetColumns:
         texts = self.row_counts[i]
         if any(t and not any(map(str.isalnum, t)) for t in texts) or any(map(_APART.search, texts)):
             return False
-        if self._is_beside(i, names):
-            return False
         columns, size = [self.columns[j] for j in names], len(self.columns[i])
         without = len({*zip(*columns, strict=True)}) if columns else 1
         few = 4 * len(self.row_counts[i]) <= size and 10 * without <= 9 * size
-        return (few or 2 * without <= size) and without < size == len(
-            {*zip(*columns, self.columns[i], strict=True)}
-        )
+        if not (few or 2 * without <= size) or self._is_beside(i, names):
+            return False
+        return without < size == len({*zip(*columns, self.columns[i], strict=True)})
 
     def _is_beside(self, i: int, words: Iterable[int]) -> bool:
         """Return whether numbers are counts beside others: of one heading, or in a sum of all."""
