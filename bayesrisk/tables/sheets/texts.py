@@ -172,6 +172,7 @@ def number_range(text: str) -> tuple[int, int] | None:
 @functools.lru_cache(maxsize=2**17)
 def interval(label: str) -> tuple[int, int] | None:
     """Return the ages or amounts of a group such as ``Under 5 years``, ``Y_GE65``, ``AGE15T19``."""
+    label = re.sub(r"(?<=\d)\.(?=\d{3}(?!\d))", "", label)  # thousands: 20.000 to 100.000
     label = SOME.sub("", label).strip(" :,")
     if match := re.fullmatch(r"(?:age)?(\d\d?)(?:t|_)(\d\d)", label.strip(), re.IGNORECASE):
         return (int(match[1]), int(match[2])) if int(match[1]) <= int(match[2]) else None

@@ -4,8 +4,10 @@ import openpyxl
 import pytest
 
 from bayesrisk.exceptions import DataError
+from bayesrisk.tables.reading.headings import heading_kind
 from bayesrisk.tables.reading.reading import read
 from bayesrisk.tables.sheets.sheet import file_sheet
+from bayesrisk.tables.sheets.texts import interval
 
 AREAS = ("Ash", "Beech", "Cedar", "Elm")
 HEADS = (
@@ -91,6 +93,12 @@ def test_numbers_of_few_texts_without_a_merged_heading_are_labels(tmp_path):
     )  # fmt: skip
     reading = read([sheet_of(tmp_path, f"area,ward,men,women,all\n{rows}")], {})
     assert {*counts_of(reading)["ward"]} == {"1", "2", "3", "4"}
+
+
+def test_sizes_of_places_are_no_ages():
+    assert interval("20.000 bis unter 100.000") == (20000, 99999)
+    assert heading_kind("20.000 bis unter 100.000", 2) == "category 2"
+    assert heading_kind("20 bis unter 100", 2) == "age"
 
 
 def blocks(names, gap=",,,,\n"):
