@@ -395,9 +395,9 @@ def is_row_total(
     """
     blanks = np.array([[not text for text in column] for column in texts])
     numbers, sums = np.where(blanks, 0, np.array(parts)), np.array(total)
-    known = (sums > 0) & (numbers >= 0).all(axis=0)
-    holds = known & (numbers.sum(axis=0) == sums)
-    return len({*sums[holds]}) > 1 and 5 * int(holds.sum()) >= 4 * int(known.sum())
+    stated_rows = (sums > 0) & (numbers >= 0).all(axis=0)
+    holds = stated_rows & (numbers.sum(axis=0) == sums)
+    return len({*sums[holds]}) > 1 and 5 * int(holds.sum()) >= 4 * int(stated_rows.sum())
 
 
 def one_of_each(

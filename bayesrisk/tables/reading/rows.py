@@ -225,8 +225,8 @@ def with_blocks(sheet: Sheet, rules: ReadingRules) -> Sheet:
         size = len(column) // max(len(labels), 1)
         if len(labels) < 2 or size < 2 or column[0]:
             continue
-        same = any(len({*c[:size]}) == size and [*c] == [*c[:size]] * len(labels) for c in full)
-        if same and labels in ([*column[k::size]] for k in range(1, size)):
+        cycles = any(len({*c[:size]}) == size and [*c] == [*c[:size]] * len(labels) for c in full)
+        if cycles and labels in ([*column[k::size]] for k in range(1, size)):
             filled_columns[j] = [text for text in labels for _ in range(size)]
     if not filled_columns:
         return sheet

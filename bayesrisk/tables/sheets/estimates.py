@@ -19,7 +19,7 @@ _ERRORS = re.compile(
 
 
 def survey_estimates(grid: Grid, tab: str = "", grids: Mapping[str, Grid] | None = None) -> str:
-    """Return what tells that a sheet holds estimates of a survey; empty if nothing does.
+    """Return the words that tell estimates of a survey; empty without any.
 
     A row is nothing but "Estimates ('000)", or a sheet of the workbook with the same headings and
     labels, perhaps this one, is called after their errors: *RSEs*, *Margins of error*.

@@ -82,7 +82,7 @@ def _parted(
 
 
 def _title_rows(rows: Sequence[Sequence[str]], columns: CountColumns) -> int:
-    """Return how many of the first rows are titles, the one at the left and perhaps another.
+    """Return the number of titles above headings: rows of one text at the left, or two.
 
     Several stand one below the other, or the first says which table it is.  Between their texts
     are columns of counts, and below them is a row with headings of most columns.
@@ -91,8 +91,8 @@ def _title_rows(rows: Sequence[Sequence[str]], columns: CountColumns) -> int:
     for row in rows:
         places = [j for j, text in enumerate(row) if text]
         end = places[1] if len(places) > 1 else len(row)
-        between = {*range(1, end)} & {*columns.counts}
-        if not (row[0] and len(places) <= 2 and between) or columns.has_count(row):
+        gap_columns = {*range(1, end)} & {*columns.counts}
+        if not (row[0] and len(places) <= 2 and gap_columns) or columns.has_count(row):
             break
         size += 1
     numbered = any(map(_TABLE.match, filter(None, rows[0]))) if size else False
