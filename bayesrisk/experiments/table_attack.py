@@ -201,7 +201,8 @@ def attack(
         for _ in run.steps():
             with clock.writing:
                 run.save()
-                if say and 0 < bounded < places == run.bounded:  # after those of some places alone
+                # After those of some places alone.
+                if say and 0 < bounded < places == run.bounded and not run.conflict:
                     say(f"All {places:,} places are bounded.")
                 for sentence in run.sentences if say else ():
                     if sentence not in texts:
@@ -253,6 +254,7 @@ class _Attack:
         self.facts: Mapping[str, int] = {}
         self.missing, self.total = list(_STEPS), 0
         self.level, self.bounded = self.tables.workload.levels[-1], 0
+        self.conflict = False  # whether no records fit at some place
         self.names = [n for n in self.reading.cells.columns if n not in _CELL]
 
     # Steps.
@@ -275,6 +277,7 @@ class _Attack:
         self.problem = published_problem(self.tables, scope=None)
         places, first = len(self.tables.geoids[self.level]), True
         search, wait = PlaceBounds(self.problem, self.clock), _SHOWN
+        half = math.inf if self.clock.share is None else self.clock.passed + self.clock.share
         for number in search.steps():
             # Each time twice as late as before: what is written often is no more than all of it.
             looked = number == places and first  # at all places for the first time
@@ -282,18 +285,20 @@ class _Attack:
                 wait, first = 2 * self.clock.passed, first and not looked
                 self._bounds(search.bounds, number)
                 yield
+            if search.conflict and self.clock.passed >= half:
+                break  # the other half is for another reading
         bounds = search.bounds
         if search.complete:
             self.missing.remove("bounds")
-            if self.certificates.most:
-                self._bounds(bounds, search.number)
-                yield
+        if bounds.conflict or (search.complete and self.certificates.most):
+            self._bounds(bounds, search.number)
+            yield
         self._bounds(bounds, search.number, proofs=search.complete)
-        yield
-        if not search.complete:
-            return
         if bounds.conflict:
-            self.missing = []
+            self.first.append(self._otherwise())
+            self.missing = [] if search.complete else self.missing
+        yield
+        if bounds.conflict or not search.complete:
             return
         if places > _MOST_PLACES or not self.tables.workload.schema.names:
             reason = "each count stands alone"
@@ -325,19 +330,19 @@ class _Attack:
         bounds = replace(bounds, counts=published)
         self.facts = bounds.facts
         places, self.bounded = len(self.tables.geoids[self.level]), number
-        if number < places:  # certificates are of all
-            text = f"{number:,} of {places:,} places are bounded so far.  Of these alone:"
-            self.first = [text, *hidden_sentences(bounds, self._coarse)]
-        elif bounds.conflict:
-            reason = next(iter(bounds.conflict.values()))
-            if reason.startswith(_TOGETHER):  # of one place, which needs no name
-                cells = reason.removeprefix(_TOGETHER).replace("all : ", "")
-                reason = f"these counts contradict each other: {cells}"
-            text = f"No records fit these tables as they were read: {reason}."
-            self.first = [text]
+        self.conflict = bool(bounds.conflict)
+        if bounds.conflict:
+            self.first = [self._contradiction(bounds, number)]
             if proofs:
                 proof = self.certificates.add(self.tables, bounds, 1)[0]
-                self.first = [pages.PageCell(text, href=proof), self._otherwise()]
+                self.first = [pages.PageCell(self.first[0], href=proof)]
+            # What is stated there is no result.
+            fits = bounds.counts["status"] != Status.INFEASIBLE
+            bounds = replace(bounds, counts=bounds.counts[fits])
+            self.facts = bounds.facts
+        elif number < places:  # certificates are of all
+            text = f"{number:,} of {places:,} places are bounded so far.  Of these alone:"
+            self.first = [text, *hidden_sentences(bounds, self._coarse)]
         else:
             if proofs:
                 bounds = self.certificates.add_bounds(self.tables, bounds)
@@ -346,6 +351,20 @@ class _Attack:
         columns = [*keys, "low_stated", "high_stated", "low", "high", "status"]
         columns += [c for c in self.certificates.column if c in counts]
         self.frames["bounds"] = frame.merge(counts[columns], on=keys).drop(columns=keys)
+
+    def _contradiction(self, bounds: CountBounds, number: int) -> str:
+        """Return the sentence that no records fit, at which of a number of places, and why."""
+        code, reason = next(iter(bounds.conflict.items()))
+        text, wrong = "No records fit these tables as they were read", "a guess or a count is wrong"
+        reason = reason.removeprefix(f"{self.level} {code}: ").removeprefix(_TOGETHER)
+        cells = reason.replace(f"{self.level} {code}: ", "").replace("all : ", "")
+        if not self.reading.separate:  # one place, which needs no name
+            return f"{text}, so {wrong}; these counts contradict each other: {cells}."
+        labels = (self.reading.places[place] for place in bounds.conflict)
+        names = [", ".join(_in_sentence(x) for x in one if x != "all") or "all" for one in labels]
+        which = f"{len(names):,} of {number:,} places ({first_of(names)})"
+        which += " looked at so far" * (number < len(self.tables.geoids[self.level]))
+        return f"{text} at {which}, so {wrong}; {names[0]} has a contradiction in: {cells}."
 
     def _many(self, places: int) -> str:
         """Return the reason why records are not searched for in so many places."""

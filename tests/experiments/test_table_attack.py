@@ -1,6 +1,7 @@
 """Attacks on published tables from Python: the answers of the command, and other readings."""
 
 import itertools
+import re
 
 import numpy as np
 import pandas as pd
@@ -118,6 +119,46 @@ def test_where_no_records_fit_the_smallest_change_is_named():
     name, value = found.sentences[1].rstrip(".").rpartition(": ")[2].split("=")
     assert (name, value) == ("labels.lives with.Both parents", "Both parents")
     assert not count_bounds(br.PublishedTables(*reading.changed({name: value}).parts)).conflict
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_where_no_records_fit_some_places_that_is_said_first(tmp_path, monkeypatch, late):
+    """In 2 of 30 towns the total is more than both sexes, which are said to make it up."""
+    rows, wrong = [], {"Town 7", "Town 19"}
+    for i in range(30):
+        f, m, town = 3 + i, "*" if i % 5 == 0 else 5 + 2 * i, f"Town {i}"
+        rows += [(town, "F", f), (town, "M", m), (town, "Total", 8 + 3 * i + (town in wrong))]
+    frame = pd.DataFrame(rows, columns=["town", "sex", "count"]).astype(str)
+    totals = {"town": "separate", "sex": "complete"}
+    reading = br.tables.TableReading.from_frame(frame, counts="exact", totals=totals).accepted()
+    clock, steps = table_attack.Clock(1e6), place_bounds.PlaceBounds.steps
+
+    def late_steps(search):
+        for number in steps(search):  # half of the time is over once a town contradicts
+            clock._begun -= 6e5 * (search.conflict and clock.passed < 6e5)
+            yield number
+
+    if late:
+        monkeypatch.setattr(place_bounds.PlaceBounds, "steps", late_steps)
+    found = br.attack(reading, tmp_path / "out", time_limit=clock)
+    assert found.sentences[0].startswith("No records fit these tables as they were read at ")
+    assert "so a guess or a count is wrong" in found.sentences[0]
+    bounds = pd.read_csv(tmp_path / "out" / "bounds.csv")
+    assert not {*bounds["town"]} & wrong
+    assert {*bounds["status"]} == {"proved"}
+    numbers = re.search(r" at (\d+) of (\d+) places \((.*?)\)(.*), so", found.sentences[0])
+    towns, seen = int(numbers[1]), int(numbers[2])
+    assert len(bounds) == 3 * (seen - towns)
+    assert numbers[3] == ("Town 7" if towns == 1 else "Town 7, Town 19")
+    assert (numbers[4] == " looked at so far") == (seen < 30) == late
+    assert found.sentences[1] == "Some records fit if it is read otherwise: totals.sex=partial."
+    report = (tmp_path / "out" / "report.html").read_text("utf-8")
+    assert report.index("No records fit") < report.index("How the tables were read")
+    # Without the towns that contradict nothing is said of the kind.
+    rest = reading.from_frame(frame[~frame["town"].isin(wrong)], counts="exact", totals=totals)
+    good = br.attack(rest.accepted())
+    assert not any("No records fit" in text for text in good.sentences)
+    assert len(good.frames["bounds"]) == 3 * 28
 
 
 def test_a_law_is_changed_where_labels_are_not():

@@ -32,6 +32,7 @@ from bayesrisk.tables.sheets.texts import (
 _YEARS = 1800, 2200
 _TREE_BYTES = 2**22
 _MOST_RUNS = 3000  # labels among which subtotals are looked for
+_MOST_SCATTERED = 8  # labels whose sets are tried as the parts of others
 #: Sums hold by chance in one case of 2**8, or in one of as many as are looked at times that.
 _BITS = 8
 
@@ -155,7 +156,8 @@ class _Evidence(NamedTuple):
     """The parts of each subtotal, the total, and the groups in which the numbers show it.
 
     ``disjoint`` are labels that lie in another one by their names alone, and not by the numbers;
-    ``overlap`` is such a label and the other one, where the numbers do not tell.
+    ``overlap`` is such a label and the other one, where the numbers do not tell.  ``impossible`` is
+    in how many groups no records fit, if labels make up the total, and if others may be counted.
     """
 
     children: dict[str, list[str]]
@@ -163,6 +165,7 @@ class _Evidence(NamedTuple):
     groups: Groups = Groups()
     disjoint: Sequence[str] = ()
     overlap: tuple[str, ...] = ()
+    impossible: tuple[int, int] = (0, 0)
 
 
 def variables(
@@ -200,9 +203,7 @@ def variables(
             one.separate = True
             rules.lines.append(f"  {name}: {listing(one.labels)}; each is taken by itself")
             continue
-        one = results[name] = TableVariable(
-            labels[name], inner, finding.children, finding.totals, finding.disjoint
-        )
+        one = results[name] = _variable(labels[name], inner, finding)
         one.sums = sums_by_name[name]
         tree = nesting.trees.get(name, {})
         _judge(name, one, finding, rules, tree, implied=name in implied)
@@ -243,10 +244,18 @@ def _all_evidence(
     sums_by_name: dict[str, dict[str, list[str]]] = {}
     for name, texts in labels.items():
         sums = LabelSums(name, coded, totals)  # one at a time, since they may be large
-        evidence[name] = _evidence(name, texts, *choices[name], sums)
+        finding = _evidence(name, texts, *choices[name], sums)
+        one = _variable(texts, choices[name][0], finding)
+        size = len(one.labels)
+        wrong = [sums.impossible(one.groups, {"", *one.totals}, size + rest) for rest in (0, 1)]
+        evidence[name] = finding._replace(impossible=(wrong[0], wrong[1]))
         sums_by_name[name] = _sums(evidence[name], sums)
         implied |= {name} if sums.implied else set()
     return evidence, sums_by_name, implied
+
+
+def _variable(labels: Sequence[str], rules: Mapping[str, str], finding: _Evidence) -> TableVariable:
+    return TableVariable(labels, rules, finding.children, finding.totals, finding.disjoint)
 
 
 def _label_rules(name: str, rules: ReadingRules) -> tuple[dict[str, str], dict[str, list[str]]]:
@@ -306,12 +315,11 @@ def _evidence(
     every = evidence.totals[0] if evidence.totals else ""
     if every in sums.column and not (totals or whole) and evidence.groups.good < 2:
         members = [k for k in top if k != every]  # the first of them may be sums of the rest
-        sizes = sums.run_sizes(every, members, _BITS + math.log2(len(top)))
-        size = sizes[0] if sizes else len(members)
+        runs = sums.runs(every, members, _BITS + math.log2(len(top)))
+        size = members.index(runs[0][-1]) + 1 if runs else len(members)
         inner = _parts_below(members[:size], members[size:], sums) if members[size:] else None
         if inner is not None:
-            groups = sums.adding_up(members[:size])(every)
-            return _Evidence(children | inner, evidence.totals, groups)
+            return _joined(evidence, members[:size], inner, sums)
     ranges = {k: end for k, end in ends.items() if end}
     evidence = _range_evidence(evidence, ranges, parts, sums)
     if evidence.disjoint:
@@ -382,12 +390,32 @@ def _twice(evidence: _Evidence, top: Sequence[str], sums: LabelSums) -> _Evidenc
     rest = [k for k in top if k not in evidence.totals]
     if not parts or not rest:
         return evidence
-    below = _parts_below(parts, rest, sums)
-    if below is None:
-        every = sums.adding_up([*parts, *rest])(evidence.totals[0])
-        return evidence._replace(groups=every._replace(above=max(every.above, 1)))
-    evidence.children.update(below)
-    return evidence
+    return _joined(evidence, parts, _parts_below(parts, rest, sums), sums)
+
+
+def _joined(
+    evidence: _Evidence, parts: Sequence[str], below: Mapping[str, list[str]] | None,
+    sums: LabelSums,
+) -> _Evidence:  # fmt: skip
+    """Return evidence on a total of some parts, with what is below each of them.
+
+    One that has parts already is cut twice: *sheltered* into kinds of shelter, and into kinds by
+    families.  Then those of one cut are searched for the parts of the other, as above.
+    """
+    total = evidence.totals[0] if evidence.totals else ""
+    children = {**evidence.children}
+    for label, second in (below or {}).items():
+        first = children.get(label)
+        inner = {label: second} if first is None else _parts_below(first, second, sums)
+        if inner is None or (first and inner.keys() & children.keys()):
+            below = None
+            break
+        children |= inner
+    groups = sums.adding_up(parts)(total)
+    if below is None:  # labels overlap in a way that no tree has
+        above = max(groups.above, 1)
+        return evidence._replace(groups=groups._replace(telling=groups.good + above, above=above))
+    return evidence._replace(children=children, groups=groups)
 
 
 def _parts_below(
@@ -397,12 +425,16 @@ def _parts_below(
     bits = _BITS + 2 * math.log2(len(rest))
     results, used = dict[str, list[str]](), set[str]()
     for label in labels:
-        runs = [list(rest[i : i + n]) for i in range(len(rest))
-                for n in sums.run_sizes(label, rest[i : i + 41], bits)]  # fmt: skip
+        found = (sums.runs(label, rest[i : i + 41], bits) for i in range(len(rest)))
+        runs = [list(run) for run in dict.fromkeys(map(tuple, itertools.chain(*found)))]
         if len(runs) == 1 and used.isdisjoint(runs[0]):
             results[label] = runs[0]
             used |= {*runs[0]}
-    return results if used == {*rest} else None
+    if used == {*rest}:
+        return results
+    few = len(rest) <= _MOST_SCATTERED
+    bits = _BITS + len(rest) + math.log2(len(labels))
+    return sums.scattered(labels, rest, bits) if few else None
 
 
 def _total(
@@ -494,9 +526,9 @@ def _runs(top: list[str], words: Mapping[str, int], sums: LabelSums) -> dict[str
                 )
                 end = next((i for i, k in enumerate(rest) if words[k] == 2), len(rest))
                 bits = _BITS + math.log2(len(top) * len(rest)) if rest else 0.0
-                sizes = sums.run_sizes(label, rest[:end], bits) if end > 1 else []
-                if sizes and sizes[0] + 1 < len(top):
-                    take(label, rest[: sizes[0]])
+                runs = sums.runs(label, rest[:end], bits) if end > 1 else []
+                if runs and len(runs[0]) + 1 < len(top):
+                    take(label, runs[0])
     return children
 
 
@@ -522,7 +554,7 @@ def _judge(
         )
     groups = evidence.groups
     if not one.totals and not implied:
-        one.separate = not one.exclusive or groups.contrary > 0
+        one.separate = not one.exclusive or groups.contrary > 0 or evidence.impossible[1] > 0
         if evidence.overlap and not one.separate:
             plain = f"totals.{name}"
             plain = "totals" if "totals" in rules.choices and plain not in rules.choices else plain
@@ -535,12 +567,18 @@ def _judge(
     settled = not any(map(SOME.match, one.labels)) and (complete or adds_up(groups))
     settled = settled and not evidence.overlap
     if settled and not {"totals", f"totals.{name}"} & {*rules.choices}:
-        kind = "complete"
-        line += f" (the sums hold in {groups.good} of {groups.telling} groups)"
+        kind, number = "complete", f"{groups.good} of {groups.telling} groups"
+        # Ranges of changed counts allow sums that are off: such groups show no sum that holds.
+        open_ = "" if groups.exact else ", as far as the law of the counts allows, may"
+        line += f" (the sums{open_} hold in {number})"
     else:
         kind = _totals_rule(name, one, evidence, rules)
         if groups.rounded and kind == "complete":
             line += f" (the sums hold within rounding in {groups.good} groups)"
+    wrong = evidence.impossible[kind == "partial"]
+    if wrong and not {"totals", f"totals.{name}"} & {*rules.choices}:
+        kind = "separate"
+        line += f"; if labels excluded each other, no records would fit in {wrong} groups"
     if kind == "separate":
         one.separate = True
         line += "; labels may overlap: each is taken by itself"

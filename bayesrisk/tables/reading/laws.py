@@ -239,7 +239,8 @@ def _guess(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) ->
     ]  # fmt: skip
     largest = _perturbed(off, note=note)
     if largest:
-        text = "sums are off in both directions, by little"
+        number = sum(d != 0 for d, _ in off)
+        text = f"sums are off in {number:,} of {len(off):,} groups, in both directions, by little"
         text = "a note says that counts are changed" if note else text
         text = f"{text}: each is changed by so much at most"
         unseen = not any(d for d, _ in off)

@@ -1,6 +1,7 @@
 """Sums between the labels of one variable: in which groups some add up to another."""
 
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -265,18 +266,83 @@ class LabelSums:
                         below[rows, target], changed = value[rows], True
         return int(wrong.sum())
 
-    def run_sizes(self, label: str, rest: Sequence[str], bits: float) -> list[int]:
-        """Return of how many of the labels that follow the sums are those of a label, in order.
+    def runs(self, label: str, rest: Sequence[str], bits: float) -> list[list[str]]:
+        """Return runs of labels from the first one on that add up to a label, the shortest first.
 
-        In two groups or more that together say so many bits, and in none otherwise.
+        In two groups or more that together say so many bits.  A label that is above 0 in none of
+        these is no part at an end of the run; inside it has to be 0 wherever it stands.
         """
         rows = np.flatnonzero(self.bounded[:, self.column[label]])
-        parts = np.ix_(rows, np.array([self.column[k] for k in rest], np.int64))
+        columns = np.array([self.column[k] for k in rest], np.int64)
+        parts = np.ix_(rows, columns)
         low, high = self.low[parts].cumsum(axis=1), self.largest[parts].cumsum(axis=1)
         full = np.logical_and.accumulate(self.bounded[parts], axis=1)
-        telling, good, _, _, weight = self.judged(low, high, full, rows, label)
+        every = self._judged_groups(low, high, full, rows, label)
+        telling, good, _, _, weight = [groups.sum(axis=0) for groups in every]
         enough = (good > 1) & (good == telling) & (weight >= bits)
-        return [int(i) + 1 for i in np.flatnonzero(enough) if i]
+        found, positive = list[list[str]](), self.low[parts] > 0
+        for last in np.flatnonzero(enough[1:]) + 1:
+            above = positive[every[1][:, last], : last + 1].any(axis=0)
+            inside = slice(int(above.argmax()), last + 1)
+            empty = (self.high[:, columns[inside]] == 0) | ~self.present[:, columns[inside]]
+            if above[last] and above.sum() > 1 and (above[inside] | empty.all(axis=0)).all():
+                found.append(list(rest[inside]))
+        return found
+
+    def scattered(
+        self, labels: Sequence[str], rest: Sequence[str], bits: float
+    ) -> dict[str, list[str]] | None:
+        """Return the parts of each label, where one way alone divides all the rest among them."""
+        options: dict[str, list[list[str]]] = {}
+        subsets = [list(s) for n in range(1, len(rest)) for s in itertools.combinations(rest, n)]
+        for parts in subsets:
+            judge = self.adding_up(parts)
+            for label in labels:
+                groups = judge(label)
+                if groups.good != groups.telling or groups.good < 2 or groups.bits < bits:
+                    continue
+                telling = self.by_group(label, parts)[1] > 0
+                positive = self.low[:, [self.column[p] for p in parts]][telling] > 0
+                if positive.any(axis=0).all():
+                    options.setdefault(label, []).append(parts)
+        found = {label: parts[0] for label, parts in options.items() if len(parts) == 1}
+        used = [part for parts in found.values() for part in parts]
+        return found if len(found) == len(options) and sorted(used) == sorted(rest) else None
+
+    def impossible(
+        self, groups: Mapping[str, Sequence[int]], wholes: Collection[str], size: int
+    ) -> int:
+        """Return the number of groups that no counts of labels that exclude each other can have.
+
+        ``groups`` are the codes that each label counts, of ``size`` codes; ``wholes`` count all.
+        Each label counts as many as the largest of its parts together, and as their sum where they
+        are all of it.
+        """
+        codes: dict[frozenset[int], list[int]] = {}
+        for label, column in self.column.items():
+            every = range(size) if label in wholes else groups.get(label, ())
+            codes.setdefault(frozenset(every), []).append(column)
+        top, wrong = np.full(size, -1), np.zeros(len(self.low), np.bool_)
+        ends = list[tuple[IntArray, IntArray, int]]()
+        for members in sorted(filter(None, codes), key=len):
+            columns, inner = codes[members], np.array(sorted(members))
+            low, high = self.low[:, columns].max(axis=1), self.high[:, columns].min(axis=1)
+            doubled = low > high  # stated twice, which is no matter of parts
+            low, high = np.where(doubled, 0, low), np.where(doubled, UNBOUNDED, high)
+            inside, number = np.unique(top[inner], return_counts=True)
+            parts = [(ends[i], n) for i, n in zip(inside, number, strict=True) if i >= 0]
+            whole = [one for one, n in parts if one[2] == n]
+            least = sum((one[0] for one in whole), np.zeros_like(low))
+            low = np.maximum(low, least)
+            if sum(one[2] for one in whole) == len(inner):
+                most = np.zeros_like(high)
+                for one in whole:
+                    most = np.minimum(most + one[1], UNBOUNDED)
+                high = np.minimum(high, most)
+            wrong |= low > high
+            top[inner] = len(ends)
+            ends.append((low, high, len(inner)))
+        return int(wrong.sum())
 
     def exceeds(self, label: str, other: str) -> bool:
         """Return whether a label counts more than another one in some group."""
