@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from bayesrisk._base.disk.text import read_bytes
@@ -157,7 +158,8 @@ class _Evidence(NamedTuple):
 
     ``disjoint`` are labels that lie in another one by their names alone, and not by the numbers;
     ``overlap`` is such a label and the other one, where the numbers do not tell.  ``impossible`` is
-    in how many groups no records fit, if labels make up the total, and if others may be counted.
+    in how many groups no records fit, if labels make up the total, and if others may be counted;
+    ``doubts`` are labels, with groups, that the total may leave out where they are withheld.
     """
 
     children: dict[str, list[str]]
@@ -166,6 +168,7 @@ class _Evidence(NamedTuple):
     disjoint: Sequence[str] = ()
     overlap: tuple[str, ...] = ()
     impossible: tuple[int, int] = (0, 0)
+    doubts: Mapping[str, int] = MappingProxyType({})
 
 
 def variables(
@@ -247,8 +250,11 @@ def _all_evidence(
         finding = _evidence(name, texts, *choices[name], sums)
         one = _variable(texts, choices[name][0], finding)
         size = len(one.labels)
-        wrong = [sums.impossible(one.groups, {"", *one.totals}, size + rest) for rest in (0, 1)]
-        evidence[name] = finding._replace(impossible=(wrong[0], wrong[1]))
+        every = {"", *one.totals}
+        (wrong, doubts), (other, _) = (
+            sums.impossible(one.groups, every, size + rest) for rest in (0, 1)
+        )
+        evidence[name] = finding._replace(impossible=(wrong, other), doubts=doubts)
         sums_by_name[name] = _sums(evidence[name], sums)
         implied |= {name} if sums.implied else set()
     return evidence, sums_by_name, implied
@@ -576,9 +582,15 @@ def _judge(
         if groups.rounded and kind == "complete":
             line += f" (the sums hold within rounding in {groups.good} groups)"
     wrong = evidence.impossible[kind == "partial"]
-    if wrong and not {"totals", f"totals.{name}"} & {*rules.choices}:
-        kind = "separate"
-        line += f"; if labels excluded each other, no records would fit in {wrong} groups"
+    if kind != "separate" and not {"totals", f"totals.{name}"} & {*rules.choices}:
+        if wrong:
+            line += f"; if labels excluded each other, no records would fit in {wrong} groups"
+        for label, number in evidence.doubts.items() if kind == "complete" else ():
+            wrong = number
+            line += (
+                f"; the total may leave out {one.first.get(label, label)!r} where it is withheld"
+            )
+        kind = "separate" if wrong else kind
     if kind == "separate":
         one.separate = True
         line += "; labels may overlap: each is taken by itself"

@@ -281,12 +281,14 @@ class LabelSums:
         telling, good, _, _, weight = [groups.sum(axis=0) for groups in every]
         enough = (good > 1) & (good == telling) & (weight >= bits)
         found, positive = list[list[str]](), self.low[parts] > 0
-        for last in np.flatnonzero(enough[1:]) + 1:
-            above = positive[every[1][:, last], : last + 1].any(axis=0)
-            inside = slice(int(above.argmax()), last + 1)
-            empty = (self.high[:, columns[inside]] == 0) | ~self.present[:, columns[inside]]
-            if above[last] and above.sum() > 1 and (above[inside] | empty.all(axis=0)).all():
-                found.append(list(rest[inside]))
+        empty = (~self.present | (self.high == 0)).all(axis=0)[columns]
+        for last in map(int, np.flatnonzero(enough[1:]) + 1):
+            telling_rows = np.flatnonzero(every[1][:, last])
+            above = np.logical_or.reduce(positive[telling_rows, : last + 1], axis=0)
+            first = int(above.argmax())
+            fits = (above | empty[: last + 1])[first:].all()
+            if above[last] and above.sum() > 1 and fits:
+                found.append(list(rest[first : last + 1]))
         return found
 
     def scattered(
@@ -311,9 +313,11 @@ class LabelSums:
 
     def impossible(
         self, groups: Mapping[str, Sequence[int]], wholes: Collection[str], size: int
-    ) -> int:
-        """Return the number of groups that no counts of labels that exclude each other can have.
+    ) -> tuple[int, dict[str, int]]:
+        """Return in how many groups no counts fit of labels that exclude each other, and doubts.
 
+        A doubt is a label that would be 0 in all groups, so many, in which it is withheld, and is
+        above 0 wherever it is stated, beside zeros of others: perhaps totals leave it out there.
         ``groups`` are the codes that each label counts, of ``size`` codes; ``wholes`` count all.
         Each label counts as many as the largest of its parts together, and as their sum where they
         are all of it.
@@ -323,7 +327,7 @@ class LabelSums:
             every = range(size) if label in wholes else groups.get(label, ())
             codes.setdefault(frozenset(every), []).append(column)
         top, wrong = np.full(size, -1), np.zeros(len(self.low), np.bool_)
-        ends = list[tuple[IntArray, IntArray, int]]()
+        ends, zero = list[tuple[IntArray, IntArray, int]](), dict[int, BoolArray]()
         for members in sorted(filter(None, codes), key=len):
             columns, inner = codes[members], np.array(sorted(members))
             low, high = self.low[:, columns].max(axis=1), self.high[:, columns].min(axis=1)
@@ -338,11 +342,21 @@ class LabelSums:
                 most = np.zeros_like(high)
                 for one in whole:
                     most = np.minimum(most + one[1], UNBOUNDED)
+                for i in inside[inside >= 0]:
+                    zero[int(i)] = (high == least) & (ends[i][0] == 0) & (ends[i][1] == UNBOUNDED)
                 high = np.minimum(high, most)
             wrong |= low > high
             top[inner] = len(ends)
             ends.append((low, high, len(inner)))
-        return int(wrong.sum())
+        sets, names, doubts = sorted(filter(None, codes), key=len), [*self.column], {}
+        if (self.bounded & (self.high == 0)).any():
+            for i, forced in zero.items():
+                column = codes[sets[i]][0]
+                stated, shown = self.bounded[:, column], self.present[:, column]
+                hidden, positive = shown & ~stated, (self.low[stated, column] > 0).all()
+                if hidden.sum() > 1 and forced[hidden].all() and stated.any() and positive:
+                    doubts[names[column]] = int(hidden.sum())
+        return int(wrong.sum()), doubts
 
     def exceeds(self, label: str, other: str) -> bool:
         """Return whether a label counts more than another one in some group."""
