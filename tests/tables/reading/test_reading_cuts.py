@@ -139,7 +139,7 @@ def test_a_total_may_leave_out_a_label_where_it_is_withheld(counted):
     frame = pd.DataFrame(rows, columns=["year", "area", "n"]).astype(str)
     reading = TableReading.from_frame(frame, counts="exact").accepted()
     line = next(x for x in reading.lines if x.startswith("  area"))
-    assert ("totals may leave out 'West'" in line) != counted
+    assert ("the total may leave out 'West'" in line) != counted
     assert ("area" in reading.separate) != counted
     bounds = count_bounds(PublishedTables(*reading.parts)).counts
     hidden = bounds[bounds["high_stated"].isna()]
