@@ -362,9 +362,9 @@ class _Attack:
             return f"{text}, so {wrong}; these counts contradict each other: {cells}."
         labels = (self.reading.places[place] for place in bounds.conflict)
         names = [", ".join(_in_sentence(x) for x in one if x != "all") or "all" for one in labels]
-        which = f"{len(names):,} of {number:,} places ({first_of(names)})"
-        which += " looked at so far" * (number < len(self.tables.geoids[self.level]))
-        return f"{text} at {which}, so {wrong}; {names[0]} has a contradiction in: {cells}."
+        place_text = f"{len(names):,} of {number:,} places ({first_of(names)})"
+        place_text += " looked at so far" * (number < len(self.tables.geoids[self.level]))
+        return f"{text} at {place_text}, so {wrong}; {names[0]} has a contradiction in: {cells}."
 
     def _many(self, places: int) -> str:
         """Return the reason why records are not searched for in so many places."""

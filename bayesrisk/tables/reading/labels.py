@@ -431,8 +431,8 @@ def _parts_below(
     bits = _BITS + 2 * math.log2(len(rest))
     results, used = dict[str, list[str]](), set[str]()
     for label in labels:
-        found = (sums.runs(label, rest[i : i + 41], bits) for i in range(len(rest)))
-        runs = [list(run) for run in dict.fromkeys(map(tuple, itertools.chain(*found)))]
+        candidates = (sums.runs(label, rest[i : i + 41], bits) for i in range(len(rest)))
+        runs = [list(run) for run in dict.fromkeys(map(tuple, itertools.chain(*candidates)))]
         if len(runs) == 1 and used.isdisjoint(runs[0]):
             results[label] = runs[0]
             used |= {*runs[0]}

@@ -280,7 +280,7 @@ class LabelSums:
         every = self._judged_groups(low, high, full, rows, label)
         telling, good, _, _, weight = [groups.sum(axis=0) for groups in every]
         enough = (good > 1) & (good == telling) & (weight >= bits)
-        found, positive = list[list[str]](), self.low[parts] > 0
+        results, positive = list[list[str]](), self.low[parts] > 0
         empty = (~self.present | (self.high == 0)).all(axis=0)[columns]
         for last in map(int, np.flatnonzero(enough[1:]) + 1):
             telling_rows = np.flatnonzero(every[1][:, last])
@@ -288,8 +288,8 @@ class LabelSums:
             first = int(above.argmax())
             fits = (above | empty[: last + 1])[first:].all()
             if above[last] and above.sum() > 1 and fits:
-                found.append(list(rest[first : last + 1]))
-        return found
+                results.append(list(rest[first : last + 1]))
+        return results
 
     def scattered(
         self, labels: Sequence[str], rest: Sequence[str], bits: float
@@ -307,9 +307,9 @@ class LabelSums:
                 positive = self.low[:, [self.column[p] for p in parts]][telling] > 0
                 if positive.any(axis=0).all():
                     options.setdefault(label, []).append(parts)
-        found = {label: parts[0] for label, parts in options.items() if len(parts) == 1}
-        used = [part for parts in found.values() for part in parts]
-        return found if len(found) == len(options) and sorted(used) == sorted(rest) else None
+        results = {label: parts[0] for label, parts in options.items() if len(parts) == 1}
+        used = [part for parts in results.values() for part in parts]
+        return results if len(results) == len(options) and sorted(used) == sorted(rest) else None
 
     def impossible(
         self, groups: Mapping[str, Sequence[int]], wholes: Collection[str], size: int
@@ -352,8 +352,8 @@ class LabelSums:
         if (self.bounded & (self.high == 0)).any():
             for i, forced in zero.items():
                 column = codes[sets[i]][0]
-                stated, shown = self.bounded[:, column], self.present[:, column]
-                hidden, positive = shown & ~stated, (self.low[stated, column] > 0).all()
+                stated, present = self.bounded[:, column], self.present[:, column]
+                hidden, positive = present & ~stated, (self.low[stated, column] > 0).all()
                 if hidden.sum() > 1 and forced[hidden].all() and stated.any() and positive:
                     doubts[names[column]] = int(hidden.sum())
         return int(wrong.sum()), doubts
