@@ -573,10 +573,10 @@ def _judge(
     settled = not any(map(SOME.match, one.labels)) and (complete or adds_up(groups))
     settled = settled and not evidence.overlap
     if settled and not {"totals", f"totals.{name}"} & {*rules.choices}:
-        kind, number = "complete", f"{groups.good} of {groups.telling} groups"
         # Ranges of changed counts allow sums that are off: such groups show no sum that holds.
-        open_ = "" if groups.exact else ", as far as the law of the counts allows, may"
-        line += f" (the sums{open_} hold in {number})"
+        allowed = "" if groups.exact else ", as far as the law of the counts allows, may"
+        kind = "complete"
+        line += f" (the sums{allowed} hold in {groups.good} of {groups.telling} groups)"
     else:
         kind = _totals_rule(name, one, evidence, rules)
         if groups.rounded and kind == "complete":
