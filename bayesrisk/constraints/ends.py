@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import scipy.sparse as sp
 
-from bayesrisk._base.validation import BoolArray, IntArray
+from bayesrisk._base.validation import IntArray
 from bayesrisk.constraints.model import ENDLESS, IntegerModel, Status, equal_rows
 from bayesrisk.constraints.search import Questions
 from bayesrisk.constraints.solvers import Deadline, SolverBackend
@@ -198,11 +198,13 @@ class FormEnds:
 
 
 def row_ends(
-    model: IntegerModel, star: IntArray, solver: SolverBackend, deadline: Deadline
-) -> tuple[IntArray, IntArray, BoolArray, BoolArray]:
-    """Return the proved least and most of each row, and whether a solution reaches each.
+    model: IntegerModel, star: IntArray, seen: tuple[IntArray, IntArray], solver: SolverBackend,
+    deadline: Deadline,
+) -> tuple[IntArray, IntArray, IntArray, IntArray]:  # fmt: skip
+    """Return the proved least and most of each row, and the least and most that solutions reach.
 
-    The search begins at the solution ``star``.  No weight is negative.
+    The search begins at the solution ``star``; ``seen`` is what others reached.  No weight is
+    negative.
     """
     group, first = equal_rows(model.rows)
     rows, row_low, row_high = (
@@ -223,7 +225,8 @@ def row_ends(
 
     linear = Sifted(lean, begin, deadline=deadline)
     ends = FormEnds(model, linear, rows, (low, high), star, solver=solver, deadline=deadline)
+    ends.reached = np.maximum(ends.reached, np.concatenate([seen[1][first], -seen[0][first]]))
     ends.settle()
     most, least = np.split(ends.goal, 2)
-    above, below = np.split(ends.goal == ends.reached, 2)
-    return -least[group], most[group], below[group], above[group]
+    above, below = np.split(ends.reached, 2)
+    return -least[group], most[group], -below[group], above[group]

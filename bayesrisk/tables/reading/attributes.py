@@ -175,7 +175,8 @@ def is_period(head: str, texts: Sequence[str]) -> bool:
 
     In many rows that are all of few years no heading needs to say so, nor in more with any years.
     """
-    numbers = [int(t) for t in texts if re.fullmatch(r"\d{1,9}", t)]
+    number = {t: int(t) for t in {*texts} if re.fullmatch(r"\d{1,9}", t)}
+    numbers = [number[t] for t in texts if t in number]
     if _PERIOD.fullmatch(head) and all(map(_may_be_period, numbers)):
         return True
     several = len(texts) >= _MANY > len({*texts}) * 2
