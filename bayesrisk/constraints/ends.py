@@ -198,13 +198,13 @@ class FormEnds:
 
 
 def row_ends(
-    model: IntegerModel, star: IntArray, seen: tuple[IntArray, IntArray], solver: SolverBackend,
+    model: IntegerModel, star: IntArray, sums: tuple[IntArray, IntArray], solver: SolverBackend,
     deadline: Deadline,
 ) -> tuple[IntArray, IntArray, IntArray, IntArray]:  # fmt: skip
     """Return the proved least and most of each row, and the least and most that solutions reach.
 
-    The search begins at the solution ``star``; ``seen`` is what others reached.  No weight is
-    negative.
+    The search begins at the solution ``star``; ``sums`` are the least and most of others.  No
+    weight is negative.
     """
     group, first = equal_rows(model.rows)
     rows, row_low, row_high = (
@@ -225,7 +225,7 @@ def row_ends(
 
     linear = Sifted(lean, begin, deadline=deadline)
     ends = FormEnds(model, linear, rows, (low, high), star, solver=solver, deadline=deadline)
-    ends.reached = np.maximum(ends.reached, np.concatenate([seen[1][first], -seen[0][first]]))
+    ends.reached = np.maximum(ends.reached, np.concatenate([sums[1][first], -sums[0][first]]))
     ends.settle()
     most, least = np.split(ends.goal, 2)
     above, below = np.split(ends.reached, 2)

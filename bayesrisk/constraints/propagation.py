@@ -558,37 +558,37 @@ def _reach_ends(p: ProgramArrays, w: SearchWork, point: IntArray, ends: ReachedE
         for row in range(first, last):
             low[row] = max(p.row_low[row], w.rows.least[row])
             high[row] = min(p.row_high[row], w.rows.most[row])
-        row, found, in_vain = first, 0, 0
+        row, distance, in_vain = first, 0, 0
         while row < last and in_vain < _IN_VAIN:
-            for other in range(first, last if found >= 0 else first):
+            for other in range(first, last if distance >= 0 else first):
                 total = 0
                 for k in range(p.row_ptr[other], p.row_ptr[other + 1]):
                     total += p.row_coef[k] * point[p.row_var[k]]
                 least[other] = min(least[other], total)
                 most[other] = max(most[other], total)
-            upper, found = most[row] < high[row], -1
+            upper, distance = most[row] < high[row], -1
             if not upper and least[row] <= low[row]:
                 row += 1
                 continue
             # A dive, and a few nodes more, for a solution that has the row at its end.
-            asked = w.rows.low if upper else w.rows.high
-            before = asked[row]
-            asked[row] = high[row] if upper else low[row]
+            side = w.rows.low if upper else w.rows.high
+            before = side[row]
+            side[row] = high[row] if upper else low[row]
             w.queue[w.state[2]] = row
             w.state[2] = (w.state[2] + 1) % w.queue.size
             w.waiting[row] = 1
             w.state[3], w.state[4], complete = 1, 0, True
             if settle(p, w) < 0:
-                found, complete = search(p, w, component, point, False, 0, 2 * size + 2, point)
+                distance, complete = search(p, w, component, point, False, 0, 2 * size + 2, point)
             complete = complete and w.state[4] == 0
-            asked[row] = before
+            side[row] = before
             undo(p, w, 0)
-            in_vain = 0 if found >= 0 else in_vain + 1
-            if found < 0 and not complete:
+            in_vain = 0 if distance >= 0 else in_vain + 1
+            if distance < 0 and not complete:
                 row += 1
-            elif found < 0 and upper:  # no solution is there: the last is before
+            elif distance < 0 and upper:  # no solution is there: the last is before
                 high[row] -= 1
-            elif found < 0:
+            elif distance < 0:
                 low[row] += 1
 
 

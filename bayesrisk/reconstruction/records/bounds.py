@@ -124,9 +124,9 @@ def _row_ends(
         from bayesrisk.constraints.ends import row_ends  # slow to load
 
         rows, star = slice(*p.first_row[k : k + 2]), point[slice(*p.first_var[k : k + 2])]
-        seen, part = (ends.least[rows], ends.most[rows]), replace(p, model=model).part([k])
-        found = row_ends(part, star, seen, solver, limits.deadline)
-        for side, values in zip(ends, found, strict=True):
+        sums, part = (ends.least[rows], ends.most[rows]), replace(p, model=model).part([k])
+        answer = row_ends(part, star, sums, solver, limits.deadline)
+        for side, values in zip(ends, answer, strict=True):
             side[rows] = values
     return ends
 

@@ -71,9 +71,9 @@ class _SheetCells(SheetColumns):
                 labels = dict(zip(names.values(), every[position], strict=True))
             for column, name in names.items() if not labels else ():
                 labels |= self._label(column, name, self.columns[column][position])
-            for column, more, beside, head, unit, step in stated:
+            for column, more, places, head, unit, step in stated:
                 text = texts[column]
-                if beside and (flag := next((texts[f] for f in beside if texts[f]), "")):
+                if places and (flag := next((texts[f] for f in places if texts[f]), "")):
                     note = flag if len(flag) <= _SHORT else f"[{flag}]"
                     pair = f"{text} {note}"
                     if (column, flag) in withholding:

@@ -467,12 +467,12 @@ def _tables(
             rows = [rows_by_code[place] for place in places]
             numbers[rows, column] = [value.number for _, value in places.values()]
             covered[rows, column] = [value.hidden for _, value in places.values()]
-            same = {"table": name, "cell": text, **{n: labels.get(n, "all") for n in inside}}
-            told = zip(*(names[place] for place in places), strict=True)
+            texts = {"table": name, "cell": text, **{n: labels.get(n, "all") for n in inside}}
+            place_labels = zip(*(names[place] for place in places), strict=True)
             facts = ((c.text, files[c.file], c.row) for c, _ in places.values())
             for title, values_ in (
-                (_CELL[0], places), *zip(separate, told, strict=True),
-                *((n, [x] * len(places)) for n, x in same.items()),
+                (_CELL[0], places), *zip(separate, place_labels, strict=True),
+                *((n, [x] * len(places)) for n, x in texts.items()),
                 *zip(_CELL[3:], zip(*facts, strict=True), strict=True),
             ):  # fmt: skip
                 columns[title].extend(values_)
