@@ -206,7 +206,8 @@ class SearchWork(NamedTuple):
 
     ``widest`` is for every row the largest ``a (h - l)`` of its variables when it began. ``state``
     holds the length of the trail, and the first and next place of the circular queue. Then it says
-    whether changes are noted on the trail (only a search takes them back), and whether it is full.
+    whether changes are noted on the trail (only a search takes them back), whether a search must
+    end (the trail is full, or nothing is left), and how many coefficients may be looked at still.
     """
 
     low: IntArray
@@ -235,7 +236,7 @@ def search_work(p: ProgramArrays, low: IntArray, high: IntArray) -> SearchWork:
         trail=np.empty((min(depth, MOST_CHANGES) + 2 * n_vars, 3), np.int64),
         queue=np.empty(n_rows + 1, np.int64),
         waiting=np.zeros(n_rows, np.int64),
-        state=np.zeros(5, np.int64),
+        state=np.array([0, 0, 0, 0, 0, EVERY_PASS]),
         stack=np.empty((n_vars + 1, 4), np.int64),
         usable=np.zeros(families, np.int64),
         total=np.zeros(families, np.int64),
@@ -274,9 +275,11 @@ def settle(p: ProgramArrays, w: SearchWork) -> int:
         if wrong >= 0:  # after a contradiction the queue is only emptied
             continue
         first, last = p.row_ptr[row], p.row_ptr[row + 1]
+        w.state[5] -= last - first
         # So it is when the trail is full: a row may change all of its variables, and a branch
         # every variable.
-        if w.state[3] == 1 and w.state[0] + last - first + w.low.size > w.trail.shape[0]:
+        full = w.state[0] + last - first + w.low.size > w.trail.shape[0]
+        if w.state[3] == 1 and (full or w.state[5] < 0):
             w.state[4] = 1
             wrong = row
             continue
@@ -322,7 +325,7 @@ def undo(p: ProgramArrays, w: SearchWork, mark: int) -> None:
 @lean_step
 def propagate(p: ProgramArrays, w: SearchWork, component: int) -> int:
     """Propagate the rows of a component to a fixed point; return a violated row, or -1."""
-    w.state[:] = 0
+    w.state[:5] = 0
     # Sums of bounds from nothing, and every row in the queue.
     for row in range(p.first_row[component], p.first_row[component + 1]):
         w.rows.least[row] = 0
@@ -442,6 +445,7 @@ def search(
     w.state[3], w.state[4] = 1, 0
     while True:
         nodes += 1
+        w.state[5] -= last - first
         if nodes > limit or failures > FAILURES * limit or w.state[4] == 1:
             undo(p, w, base)
             return best, False
@@ -535,8 +539,9 @@ def search_components(
             finding[component] = SEVERAL if best > 0 else SOME
 
 
-#: Searches without a solution, one after the other, that end the look at a component.
-_IN_VAIN = 3
+#: Searches without a solution, one after the other, that end the look at a component; so do
+#: coefficients looked at, of a component and of all.  Linear programs ask about the rest sooner.
+_IN_VAIN, _LOOKS, _ALL_LOOKS = 3, 500_000, 100_000_000
 
 
 class ReachedEnds(NamedTuple):
@@ -549,17 +554,20 @@ class ReachedEnds(NamedTuple):
 
 
 @lean_kernel
-def _reach_ends(p: ProgramArrays, w: SearchWork, point: IntArray, ends: ReachedEnds) -> None:
+def _reach_ends(
+    p: ProgramArrays, w: SearchWork, point: IntArray, ends: ReachedEnds, looks: int
+) -> None:
     low, high, least, most = ends
     for component in range(p.first_var.size - 1):
         propagate(p, w, component)
+        w.state[5] = looks
         size = p.first_var[component + 1] - p.first_var[component]
         first, last = p.first_row[component], p.first_row[component + 1]
         for row in range(first, last):
             low[row] = max(p.row_low[row], w.rows.least[row])
             high[row] = min(p.row_high[row], w.rows.most[row])
         row, distance, in_vain = first, 0, 0
-        while row < last and in_vain < _IN_VAIN:
+        while row < last and in_vain < _IN_VAIN and w.state[5] >= 0:
             for other in range(first, last if distance >= 0 else first):
                 total = 0
                 for k in range(p.row_ptr[other], p.row_ptr[other + 1]):
@@ -599,5 +607,6 @@ def reached_ends(p: ProgramArrays, low: IntArray, high: IntArray, star: IntArray
     """
     none = np.full_like(p.row_low, UNBOUNDED)
     ends = ReachedEnds(p.row_low.copy(), p.row_high.copy(), none, -none)
-    _reach_ends(p, search_work(p, low, high), star.copy(), ends)
+    looks = min(_LOOKS, _ALL_LOOKS // max(p.first_var.size - 1, 1))
+    _reach_ends(p, search_work(p, low, high), star.copy(), ends, looks)
     return ends
