@@ -120,8 +120,9 @@ def ranged_rows(rng):
     return model, propagation.program_arrays(parts, np.arange(m)), points
 
 
-@pytest.mark.parametrize(("looks", "most"), [(10**6, 0.1), (300, 1.0), (0, 100.0)])
-def test_dives_reach_the_ends_of_rows_or_leave_bounds_of_them(monkeypatch, looks, most):
+@pytest.mark.parametrize(("looks", "some"), [(10**6, 0.05), (300, 0.1), (0, 1.2)])
+def test_dives_reach_the_ends_of_rows_or_leave_bounds_of_them(monkeypatch, looks, some):
+    """With fewer coefficients to look at more ends are left open, and none is wrong."""
     monkeypatch.setattr(propagation, "_LOOKS", looks)
     rng, reached, lowered, left = np.random.default_rng(8), 0, 0, 0
     for _ in range(300):
@@ -145,12 +146,8 @@ def test_dives_reach_the_ends_of_rows_or_leave_bounds_of_them(monkeypatch, looks
         propagation.propagate_components(arrays, work, np.zeros(arrays.first_var.size - 1, int))
         narrowed = np.minimum(model.row_high, model.rows @ work.high)[used]
         lowered += int((high < narrowed).sum())
-    assert left < reached * most
-    if looks == 10**6:
-        assert reached > 900
-        assert lowered > 10
-        return
-    assert left > reached * most / 20
+    assert some / 2 < left / reached < some * 1.1
+    assert (lowered > 100) == (looks > 0)
 
 
 def test_dives_for_ends_are_their_python_selves():

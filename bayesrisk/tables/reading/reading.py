@@ -435,13 +435,10 @@ def _tables(
     # The cells of each table, and in each place the value of a cell.
     tables: dict[str, dict[Any, dict[str, tuple[Cell, Value]]]] = {}
     laws: dict[str, Likelihood] = {}
-    called = dict[tuple[Any, str], str]()
     for entry in entries:
         place = code_by_place[entry.place]
-        if (title := called.get((entry.margin, entry.value.kind))) is None:
-            title = " * ".join(n for n, _ in entry.margin) or "total"
-            title += f" ({entry.value.kind})" * bool(entry.value.kind)
-            called[entry.margin, entry.value.kind] = title
+        title = " * ".join(n for n, _ in entry.margin) or "total"
+        title += f" ({entry.value.kind})" * bool(entry.value.kind)
         for name in _numbered(title):  # what two files say of a cell is of two tables
             table, law = tables.setdefault(name, {}), laws.setdefault(name, entry.value.law)
             stated = (entry.cell, entry.value)
