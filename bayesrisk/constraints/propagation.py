@@ -539,9 +539,8 @@ def search_components(
             finding[component] = SEVERAL if best > 0 else SOME
 
 
-#: Searches without a solution, one after the other, that end the look at a component; so do
-#: coefficients looked at, of a component and of all.  Linear programs ask about the rest sooner.
-_IN_VAIN, _LOOKS, _ALL_LOOKS = 3, 500_000, 100_000_000
+#: Coefficients that dives look at, of a component and of all: then linear programs are faster.
+_LOOKS, _ALL_LOOKS = 500_000, 100_000_000
 
 
 class ReachedEnds(NamedTuple):
@@ -566,8 +565,8 @@ def _reach_ends(
         for row in range(first, last):
             low[row] = max(p.row_low[row], w.rows.least[row])
             high[row] = min(p.row_high[row], w.rows.most[row])
-        row, distance, in_vain = first, 0, 0
-        while row < last and in_vain < _IN_VAIN and w.state[5] >= 0:
+        row, distance = first, 0
+        while row < last and w.state[5] >= 0:
             for other in range(first, last if distance >= 0 else first):
                 total = 0
                 for k in range(p.row_ptr[other], p.row_ptr[other + 1]):
@@ -591,7 +590,6 @@ def _reach_ends(
             complete = complete and w.state[4] == 0
             side[row] = before
             undo(p, w, 0)
-            in_vain = 0 if distance >= 0 else in_vain + 1
             if distance < 0 and not complete:
                 row += 1
             elif distance < 0 and upper:  # no solution is there: the last is before
