@@ -327,6 +327,16 @@ def choice(value: object, name: str, options: tuple[str, ...], listing: str = ""
     return value
 
 
+def known_options(options: object, names: Iterable[str], function: str) -> None:
+    """Raise if a mapping has a key that is no argument of a function with these names."""
+    for option, value in mapping(options, "options").items():
+        if option not in (arguments := tuple(names)):
+            near = did_you_mean(option, arguments)
+            rule = f"is no argument of {function}"
+            rule += "" if near else f", which takes {name_list(arguments)}"
+            raise ArgumentTypeError(str(option), rule, got=value, advice=near)
+
+
 def text(value: object, name: str) -> str:
     """Return a text that is not empty and can be written as UTF-8."""
     if not isinstance(value, str) or not value:

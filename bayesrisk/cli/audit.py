@@ -1,6 +1,7 @@
 """``bayesrisk audit``: protections of a population judged by what adversaries learn."""
 
 import dataclasses
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -132,6 +133,7 @@ def audit(
 
     Rare records come first; without a protection they are all that is counted.
     """
+    start = time.monotonic()
     document = {k: v for k, v in dataclasses.asdict(options).items() if v is not None}
     files = [audit_settings_path(one) for one in population]
     arguments: Any = population
@@ -173,7 +175,7 @@ def audit(
         say(*rare._answer(), err=False)
     if limit is not None:
         with renamed({"seconds": "--time-limit"}):
-            study = _fit_time(study, limit, output, runner)
+            study = _fit_time(study, limit, start, output, runner)
     summary = runner.run(study, output, "audit")
     page = f"{summary.statements} statements; report: {output / 'report.html'}"
     after = [f"Checks: {summary.checks}", page] if summary.complete else []
@@ -183,7 +185,11 @@ def audit(
 
 
 def _fit_time(
-    study: "br.experiments.AuditStudy", limit: float, output: Path, runner: RunOptions
+    study: "br.experiments.AuditStudy",
+    limit: float,
+    start: float,
+    output: Path,
+    runner: RunOptions,
 ) -> "br.experiments.AuditStudy":
     """Return a study that fits a time; of a run that is resumed, the one that was begun."""
     from bayesrisk.experiments.audit.results import begun_audit
@@ -191,7 +197,8 @@ def _fit_time(
     begun = begun_audit(output) if runner.resume else None
     if begun is not None:
         return dataclasses.replace(study, targets=begun[0], releases=begun[1])
-    return study.fit_time(limit, workers=runner.workers)
+    left = max(limit - (time.monotonic() - start), limit / 2.0)
+    return study.fit_time(left, workers=runner.workers)
 
 
 def _populations(arguments: str | list[Any]) -> Path | dict[str, Any]:

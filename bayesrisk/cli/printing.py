@@ -43,6 +43,8 @@ def table_lines(rows: list[dict[str, Any]], title: str) -> list[str]:
     texts = [[f"{v:.6g}" if isinstance(v, float) else str(v) for v in r.values()] for r in rows]
     lines = [[name.replace("_", " ") for name in rows[0]], *texts]
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+    if isinstance([*rows[0].values()][-1], str):  # words at the end, which may be long
+        widths[-1] = 0
     return [title, *("  " + "  ".join(map(str.rjust, line, widths)) for line in lines)]
 
 

@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from numpy.typing import ArrayLike
 
 from bayesrisk import plotting
 from bayesrisk._base import disk, validation as check
 from bayesrisk._base.disk.delimited import csv_bytes
 from bayesrisk.experiments import pages
+from bayesrisk.mechanisms.rules import Rule
 from bayesrisk.release import Release
 from bayesrisk.risk.planning.ladders import PROVEN
 from bayesrisk.risk.planning.release_plan import ReleasePlan
@@ -20,7 +22,7 @@ from bayesrisk.risk.planning.safety import write_certificates
 from bayesrisk.tables.exchange import MADE_UP
 
 RECIPE, FRONTIER, PAGE = "plan.toml", "frontier.csv", "report.html"
-_COLUMNS = ("role", "cost", "error", "withheld", *PROVEN, "gain", "doubled", "verdict")
+_COLUMNS = ("error", "withheld", *PROVEN, "gain", "doubled", "verdict")
 
 
 def write_plan(
@@ -90,7 +92,6 @@ def write_plan(
         "Settings that exceed a limit give away at least so much."
     )
     figure = pages.figure(draw, target / "frontier", caption)
-    frame = plan.frontier[[c for c in plan.frontier if c in _COLUMNS or c in _ladders(plan)]]
     made_up = check.flag(made_up, "made_up") or (release is not None and release.tables.made_up)
     settings: dict[str, Any] = {
         "limits": plan.limits.stated | {"within": plan.limits.within}, "rules": plan.rules,
@@ -113,14 +114,29 @@ def write_plan(
         "The least coarse release that keeps limits", lines, quotes=quotes,
         source="Computed from confidential records and the rules that may be chosen.",
         settings=settings, figures=[figure],
-        tables=[pages.table(frame, "Settings that were looked at, the cheapest first")],
+        tables=[pages.table(_settings(plan), "Settings that were looked at, the cheapest first")],
         warning="" if made_up else pages.marked(pages.CONFIDENTIAL),
     )  # fmt: skip
     disk.write_bytes(target / PAGE, page)
     return lines
 
 
-def _ladders(plan: ReleasePlan) -> set[str]:
-    """Return the columns of the frontier that name rules of withholding or rounding."""
-    columns = [*plan.frontier]
-    return set(columns[1 : columns.index("cost")])
+def _settings(plan: ReleasePlan) -> pd.DataFrame:
+    """Return the settings that were looked at, with the rules of each in one column of words."""
+    frontier, levels = plan.frontier, {level for level, _ in plan.workload.tables}
+    ladders = [*frontier][2 : [*frontier].index("cost")]
+    cut = f"{next(iter(levels))}: " if len(levels) == 1 else ""
+
+    def words(row: pd.Series) -> str:
+        by_rule: dict[str, list[str]] = {}
+        for name in ladders:
+            by_rule.setdefault(row[name], []).append(name.removeprefix(cut))
+        texts = {t: " or ".join(Rule(one).words for one in t.split(" | ")) for t in by_rule}
+        if len(by_rule) == 1 and len(ladders) > 1:
+            return f"all tables {texts[row[ladders[0]]]}"
+        return "; ".join(f"{', '.join(names)} {texts[text]}" for text, names in by_rule.items())
+
+    role = frontier["role"].where(frontier["role"] != "agency", frontier["rule"])
+    frame = frontier[[name for name in frontier if name in _COLUMNS]].round({"error": 3})
+    frame.insert(0, "role", role)
+    return frame.assign(rules=[words(row) for _, row in frontier.iterrows()])

@@ -18,9 +18,13 @@ Contents = Mapping[str, Any]
 _DRAWN = 12  # tables of the figure
 
 
-def cost(law: Likelihood, withheld: int) -> dict[str, Any]:
-    """Return a description of how a law changes counts, and the size of the error."""
+def cost(law: Likelihood, withheld: int, words: str = "") -> dict[str, Any]:
+    """Return a description of how a law changes counts, and the size of the error.
+
+    ``words`` describe the mechanism, for a law that has no closed form.
+    """
     way, off, kind = "changed (by how much, running the mechanism tells)", None, "at most"
+    way = f"changed by {words}" if words else way
     if isinstance(law, NoiseSpec):
         way, off, kind = "with noise", mean_error(law), "on average"
     elif isinstance(law, RoundingSpec):

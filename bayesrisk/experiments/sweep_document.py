@@ -91,6 +91,9 @@ def _census(value: str, total: object) -> Fraction:
 def _budget(value: object, name: str = "", total: object = None) -> Budget:
     """Return the budget given as a number, a fraction or a 2020 Census name."""
     census = isinstance(value, str) and value.split("/")[0] in ("pl94", "dhc")
+    if value == 0 and not isinstance(value, bool):
+        words = "is 0, at which nothing is learned: leave it out; a decimal has a point, as in 0.1"
+        raise PydanticCustomError("said", "{words}", {"words": words})
     exact = _number(*_RHO, value=value)(_census(str(value), total) if census else value)
     return Budget(name, float(exact), census=census)
 

@@ -163,6 +163,8 @@ def attack(
     if tables is None or isinstance(tables, Records | Microdata):
         rule = f"must be published tables, got {type(tables).__name__}"
         raise ArgumentTypeError("tables", f"{rule}: bayesrisk.audit(records, ...) takes records")
+    if isinstance(tables, list | tuple) and not tables:
+        raise ArgumentError("tables must be at least one file, frame or release, got none")
     if (release := _earlier_release(tables)) is not None:
         if settings or seed or proofs != 10:
             name = min(settings) if settings else "seed" if seed else "proofs"

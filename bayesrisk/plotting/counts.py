@@ -522,8 +522,8 @@ Dash = tuple[int, tuple[float, ...]]
 _EXPECTED = ("expected_known", "error_known", "expected_one_more", "error_one_more")
 _LEAST = 0.5  # of a cell: below the axis
 _LAWS: tuple[tuple[str, str, str, Dash], ...] = (
-    ("one_more", "noise alone, every true count $k + 1$", "#D55E00", (0, (6, 2))),
-    ("known", "noise alone, every true count $k$", "#0072B2", (0, (3, 1.5))),
+    ("one_more", "noise alone, one more everywhere", "#D55E00", (0, (6, 2))),
+    ("known", "noise alone, nobody more there", "#0072B2", (0, (3, 1.5))),
 )
 
 
@@ -584,6 +584,7 @@ def plot_noisy_measurements(
     axes.set_xlim(ratios.min(), ratios.max())
     tops = frame[["cells", "expected_known", "expected_one_more"]].to_numpy(dtype=float)
     axes.set_ylim(_LEAST, max(2.0 * tops.max(), 1.0))
+    axes.yaxis.set_major_formatter("{x:,.0f}")
     canvas.logarithmic(axes, ratios)
     handles, labels = axes.get_legend_handles_labels()
     canvas.legend_outside(group, handles[::-1], labels[::-1])

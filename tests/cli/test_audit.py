@@ -11,6 +11,8 @@ from bayesrisk.census import population_spec, simulate_population
 from bayesrisk.cli.app import app
 from bayesrisk.exceptions import BayesRiskError
 from bayesrisk.experiments.audit import read_audit
+from bayesrisk.experiments.audit.populations import Pilot, PopulationInParts
+from bayesrisk.experiments.runs import engine
 
 pytestmark = pytest.mark.usefixtures("quick_figures")
 
@@ -261,3 +263,22 @@ def test_a_file_simulates_a_population(tmp_path):
     assert statements["place"].nunique() <= 2
     file.write_text(made.replace("tract", "village"), encoding="utf-8")
     assert "simulate" in str(run(*words, "--protection", "identity").exception)
+
+
+def test_a_time_limit_asks_about_fewer_and_a_run_that_goes_on_asks_about_the_same(
+    inputs, tmp_path, monkeypatch
+):
+    """Each person takes ten seconds: of 30 people as many are asked about as 100 seconds allow."""
+    pilot = Pilot(0.0, 0.0, 0.0, 0.0, 10.0)
+    monkeypatch.setattr(PopulationInParts, "pilot", lambda *_: pilot)
+    monkeypatch.setattr(engine, "_pace", [(1.0, 0.0)])
+    words = [inputs / "people.csv", "--schema", inputs / "schema.toml", "--tables"]
+    words += [inputs / "tables.toml", "--known", "sex", "--stated", "race", "-o", tmp_path / "out"]
+    words += ["--protection", "none", "--time-limit", "100", "--json"]
+    done = run(*words)
+    assert done.exit_code == 0, done.output
+    targets = json.loads(done.stdout)["targets"]
+    assert 7 <= targets <= 9  # 100 seconds, without those of the results and of the start
+    again = run(*words, "--resume")
+    assert again.exit_code == 0, again.output
+    assert json.loads(again.stdout)["targets"] == targets

@@ -177,6 +177,9 @@ no -o {out} --scope block | no such file or folder: no
 -o {used} --prior .1 | must be empty or hold a run on noisy measurements, but holds 'notes.txt'
 = census occupancy study -o {out}
 --protection swaping | --protection must be one of none
+--protection swapping | --protection swapping needs rate: write swapping:rate=0.05
+--protection none --protection uniform | uniform needs rho: write uniform:rho=0.1
+--protection swapping:rte=0.1 | --protection swapping has no rte; settings: rate
 --protection swapping:rate=2 | --protection must be in [0, 1], got '2'
 --seeds 0 | --seeds must be >= 1, got 0
 --seeds 1000000000 | --seeds must be <= 10000, got 1000000000

@@ -8,6 +8,7 @@ import pytest
 from bayesrisk import make_mechanism
 from bayesrisk.distributions import DiscreteGaussian, DiscreteLaplace
 from bayesrisk.experiments.release_report import cost, mean_error, release_lead, release_quotes
+from bayesrisk.mechanisms.registry import meaning
 from bayesrisk.release import NoiseSpec, RoundingSpec
 
 
@@ -97,3 +98,14 @@ def test_true_counts_are_only_called_so_where_they_are(exact, withheld):
 def test_an_exact_law_costs_nothing():
     said = cost(make_mechanism("identity").spec.likelihood("block", "P1"), 0)
     assert said == {"how": "as they are", "off_by": None, "off": "at most"}
+
+
+def test_a_law_without_closed_form_is_said_by_its_mechanism():
+    """Swapping says how many; a mechanism without words says that running it tells."""
+    spec = make_mechanism("swapping", rate="0.05", swap_key=["sex"], unit="person").spec
+    law = spec.likelihood("block", "P1")
+    words = meaning(spec.mechanism, spec.parameters, "")
+    assert cost(law, 0, words)["how"] == "changed by swapping 5 % of people"
+    assert cost(law, 0)["how"] == "changed (by how much, running the mechanism tells)"
+    exact = make_mechanism("none").spec.likelihood("block", "P1")
+    assert cost(exact, 0, words)["how"] == "as they are"

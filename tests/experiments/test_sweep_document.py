@@ -75,6 +75,7 @@ BAD = [
     ("quantities", ["gossip"], "quantities must be one of .*got 'gossip'"),
     ("grid.rho", [], r"grid.rho must be a list with at least one entry, got \[\]"),
     ("grid.rho", [-1], r"grid.rho\[0\] must be a number in \[1e-12, 1e\+06\], got -1"),
+    ("grid.rho", [0.1, 0], r"grid.rho\[1\]: is 0, at which nothing is learned: leave it out"),
     ("grid.rho", ["0,1"], r"got '0,1': write 0\.1, with a point"),
     ("title", 3, 'title must be of type str, got 3: write "3", in quotes'),
     ("gird", {"rho": [1]}, "unknown key gird; .* Did you mean 'grid'"),

@@ -215,8 +215,8 @@ def test_lines_and_bands_are_the_columns(curve):
     by_label = {line.get_label(): line for line in axes.lines}
     drawn = {
         "this file": curve["cells"].where(curve["cells"] > 0),
-        "noise alone, every true count $k$": curve["expected_known"],
-        "noise alone, every true count $k + 1$": curve["expected_one_more"],
+        "noise alone, nobody more there": curve["expected_known"],
+        "noise alone, one more everywhere": curve["expected_one_more"],
     }
     for text, values in drawn.items():
         np.testing.assert_array_equal(by_label[text].get_xdata(), curve["risk_ratio"])

@@ -40,7 +40,7 @@ COMMANDS = {
     "-q {-o}",
     "occupancy attack": "census occupancy attack {tabulate occupancy} --solutions 1 -q {-o}",
     "occupancy study": "census occupancy study {simulate few} --protection none --protection "
-    "swapping "
+    "swapping:rate=0.1 "
     "--solutions 1 --no-figures -q {-o}",
     "claims": "attack --only claims {tabulate households} --max-columns 2 -q {-o}",
 }

@@ -202,6 +202,11 @@ MISTAKES = {
         lambda f: br.reconstruct(RECORDS, scope="ward"),
         "tables .. Records",
     ),
+    "no table at all": (lambda f: br.attack([]), "tables .. at least one .. none"),
+    "an option nearly right": (
+        lambda f: find_claims(TABLES, maxcolumns=2),
+        "maxcolumns .. find_claims .. 'max_columns'",
+    ),
     "a time limit of 0": (
         lambda f: br.reconstruct(TABLES, scope="ward", time_limit=0),
         "time_limit .. > 0 .. 0",

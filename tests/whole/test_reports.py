@@ -325,7 +325,7 @@ STUDIES = (
     "audit sample:small-town-audit --targets 5 --releases 2",
     "plan sample:hospital --limit recovered=0",
     f"attack {LAYOUTS}/clinic-age.csv {LAYOUTS}/clinic-diagnosis.csv --accept",
-    "census occupancy study --seeds 1 --blocks 30 --protection none --protection swapping "
+    "census occupancy study --seeds 1 --blocks 30 --protection none --protection swapping:rate=0.1 "
     "--solutions 2",
 )
 

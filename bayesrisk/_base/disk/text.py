@@ -21,6 +21,7 @@ from bayesrisk.exceptions import (
     ConfigError,
     DataError,
     did_you_mean,
+    name_list,
     number_advice,
     quote,
 )
@@ -72,8 +73,12 @@ def nearby(path: Path, *marks: str) -> str:
             return "; folders are set apart by / here"
         if re.search(r"[*?\[]", path.name):
             return "; no name fits the pattern"
-        near = did_you_mean(path.name, islice((one.name for one in folder.iterdir()), _ENTRIES))
-        return f"{near[:-1]} in {folder}?" if near and path.name != str(path) else near
+        names = [one.name for one in islice(folder.iterdir(), _ENTRIES)]
+        if near := did_you_mean(path.name, names):
+            return f"{near[:-1]} in {folder}?" if path.name != str(path) else near
+        like = sorted(n for n in names if Path(n).suffix == path.suffix and n[0] != ".")
+        listing = name_list(like) if like else f"no {path.suffix or 'such'} file"
+        return f"; {folder.resolve()} has {listing}"
     below = islice(path.iterdir(), _ENTRIES) if path.is_dir() else ()
     around = [folder, *sorted(below)]
     marked = [one for one in around if any((one / mark).is_file() for mark in marks)]

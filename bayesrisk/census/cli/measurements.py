@@ -12,7 +12,7 @@ import typer
 import bayesrisk as br
 from bayesrisk.cli.data import MEASUREMENTS, data_path
 from bayesrisk.cli.options import RunOptions, parse_number
-from bayesrisk.cli.printing import print_answer, shard_lines, table_lines
+from bayesrisk.cli.printing import MADE_UP, print_answer, shard_lines, table_lines
 from bayesrisk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
@@ -125,15 +125,18 @@ def _print_unit(
             query=question.query,
             budget=question.budget,
         )
-    rows: list[Any] = (
-        answer.open_cells().round({"posterior": 6, "risk_ratio": 3}).to_dict("records")
-    )
+    cells = answer.open_cells().round({"posterior": 6, "risk_ratio": 3})
+    rows: list[Any] = cells[[*cells.columns.drop("label"), "label"]].to_dict("records")
     sentences = answer._answer()
     document = {
-        "unit": answer.geocode, "query": answer.query, "prior": answer.prior,
+        MADE_UP: str(folder).startswith("sample:"), "unit": answer.geocode, "query": answer.query,
+        "prior": answer.prior,
         "more_than_known": answer.more_than_known, "sentences": sentences, "cells": rows,
     }  # fmt: skip
-    lines = table_lines(rows[:_SHOWN], f"The {min(len(rows), _SHOWN)} cells that say most:")
+    lines = table_lines(
+        [row | {"posterior": round(row["posterior"], 3)} for row in rows[:_SHOWN]],
+        f"Cells that say most, {min(len(rows), _SHOWN)} of {len(rows)}:",
+    )
     print_answer(document, [*sentences, *(lines if rows else [])], as_json=runner.as_json)
 
 

@@ -73,6 +73,7 @@ class StudyOptions:
 
     def protections(self) -> dict[str, Any]:
         """Return the names of protections, the swapping rate and the noise budget."""
+        from bayesrisk._base.plugins import STATED
         from bayesrisk.census.studies.occupancy import SETTINGS
         from bayesrisk.mechanisms.registry import read_recipe
 
@@ -90,6 +91,9 @@ class StudyOptions:
                     )
                 if settings.setdefault(allowed[key], str(value)) != str(value):
                     raise ArgumentError("--protection", f"must have one {key}", got=recipe)
+            for key in set(allowed).difference(parameters):
+                rule = f"{name} needs {key}: write {name}:{key}={STATED[key]}, or a value of yours"
+                raise ArgumentError("--protection", rule)
         return settings | ({"protections": tuple(names)} if names else {})
 
 

@@ -23,7 +23,6 @@ from bayesrisk.census.occupancy.statistics import OccupancyStatistics, occupancy
 from bayesrisk.constraints.certificates import proves_infeasible
 from bayesrisk.constraints.model import IntegerModel, Status
 from bayesrisk.constraints.solvers import Limits, SolverBackend, solver_and_limits
-from bayesrisk.exceptions import ArgumentTypeError, quote
 from bayesrisk.interfaces import AttackResult
 from bayesrisk.release import Release
 
@@ -338,12 +337,7 @@ class OccupancyAttack:
     ) -> None:
         every = inspect.signature(detect_occupancy).parameters.values()
         names = [one.name for one in every if one.kind is one.KEYWORD_ONLY]
-        for option in options:
-            if option not in names:
-                raise ArgumentTypeError(
-                    f"options must be those of detect_occupancy ({', '.join(names)}), "
-                    f"got {quote(option)}"
-                )
+        check.known_options(options, names, "detect_occupancy")
         self.level, self.hud = level, hud
         self.taken_as_true, self.known_rule = taken_as_true, known_rule
         self.options: dict[str, Any] = options

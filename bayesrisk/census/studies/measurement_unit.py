@@ -26,8 +26,8 @@ class UnitMeasurements(Tabular):
 
     Attributes
     ----------
-    geocode, query : str
-        The unit and the query that was asked.
+    unit, geocode, query : str
+        The unit as it was asked for, its geocode in the files, and the query.
     prior, known_count : float, int
         Probability that one more person than is known is in a cell, before the release.
     cells : pandas.DataFrame
@@ -39,6 +39,7 @@ class UnitMeasurements(Tabular):
         Cells whose count is surely (95 %) above the known one: noise alone explains no more.
     """
 
+    unit: str
     geocode: str
     query: str
     prior: float
@@ -52,11 +53,13 @@ class UnitMeasurements(Tabular):
         first = f"Noise alone explains these counts: no cell surely holds {people}."
         if more:
             first = f"{more:,} cells hold more people than noise explains (95 % sure)."
-        settled = int(self.cells["settled_by"].notna().sum())
+        cells, settled = len(self.cells), int(self.cells["settled_by"].notna().sum())
         return [
             first,
-            f"Of {len(self.cells):,} cells of {self.geocode} constraints fix {settled:,}.",
+            f"Of {cells:,} cell{'s' * (cells != 1)} of {self.unit} constraints fix {settled:,}.",
             f"One more person is in a cell with probability {self.prior:g} before the release.",
+            "least and most hold 95 % of one count, were all counts as probable before; of many "
+            "cells some lie outside by noise alone.",
         ]
 
     def _shown_frame(self) -> pd.DataFrame:
@@ -156,7 +159,7 @@ def unit_measurements(
         values, times = np.unique(noisy[free], return_counts=True)
         tables.add([sigma2] * values.size, values.tolist(), times.tolist())
         surely = more_than_known(tables.exceedance(np.geomspace(1.0, 1.0 / prior, CURVE).tolist()))
-    return UnitMeasurements(code, source.query, prior, known_count, cells, surely)
+    return UnitMeasurements(unit, code, source.query, prior, known_count, cells, surely)
 
 
 def _interval(noisy: int, low: int, high: int, sigma2: float) -> tuple[int, int]:

@@ -439,6 +439,7 @@ def verify(
 def _contents(folder: Path, advance: Callable[[int], None]) -> dict[str, Any]:
     """Return the description and the contents of a release, every file checked."""
     from bayesrisk.experiments.release_report import cost
+    from bayesrisk.mechanisms.registry import meaning
     from bayesrisk.release.release import ReleaseIndex
     from bayesrisk.release.specification import MechanismSpec, law_words
 
@@ -459,6 +460,7 @@ def _contents(folder: Path, advance: Callable[[int], None]) -> dict[str, Any]:
         spec = MechanismSpec.from_dict(document["spec"])
         simulation, diagnostics = document["simulation"], document["diagnostics"]
     parameters = (f"{name} {quote(value)}" for name, value in spec.parameters.items())
+    words = meaning(spec.mechanism, spec.parameters, "")
     return {
         **made_up_mark(folder),
         "folder": str(folder),
@@ -480,7 +482,7 @@ def _contents(folder: Path, advance: Callable[[int], None]) -> dict[str, Any]:
                 "withheld": withheld[key],
                 "exact": law.exact,
                 "is": law_words(law, withheld[key]),
-                **cost(law, withheld[key]),
+                **cost(law, withheld[key], words),
             }
             for key, law in laws.items()
         ],

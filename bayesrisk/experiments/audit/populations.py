@@ -109,6 +109,7 @@ FEW_TARGETS, FEW_RELEASES, USUAL_RELEASES = 20, 4, 20
 #: Before the digest of records that are held, which is that of any file with the same records.
 OF_RECORDS = "records:"
 _KEPT = 24  # releases of so small a population
+_TWINS = 20  # targets of one kind, of which there are many where there are so many
 _PILOT = 4  # places of a pilot, or targets where each needs chains of its own
 _LONG = 2.0  # seconds of a target after which exact laws of one place are looked at
 _MOST_LOOKED_AT = 2**20  # records that are held against each other: some seconds
@@ -216,12 +217,17 @@ class Survey:
 
 
 class Pilot(NamedTuple):
-    """CPU seconds that one protection takes per place, release, target and check."""
+    """CPU seconds that one protection takes per place, release, kind of target, check, target."""
 
     place: float = 0.0  # before the first release of a place: an exact law that is too large
     release: float = 0.0  # for each release of a place
-    target: float = 0.0  # and for each target under it
+    target: float = 0.0  # and for each kind of target under it
     check: float = 0.0  # for each target whose beliefs are found once more
+    person: float = 0.0  # for each target under each release, of whatever kind
+
+    def release_time(self, places: float, kinds: float, people: float) -> float:
+        """Return the seconds of each release."""
+        return places * self.release + kinds * self.target + people * self.person
 
 
 class PopulationInParts:
@@ -563,9 +569,14 @@ class PopulationInParts:
         if not any(too_large.values()):
             # Of a single release all may be for the release, and nothing for the place.
             one = self._try(protection, rows)[0] if random or rows.size > 1 else first
-            more = self._pilot_rows(places, 3)
-            target = max(self._try(protection, more)[0] - one, 0.0) / max(more.size - rows.size, 1)
-            pilot = Pilot(0.0, max(one / rows.size - target, 0.0), target)
+            more, twins, person = self._pilot_rows(places, 3), self._twins(rows[0]), 0.0
+            if twins.size >= _TWINS:  # people of one kind share what is computed about it
+                spent = self._try(protection, twins)[0]
+                person = max(spent - one / rows.size, 0.0) / (twins.size - 1)
+            rest = self._try(protection, more)[0] - one - person * (more.size - rows.size)
+            target = max(rest, 0.0) / max(self.kinds(more) - self.kinds(rows), 1)
+            release = max(one / rows.size - target - person, 0.0)
+            pilot = Pilot(0.0, release, target, person=person)
         elif all(without is None for _, without, *_ in laws):
             seconds = []
             for number in (1, _PILOT):  # another release, for which nothing is kept
@@ -589,6 +600,22 @@ class PopulationInParts:
         begin = time.process_time()
         self.spots(protection, 0, frame, 1)
         return pilot._replace(check=time.process_time() - begin)
+
+    def kinds(self, rows: IntArray) -> int:
+        """Return the number of different records of targets; of parts, that of all targets."""
+        if self._index is not None:
+            return int(rows.size)
+        part = self.part(0)
+        return int(np.unique([part.place[rows], part.cells[rows]], axis=1).shape[1])
+
+    def _twins(self, row: int) -> IntArray:
+        """Return up to ``_TWINS`` targets of the same place and record as a target."""
+        if self._index is not None:
+            return self.survey.targets[:0]
+        part, rows = self.part(0), self.survey.targets
+        mask = (part.place[rows] == part.place[row]) & (part.cells[rows] == part.cells[row])
+        twins: IntArray = rows[mask][:_TWINS]
+        return twins
 
     def _pilot_rows(self, places: int, number: int) -> IntArray:
         """Return the first targets of some places spread evenly over all."""

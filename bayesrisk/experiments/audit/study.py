@@ -42,7 +42,7 @@ from bayesrisk.experiments.audit.results import LAYOUT, PROTECTIONS, read_audit,
 from bayesrisk.experiments.audit.screen import audit_brief, first_line
 from bayesrisk.experiments.audit.words import error_text
 from bayesrisk.experiments.by_place import open_index
-from bayesrisk.experiments.runs.engine import Outlook, Study, at_once, pace_since
+from bayesrisk.experiments.runs.engine import Outlook, Study, clocks, ends_of_shards, pace_since
 from bayesrisk.experiments.runs.folder import RunFolder
 from bayesrisk.mechanisms.registry import NOTHING, meaning, shown_name
 from bayesrisk.risk import audit
@@ -58,6 +58,7 @@ from bayesrisk.tables import Schema, Workload
 
 _FIRST = 8  # releases, before it is asked whether they are enough
 _SPOTS = 20  # targets of each protection whose beliefs are found once more
+_RESULTS = 6.0  # seconds of the figures and tables of an audit
 _PROVED = 5000  # counts of each protection of which it is asked what they prove
 Cost = Callable[[int, int], float]  # seconds of a processor, by people and releases
 _OF_PROCESS = (
@@ -105,7 +106,7 @@ class AuditStudy(Study):
         its own under each release of a protection with chance.
     releases : int, optional
         Most releases of a randomised protection, of the same people; one of any other.  By default
-        20, and 4 where so few people are asked about because of chains.
+        20, and 4 where each person needs chains of its own.
     half_width : float, default 0.005
         Half-width of the 95 % interval of every gain at which there are releases enough; with 0
         there are as many as there may be.
@@ -283,14 +284,15 @@ class AuditStudy(Study):
         populations = {}
         for name, surveyed in self._surveyed.items():
             population, few = surveyed, self.targets is None and self.goal is None
-            if few and name not in self._surveys and surveyed.survey.targets.size > FEW_TARGETS:
+            if few and name not in self._surveys:
                 with about_population(name):
                     for one in self.protections:
                         surveyed.check(one)
                     if any(map(surveyed.chained, filter(surveyed.randomised, self.protections))):
-                        population = self._survey(name, FEW_TARGETS)
-                        population.take_pilots(surveyed)
                         self._chained.append(name)
+                        if surveyed.survey.targets.size > FEW_TARGETS:
+                            population = self._survey(name, FEW_TARGETS)
+                            population.take_pilots(surveyed)
             populations[name], self._surveys[name] = population, population.survey
         return populations
 
@@ -325,7 +327,7 @@ class AuditStudy(Study):
 
     @functools.cached_property
     def _chained(self) -> list[str]:
-        """Names of populations that get few targets, as each needs a Markov chain of its own."""
+        """Names of populations with few targets and releases: each needs chains of its own."""
         return []
 
     @functools.cached_property
@@ -465,7 +467,7 @@ class AuditStudy(Study):
             population = self._populations[name]
             pilot, survey = population.pilot(trial.protection), population.survey
             places = np.unique(survey.target_places[np.searchsorted(survey.targets, rows)]).size
-            release_time = places * pilot.release + rows.size * pilot.target
+            release_time = pilot.release_time(places, population.kinds(rows), rows.size)
             once = places * pilot.place + min(-(-_SPOTS // size), rows.size) * pilot.check
             seconds[shard] = (0.0 if repeated else once) + releases * release_time
             parts[names[number]] += seconds[shard]
@@ -479,27 +481,35 @@ class AuditStudy(Study):
     def fit_time(self, seconds: float, *, workers: int = 1) -> AuditStudy:
         """Return this audit of as many people and releases as take about so long, by pilots.
 
-        The seconds are of the clock, the pilots' among them.  There are at least two releases of a
-        protection with chance, if that can be, and then as many people as there is time for.
+        The seconds are of the clock, those of pilots and results among them.  There are at least
+        two releases of a protection with chance, if that can be, and then as many people as there
+        is time for.
         """
         seconds = check.scalar(seconds, "seconds", lower=0.0, bounds="()")
         if self.goal is not None:
             raise ArgumentError("seconds", "cannot be limited where a setting is searched for")
-        begin = time.process_time(), time.monotonic()
+        begin = clocks()
         most = max(one.survey.targets.size for one in self._populations.values())
         costs = [self._cost(one, p) for one in self._populations.values() for p in self.protections]
-        left = max(seconds - (time.monotonic() - begin[1]), seconds / 2.0)
-        limit = left * at_once(workers, pace_since(*begin))
+        power = workers, *pace_since(begin)
+        overhead = time.monotonic() - begin[1] + _RESULTS
+        left = max(seconds - overhead, seconds / 2.0)
         releases = self._most_releases
+
+        def needed(people: int, releases: int) -> float:
+            size = -(-people // self.targets_per_shard)  # shards of a protection
+            shards = [cost(people, releases) / size for cost in costs for _ in range(size)]
+            return ends_of_shards(shards, *power)[-1]
+
         while True:
             people = most
-            while people and sum(cost(people, releases) for cost in costs) > limit:
+            while people and needed(people, releases) > left:
                 people -= max(1, people // 16)
             if people == most or (people and releases <= 2) or releases == 1:
                 break
             releases = max(releases // 2, 1)
         if not people:
-            least = sum(cost(1, 1) for cost in costs) / limit * seconds
+            least = needed(1, 1) + overhead
             raise ArgumentError(
                 "seconds",
                 "must be enough for one person",
@@ -515,10 +525,11 @@ class AuditStudy(Study):
         """Return the function of people and releases that says how long a protection takes."""
         pilot, random = population.pilot(protection), population.randomised(protection)
         every = np.unique(population.survey.target_places).size
+        kinds = population.kinds(population.survey.targets)
 
         def cost(people: int, releases: int) -> float:
             places = min(every, people)
-            release_time = places * pilot.release + people * pilot.target
+            release_time = pilot.release_time(places, min(kinds, people), people)
             once = places * pilot.place + min(people, _SPOTS) * pilot.check
             return once + (releases if random else 1) * release_time
 

@@ -4,6 +4,7 @@ A run is resumable, and its bytes do not depend on the executor of ``concurrent.
 """
 
 import functools
+import heapq
 import json
 import os
 import time
@@ -12,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import MappingProxyType
@@ -81,11 +83,12 @@ class Outlook(NamedTuple):
     parts: Mapping[str, float] = MappingProxyType({})  # of what takes how long, by name
     optional: float = 0.0  # seconds of these that may turn out not to be needed
 
-    def sentences(self, workers: int, pace: float = 1.0) -> list[str]:
+    def sentences(self, workers: int, pace: float = 1.0, load: float = 0.0) -> list[str]:
         """Return the notes, and the expected time for ``workers`` workers."""
         if not (total := sum(self.seconds.values())):
             return list(self.lines)
-        times = [spoken(s / at_once(workers, pace)) for s in (total - self.optional, total)]
+        whole = ends_of_shards([*self.seconds.values()], workers, pace, load)[-1]
+        times = [spoken(whole * (1.0 - part / total)) for part in (self.optional, 0.0)]
         text = " to ".join(dict.fromkeys(times)).replace("to about", "to")
         text += f" with {workers} worker{'s' * (workers > 1)}"
         slowest = max(self.parts, key=lambda name: self.parts[name], default="")
@@ -95,12 +98,23 @@ class Outlook(NamedTuple):
         return [*self.lines, text]
 
 
-def at_once(workers: int, pace: float = 1.0) -> float:
-    """Return the CPU seconds that all workers provide per second of elapsed time.
+def ends_of_shards(
+    seconds: Sequence[float], workers: int, pace: float = 1.0, load: float = 0.0
+) -> list[float]:
+    """Return the seconds of the clock after which shards end, sorted, begun in their order.
 
-    ``pace`` is what one had: less where others use the machine, more where it has threads.
+    ``seconds`` are of a processor. ``pace`` is how many of them one process had in a second, more
+    than 1 with threads. ``load`` are those that all else on the machine had: it shares the
+    processors evenly with the workers.
     """
-    return max(min(workers * pace, os.cpu_count() or 1), 1e-3)
+    workers, cpus = min(workers, len(seconds)), os.cpu_count() or 1
+    demand = workers * max(pace, 1.0)
+    speed = max(min(pace, cpus * demand / (demand + load) / workers), 1e-3)
+    ends, free = list[float](), [0.0] * workers
+    for one in seconds:
+        ends.append(heapq.heappop(free) + one / speed)
+        heapq.heappush(free, ends[-1])
+    return sorted(ends)
 
 
 class Study(ABC):
@@ -303,9 +317,9 @@ def run(
             finished = store.prepare(mine, resume=resume)
             todo = [number for number in mine if number not in finished]
             if announce is not None and todo:
-                begin = time.process_time(), time.monotonic()
+                begin = clocks()
                 outlook = study.outlook(todo)
-                power = workers, pace_since(*begin)
+                power = workers, *pace_since(begin)
                 progress = _timed(outlook, todo, power, announce, progress)
                 progress = _with_news(functools.partial(study.news, store), announce, progress)
             complete = store.run(
@@ -327,39 +341,53 @@ def run(
 _MEASURED = 0.2  # seconds of a pilot that tell how busy a machine is
 
 
-_pace = [1.0]  # the last that was measured
+_pace = [(1.0, 0.0)]  # the last that was measured
 
 
-def pace_since(used: float, passed: float) -> float:
-    """Return the seconds of a processor in one of the clock since both were at these times.
+def clocks() -> tuple[float, float, float]:
+    """Return the CPU seconds of this process, those of the clock, and the CPU seconds of all.
+
+    The last are 0 where the system does not tell them.
+    """
+    used = 0.0
+    with suppress(OSError), Path("/proc/stat").open(encoding="ascii") as stream:
+        used = sum(map(int, stream.readline().split()[1:4])) / os.sysconf("SC_CLK_TCK")
+    return time.process_time(), time.monotonic(), used
+
+
+def pace_since(begin: tuple[float, float, float]) -> tuple[float, float]:
+    """Return the CPU seconds of this process, and of all others, in one of the clock since then.
 
     Of a moment, such as a pilot that others have run before, it is the last that was measured.
     """
-    used, passed = time.process_time() - used, time.monotonic() - passed
+    used, passed, total = np.subtract(clocks(), begin).tolist()
     if passed > _MEASURED:
-        _pace[0] = used / passed
+        _pace[0] = used / passed, max(total - used, 0.0) / passed
     return _pace[0]
 
 
 def _timed(
     outlook: Outlook,
     todo: Sequence[int],
-    power: tuple[int, float],
+    power: tuple[int, float, float],
     announce: Callable[[str, bool], None],
     progress: Callable[[int, int], None] | None,
 ) -> Callable[[int, int], None]:
     """Announce expectations before a run, and return a progress callback with the time left.
 
-    ``power`` are the workers and the pace of one.
+    ``power`` are the workers, the pace of one and of all others.
     """
     for sentence in outlook.sentences(*power):
         announce(sentence, False)
-    passed_share = np.cumsum([outlook.seconds.get(shard, 1.0) or 1e-6 for shard in todo])
-    begin, ahead = time.monotonic(), sum(outlook.seconds.values()) / at_once(*power)
+    seconds = [outlook.seconds.get(shard, 1.0) or 1e-6 for shard in todo]
+    ends, work = ends_of_shards(seconds, *power), np.cumsum(seconds)
+    begin, ahead = time.monotonic(), ends[-1] if outlook.seconds else 0.0
 
     def advance(count: int, total: int) -> None:
+        # Between what others have begun, too, and what alone is over: a last one may be late.
+        share = float(ends[count - 1] / ends[-1] + work[count - 1] / work[-1]) / 2.0
+        passed = time.monotonic() - begin
         # What is expected counts as a tenth of the whole that went as it was to go.
-        share, passed = float(passed_share[count - 1] / passed_share[-1]), time.monotonic() - begin
         rate = (passed + 0.1 * ahead) / (share + 0.1 * bool(ahead))
         left = (
             f"{spoken(rate * (1.0 - share))} left" if count < total else "only the results are left"

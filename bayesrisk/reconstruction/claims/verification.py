@@ -16,7 +16,7 @@ import pandas as pd
 
 from bayesrisk._base import validation as check
 from bayesrisk.constraints.solvers import SolverBackend, make_solver
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, quote
+from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.claims.result import Claims, collected, encoded, several
 from bayesrisk.reconstruction.claims.search.decide import ClaimProblem
 from bayesrisk.reconstruction.claims.search.lattice import subsets
@@ -145,13 +145,7 @@ class ClaimOptions:
     @classmethod
     def from_options(cls, options: Mapping[str, Any]) -> ClaimOptions:
         """Return the options given by name; raise for unknown names."""
-        names = [field.name for field in fields(cls)]
-        for option in check.mapping(options, "options"):
-            if option not in names:
-                raise ArgumentTypeError(
-                    f"options must be those of find_claims ({', '.join(names)}), "
-                    f"got {quote(option)}"
-                )
+        check.known_options(options, [field.name for field in fields(cls)], "find_claims")
         return cls(**options)
 
 

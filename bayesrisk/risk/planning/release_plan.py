@@ -475,12 +475,12 @@ def answer(
     rules: Mapping[str, Mapping[str, str]], frontier: pd.DataFrame, limits: PlanLimits
 ) -> str:
     """Return the first sentence of a plan with rules."""
-    text = f"Publishing {published_words(rules)} keeps all limits"
+    text = f"All limits are kept by publishing {published_words(rules)}"
     if {one for tables in rules.values() for one in tables.values()} == {UNPUBLISHED}:
         text = "Of all settings only publishing nothing keeps all limits"
     finer = frontier[(frontier["role"] == "finer") & (frontier["verdict"] != "safe")]
     if not finer.empty:
-        text += f"; one step finer, {leak_words(finer.iloc[-1], limits)}"
+        text += f". One step finer, {leak_words(finer, limits)}"
     (error,) = frontier.loc[frontier["role"] == "chosen", "error"]
     tables = sum(map(len, rules.values()))
     mean = "of the tables' mean errors of a count" if tables > 1 else "error of a count"
@@ -494,13 +494,15 @@ def blocked(settings: int, blocking: Mapping[str, float]) -> str:
     return f"None of the {settings:,} settings keeps all limits{reason}."
 
 
-def leak_words(row: pd.Series, limits: PlanLimits) -> str:
-    """Return the limit that a setting exceeds and the number, in words."""
+def leak_words(rows: pd.DataFrame, limits: PlanLimits) -> str:
+    """Return the limit that settings exceed, and the least and the largest number, in words."""
     for name in PROVEN[::-1]:
         most = getattr(limits, name)
-        if most is not None and row[name] > most:
-            number = int(row[name])
-            return f"{number:,} {_WHAT[name][number > 1]}"
+        if most is not None and (rows[name] > most).any():
+            numbers = sorted({int(number) for number in rows[name] if number > most})
+            few = "" if len(numbers) == 1 else f"{numbers[0]:,} to "
+            return f"{few}{numbers[-1]:,} {_WHAT[name][numbers[-1] > 1]}"
+    row = rows.iloc[-1]
     if row["verdict"] == "gain":
         return f"the {row['decided_by']} would gain {row['gain']:.2g} points"
     if row["verdict"] == "doubled":

@@ -4,12 +4,22 @@ import itertools
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
 
 import numpy as np
 import pandas as pd
 
 from bayesrisk._base.validation import FloatArray, IntArray
-from bayesrisk.tables.sheets.texts import PATH, POINTS, WHOLE, key, number_range, total_word
+from bayesrisk.tables.sheets.texts import (
+    PATH,
+    POINTS,
+    WHOLE,
+    is_mark,
+    key,
+    number_range,
+    total_word,
+)
 
 _OTHERS = re.compile(
     r"pop( (cnt|count|size))?|"
@@ -170,11 +180,22 @@ def is_measure(head: str, heads: Sequence[str]) -> bool:
     return any(pattern.fullmatch(plain) for pattern in (_OTHERS, _MONEY))
 
 
+def one_spelling(column: Sequence[str]) -> list[str]:
+    """Return labels of which those that differ in capitals or signs alone are spelled alike."""
+    if any(map(WHOLE.fullmatch, {*column})):
+        return [*column]
+    first: dict[str, str] = {}
+    spelled = {text: first.setdefault(key(text), text) for text in dict.fromkeys(column)}
+    return [spelled[text] for text in column] if len(first) < len(spelled) else [*column]
+
+
 def is_period(head: str, texts: Sequence[str]) -> bool:
     """Return whether a heading and the texts of its column are of periods.
 
     In many rows that are all of few years no heading needs to say so, nor in more with any years.
     """
+    words = {t for t in {*texts} if not (is_mark(t) or any(map(str.isdigit, t)))}
+    texts = [t for t in texts if t not in words] or texts  # a total, and those of none
     number = {t: int(t) for t in {*texts} if re.fullmatch(r"\d{1,9}", t)}
     numbers = [number[t] for t in texts if t in number]
     if _PERIOD.fullmatch(head) and all(map(_may_be_period, numbers)):
@@ -184,6 +205,8 @@ def is_period(head: str, texts: Sequence[str]) -> bool:
     past = max(numbers, default=0) <= _LAST_YEAR or len(steps) < 2  # else sizes near 2,000
     if (several or (len(texts) >= _MORE and past)) and all(map(_YEAR.match, texts)):
         return True
+    if len(texts) > 1 and all(map(is_day, texts)):
+        return True
     dates = numbers and len(numbers) == len(texts) and all(map(is_written_out, numbers))
     return bool(dates) and (not head or _SOME_PERIOD.fullmatch(head) is not None)
 
@@ -191,6 +214,16 @@ def is_period(head: str, texts: Sequence[str]) -> bool:
 def _may_be_period(number: int) -> bool:
     """Return whether a number may be a month, a week, a year, or a date as a number."""
     return number <= 53 or 1000 <= number < 3000 or number > 9999
+
+
+def is_day(text: str) -> bool:
+    """Return whether a text of eight digits is a day: 20181024 or 24102018."""
+    for pattern in ("%Y%m%d", "%d%m%Y"):
+        with suppress(ValueError):
+            day = datetime.strptime(text, pattern)
+            if len(text) == 8 and 1800 < day.year < 2100:
+                return True
+    return False
 
 
 def is_written_out(number: int) -> bool:

@@ -2,7 +2,8 @@
 
 import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import pairwise
 
@@ -263,8 +264,23 @@ def heading_kind(label: str, depth: int, name: str = "category") -> str:
     if sex(label):
         return "sex"
     ends = interval(label)
-    if ends and (ends[0] < ends[1] or not (ends[1] or label.isdecimal())):  # or under 1
+    single = ends is not None and ends[0] == ends[1]  # under 1, and 1 year
+    words = any(map(str.isalpha, label)) or (ends == (0, 0) and not label.isdecimal())
+    if ends and (words or not single):
         return "age"
     if re.fullmatch(r"(19|20)\d\d ?([*†‡^]{1,3}|\(\w\))?", label):  # 2014** has a note
         return "year"
     return f"{name} {depth}"
+
+
+def numbered(heads: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the names of columns in settings: a heading, and which of those that say it: men#2."""
+    times = Counter[str]()
+    for head in heads:
+        times[head] += 1
+        yield head, f"{head}#{times[head]}"
+
+
+def is_group(head: str) -> bool:
+    """Return whether a heading is a range of numbers, as of ages: 18-64, but not a year."""
+    return interval(head) is not None and not head.isdecimal()

@@ -60,13 +60,14 @@ _BASES = (5, 10, 100, 1000)
 _SHARE, _LEAST_SHARE = 20, 20
 #: Numbers are multiples of a base by chance in one case of 2**8.
 _BITS = 8
+#: Of one label most counts are multiples by chance in one case of 2**30.
+_ROUND_BASES, _ROUND_BITS = (100, 10, 5), 30
 #: Numbers of one column that are no multiples of 5 by chance.
 _DIFFERENT = 6
 #: Where 1 and 2 become 3, other counts are small, too.
 _SMALL = 10
 #: Texts that say that there is none, in many offices, and rows that show it.
 _DASHES, _ROWS = ("-", "–", "—", "−"), 4
-_TRUE = "exact", "true"
 #: Small counts that are withheld for each that is shown, at least.
 _FEWER = 8
 #: Words of a text with a number that says why there is no count, and so few such that are asked.
@@ -77,6 +78,14 @@ _CHANGED = re.compile(
     r"random(ised)? (adjustment|error|noise)|noise (has been|was|is) added",
     re.IGNORECASE,
 )
+
+
+class _Guess(NamedTuple):
+    """The name of a law, and why it is guessed; whether another one fits as well."""
+
+    law: str
+    reason: str
+    doubtful: bool = False
 
 
 class PlainLaw(NamedTuple):
@@ -149,11 +158,11 @@ def _laws(
     for cell in cells:
         by_file.setdefault(cell.file, []).append(cell)
     guesses = {file: _guess(part, rules, notes[file]) for file, part in by_file.items()}
-    every = [g for g in guesses.values() if g[0].startswith("perturbed")]
-    widest = max(every, key=lambda g: int(g[0].rpartition("-")[2]), default=None)
-    for file, (guess, reason) in guesses.items():
-        if widest and guess == "exact":  # who changes the counts of one table changes all
-            guess, reason = widest
+    every = [g for g in guesses.values() if g.law.startswith("perturbed")]
+    widest = max(every, key=lambda g: int(g.law.rpartition("-")[2]), default=None)
+    for file, guessed in guesses.items():
+        # Who changes the counts of one table changes all.
+        guess, reason, doubtful = widest if widest and guessed.law == "exact" else guessed
         if sentence := sampled(notes[file]):
             reason += f", although {sentence.quoted}"
         name = f"counts.{Path(file).name}"
@@ -164,29 +173,31 @@ def _laws(
             files = files_by_question.setdefault(name, [])
             files.append(Path(file).name)
             text = rules.ask(name, guess, f"counts of {', '.join(files)}: {reason}")
-            if "although" in reason or guess == f"perturbed-{_UNSEEN}":
-                rules.open.add(name)  # what speaks against it, or how large it is
+            if doubtful or sentence:
+                rules.open.add(name)
         if text == "exact":
             rules.alternatives |= {(name, other): None for other in _WEAKER}
         laws[file] = PlainLaw(*named_law(text) or (TrueCounts(), None))
     return laws
 
 
-def _guess(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) -> tuple[str, str]:
-    """Return the name of the law that fits the plain counts of a file, and why."""
+def _guess(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) -> _Guess:
+    """Return the law that fits the plain counts of a file, and why."""
     note = any(_CHANGED.search(one.text) for one in notes)
     numbers = [ends[0] for cell in cells if cell.row and (ends := _number(cell.text))]
     unit = max((cell.unit for cell in cells), default=1)
     if unit > 1:
-        return f"nearest-{unit}", f"they are in units of {unit:,}"
+        return _Guess(f"nearest-{unit}", f"they are in units of {unit:,}")
     steps = {cell.column: cell.step for cell in cells}
     if (step := min((n for n in steps.values() if n > 1), default=1)) > 1:
         for column, other in steps.items():
             if other != step:
-                law, reason = (f"nearest-{other}", f"in units of {other}") if other > 1 else _TRUE
+                law, reason = (
+                    (f"nearest-{other}", f"in units of {other}") if other > 1 else ("exact", "true")
+                )
                 answer = rules.ask(f"columns.{column}.counts", law, f"{column}: {reason}")
                 rules.columns[f"{key(column)}.counts"] = answer
-        return f"nearest-{step}", f"they are in units of {step:,}"
+        return _Guess(f"nearest-{step}", f"they are in units of {step:,}")
     positive, doubt = [n for n in numbers if n > 0], ""
     if positive and (rule := rounding(notes)):
         way, base, sentence = rule
@@ -194,27 +205,30 @@ def _guess(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) ->
         pairs = itertools.chain(*_missed(_coded(cells)))
         fits = all(abs(d) <= most * size for d, size in pairs)
         if fits and base > 1 and not any(n % base for n in numbers):
-            return f"{way}-{base}", sentence.quoted
+            return _Guess(f"{way}-{base}", sentence.quoted)
         stated = {"counts", f"counts.{Path(cells[0].file).name}"} & rules.choices.keys()
         if base > 1 and any(n % base for n in numbers) and not stated:
             if rounded := _rounded_parts(cells, f"{way}-{base}", base, sentence, rules):
-                return "exact", f"true, but {rounded} rounded: {sentence.quoted}"
+                return _Guess("exact", f"true, but {rounded} rounded: {sentence.quoted}")
             doubt = f"true, although {sentence.quoted}"
     base = next((b for b in (1000, 100, 10, 5, 3) if not any(n % b for n in numbers)), 0)
-    if len(positive) < 2 or len(positive) * log2(base or 1) < _BITS:
-        base = 0  # by chance
+    few = len(positive) * log2(base or 1) < _BITS
+    if base and few:
+        doubt = doubt or f"true, although all are multiples of {base}"
+        base = 0  # perhaps by chance
     if base == 3 and len({*positive}) > 3 and all(n % 6 == 3 for n in positive):
-        return "midpoint-6", "all are 3, 9, 15 and so on; random-3 allows other counts"
+        text = "all are 3, 9, 15 and so on; random-3 allows other counts"
+        return _Guess("midpoint-6", text, doubtful=len(positive) < _BITS)
     if base:
         text = f"all are multiples of {base}; random holds for nearest, too"
-        if base == 3 and all(n % 6 == 3 for n in positive):
-            text += "; midpoint-6 fits as well"
-        return f"random-{base}", text
+        midpoint = base == 3 and all(n % 6 == 3 for n in positive)
+        text += "; midpoint-6 fits as well" * midpoint
+        return _Guess(f"random-{base}", text, doubtful=midpoint)
     if base := _column_base(cells, rules):
-        return f"random-{base}", f"all are multiples of {base}, but in columns named so"
+        return _Guess(f"random-{base}", f"all are multiples of {base}, but in columns named so")
     coded = _coded(cells)
     if rounded := _rounded_totals(coded, rules):
-        return "exact", f"true, but {rounded} rounded: sums of others miss them by little"
+        return _Guess("exact", f"true, but {rounded} rounded: sums of others miss them by little")
     near = max(_LEAST_SHARE, int(np.median(positive)) // _SHARE if positive else 0)
     off = [
         pair for group in _missed(coded) for pair in group
@@ -224,17 +238,22 @@ def _guess(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) ->
     if largest:
         text = "sums are off in both directions, by little"
         text = "a note says that counts are changed" if note else text
-        return f"perturbed-{largest}", f"{text}: each is changed by so much at most"
+        text = f"{text}: each is changed by so much at most"
+        unseen = not any(d for d, _ in off)
+        return _Guess(f"perturbed-{largest}", text, doubtful=unseen)
     threes = len(positive) >= _ENOUGH and min(positive) == 3 and positive.count(3) > 1
     threes = threes and any(3 < n < _SMALL for n in positive)
     if threes and not any(is_mark(cell.text) for cell in cells):
         if numbers.count(0) > _FEW_ZEROS:
-            return "perturbed-2", "none is 1 or 2, which some agencies make 0 or 3"
-        return "stats-nz", "none is 1 or 2, which some agencies make 3"
+            text = "none is 1 or 2, which some agencies make 0 or 3"
+            return _Guess("perturbed-2", text)
+        return _Guess("stats-nz", "none is 1 or 2, which some agencies make 3")
     estimates = next((column for column in steps if key(column).startswith("estimate")), "")
     if estimates:
         doubt = f"true, although {estimates!r} may be an estimate of a survey, which is weighted"
-    return ("exact", doubt) if doubt else _TRUE
+    if round_counts := _round_counts(coded):
+        doubt = doubt or f"true, although {round_counts}"
+    return _Guess("exact", doubt or "true", doubtful=bool(doubt))
 
 
 def _rounded_parts(
@@ -310,6 +329,31 @@ def _rounded_totals(coded: CodedLabels, rules: ReadingRules) -> str:
                 rules.ask(f"labels.{name}.{label}.counts", f"nearest-{base}", text)
             labels_shown.append(label or f"a count without {name}")
     return listing(labels_shown)
+
+
+def _round_counts(coded: CodedLabels) -> str:
+    """Return of which label so many counts are multiples of a base that it is no chance.
+
+    Of exact counts a share 1 / b are multiples of b.  That k of n are, with f = k / n, has about
+    n (f log2(f b) + (1 - f) log2((1 - f) b / (b - 1))) bits against it.
+    """
+    best = (float(_ROUND_BITS), "")
+    for column, base in itertools.product(range(len(coded.names)), _ROUND_BASES):
+        name, codes, large = coded.names[column], coded.codes[:, column], coded.low >= base
+        number = np.maximum(np.bincount(codes, large), 1)
+        multiples = np.bincount(codes, large & (coded.low % base == 0))
+        share = np.clip(multiples / number, 1e-9, 1 - 1e-9)
+        bits = share * np.log2(share * base) + (1 - share) * np.log2(
+            (1 - share) * base / (base - 1)
+        )
+        bits = np.where(2 * share > 1, bits * number, 0.0)
+        code = int(bits.argmax())
+        if bits[code] > best[0]:
+            label = coded.spellings[name][code]
+            counts = f"counts of {label}" if label else f"counts without {name}"
+            text = f"{int(multiples[code])} of {int(number[code])} {counts}"
+            best = (float(bits[code]), f"{text} are multiples of {base}")
+    return best[1]
 
 
 def _coded(cells: Sequence[Cell]) -> CodedLabels:
@@ -536,7 +580,7 @@ def _value(cell: Cell, rule: PlainLaw, rules: ReadingRules, answers: Mapping[str
             raise cell.refuse(
                 "be a count, a range such as 1-4 or <5, or a mark (marks.MARK=withheld or 1-4)"
             )
-        guess, meaning = "withheld", "a count that is withheld and may be any"
+        guess, meaning = "withheld", "a count that is not stated and may be any"
         if rule.withheld and not note:
             guess, meaning = span(*rule.withheld), "withheld by the rule of the counts"
         if not whole:

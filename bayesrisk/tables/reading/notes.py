@@ -69,7 +69,8 @@ _SAMPLE = re.compile(
     r"\b(are|is|were|was|be|been) ((survey|sample|weighted|based|on|only|all) )*estimate[sd]\b|"
     r"\bestimated (numbers?|counts?|totals?)\b|\b(population|census) estimates\b|"
     r"\b(projections?|projected|estimaci[oó]n(es)?|proyecci[oó]n(es)?|hochgerechnet|hochrechnung|"
-    r"stichprobe\w*|échantillon|sondage|stima|steekproef)\b"
+    r"stichprobe\w*|échantillon|sondage|stima|steekproef|amostra(l|gem)?|muestr(a|al|eo)|"
+    r"campion(e|aria)|urvalsundersökning|utvalgsundersøkelse|otantatutkimus)\b"
 )
 _NO_SAMPLE = re.compile(r"\b(not|no|never|without|free (of|from))( \w+){0,4} ?$")
 #: A sentence on all counts, and words that make it one on some.

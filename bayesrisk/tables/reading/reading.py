@@ -20,6 +20,7 @@ from bayesrisk.exceptions import ArgumentError, BayesRiskError, DataError, quote
 from bayesrisk.tables._grammar import MOST_WEIGHTS, Part
 from bayesrisk.tables.likelihoods import UNBOUNDED, Likelihood, TrueCounts
 from bayesrisk.tables.reading.cells import Cell, cells as cells_of
+from bayesrisk.tables.reading.headings import numbered
 from bayesrisk.tables.reading.labels import TableVariable, variables
 from bayesrisk.tables.reading.laws import Value, limit_value, values
 from bayesrisk.tables.reading.nested import Nesting, nested
@@ -131,7 +132,7 @@ class TableReading:
         lines = [*self.lines, *self._corner()]
         number = 0
         for title, names in (
-            ("Only you can say, since nothing in the table shows it:", self.open),
+            ("Only you can say, since the table does not show it:", self.open),
             (
                 "Taken for granted, until you say otherwise (--accept confirms all):",
                 self.questions.keys() - self.open,
@@ -357,8 +358,10 @@ def _limits(
 
 def _check_names(sheets: Sequence[Sheet], variables_: Sequence[str], rules: ReadingRules) -> None:
     """Refuse settings about headings, variables or labels that are not there."""
-    heads = {key(re.sub(r"\(\d+ categories\)", "", h)) for s in sheets for h in s.heads}
+    plain = [[key(re.sub(r"\(\d+ categories\)", "", h)) for h in s.heads] for s in sheets]
+    heads = {head for one in plain for head in one}
     used = {*heads, *rules.kinds, *map(key, variables_)}
+    used |= {name for one in plain for names in numbered(one) for name in names}
     for name in rules.choices:
         section, _, rest = name.partition(".")
         rest = key(rest).removesuffix(".counts")

@@ -31,11 +31,12 @@ from bayesrisk.tables.reading.attributes import (
     is_written_out,
     may_part_thousands,
     one_of_each,
+    one_spelling,
     points_shown,
     running_sums,
     sums_hold,
 )
-from bayesrisk.tables.reading.headings import MEMBER, UNIT, in_persons, wide
+from bayesrisk.tables.reading.headings import MEMBER, UNIT, in_persons, is_group, numbered, wide
 from bayesrisk.tables.reading.notes import estimates
 from bayesrisk.tables.reading.rows import (
     UNITS,
@@ -136,7 +137,7 @@ class SheetColumns:
         plain = [MEMBER.sub("", head) or head for head in sheet.heads]
         self.heads = [key(re.sub(r"\(\d+ categories\)", "", head)) for head in plain]
         rows = [row for _, row in sheet.rows]
-        self.columns = [list(c) for c in zip(*rows, strict=True)] or [[] for _ in self.heads]
+        self.columns = [*map(one_spelling, zip(*rows, strict=True))] or [[] for _ in self.heads]
         if rules.all.get("blank") == "above":
             self.columns = [filled(column) for column in self.columns]
         if rules.all.get("blank", "below") == "below" and blanks_end(self.columns):
@@ -151,7 +152,7 @@ class SheetColumns:
         positions = [heading_positions(list(map(key, s.heads))) for s in sheets]
         self.fixed = {
             i: all(one in places for places in positions)
-            and is_constant(row[places[one]] for s, places in zip(sheets, positions, strict=True)
+            and is_constant(key(row[place[one]]) for s, place in zip(sheets, positions, strict=True)
                           for _, row in s.rows)
             for one, i in heading_positions(self.heads).items()
         }  # fmt: skip
@@ -360,7 +361,10 @@ class SheetColumns:
     def roles(self) -> _Roles:
         """Return the role of each column."""
         columns = self.rules.columns
-        choices = {i: columns[h] for i, h in enumerate(self.heads) if h in columns}
+        choices = {
+            i: columns[name]
+            for i, names in enumerate(numbered(self.heads)) for name in names if name in columns
+        }  # fmt: skip
         words_for = ("count", "ignored")
         names = {i: t for i, t in choices.items() if t not in words_for and "=" not in t}
         counts: dict[int, dict[str, str]] = {
@@ -479,7 +483,7 @@ class SheetColumns:
             j for j, other in enumerate(self.columns)
             if 2 * self.share(j) >= 1 and any(map(WHOLE.fullmatch, other))
         ]  # fmt: skip
-        if _is_group(head) and any(_is_group(self.heads[j]) for j in counts):
+        if is_group(head) and any(is_group(self.heads[j]) for j in counts):
             return True  # one age group of several, of which every count is withheld
         return any({*column} <= {*self.columns[j]} for j in counts)
 
@@ -736,17 +740,25 @@ class SheetColumns:
             raise DataError(f"{sheet.name}: must hold {FEWER}, got {size}")
         first: dict[object, int] = {}
         for i, head in enumerate(self.heads):
+            if self.reasons.get(i) == "ignored":
+                continue
             labels = frozenset((n, key(x)) for n, x in counts[i].items()) if i in counts else None
             if labels is None and not (head and head in {self.heads[j] for j in counts}):
                 continue
             before = first.setdefault(labels if labels is not None else head, i)
-            other = first.setdefault(head, i)
+            # Labels of a setting tell equal headings apart.
+            other = (
+                before
+                if labels and f"{head}#2" in self.rules.columns
+                else first.setdefault(head, i)
+            )
             if min(before, other) != i:
                 before = min(before, other)
                 twice = quote([sheet.heads[before], sheet.heads[i]])
                 raise DataError(
                     f"{sheet.name}: columns {before + 1} and {i + 1} must count different records, "
-                    f"got the headings {twice}: call one of them otherwise, or remove it"
+                    f"got the headings {twice}: columns.{sheet.heads[i]}#2=ignored leaves the "
+                    "second out; 'sex=Men', say, for #1 and #2 tells both apart"
                 )
 
     def _titled(
@@ -779,6 +791,8 @@ class SheetColumns:
             pair = (name, sheet.heads[i])
             times[pair] += 1
             names[i] = f"{name} {times[pair]}" if times[pair] > 1 and i not in choices else name
+            if not sheet.heads[i] and any(name in labels for labels in counts.values()):
+                names[i] = f"row {names[i]}"
         titles = [*names.values(), *dict.fromkeys(n for labels in counts.values() for n in labels)]
         wrong = [name for name in titles if titles.count(name) > 1 or _RESERVED.fullmatch(name)]
         if wrong:
@@ -792,8 +806,3 @@ class SheetColumns:
 def _free(name: str) -> str:
     """Return a name that no column of results has."""
     return f"{name} label" if _RESERVED.fullmatch(name) else name
-
-
-def _is_group(head: str) -> bool:
-    """Return whether a heading is a range of numbers, as of ages: 18-64, but not a year."""
-    return interval(head) is not None and not head.isdecimal()

@@ -103,6 +103,7 @@ def setting(text: str, sheets: Sequence[Sheet]) -> tuple[str, str]:
     for name, value in splits:
         section, _, rest = name.partition(".")
         label = rest.partition(".")[2] if section == "labels" else rest
+        label = re.sub(r"#\d+$", "", label) if section == "columns" else label
         if section in ("counts", "marks", "columns", "labels") and key(label) in words:
             return name, value
     return splits[0]

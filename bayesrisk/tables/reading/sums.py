@@ -166,16 +166,16 @@ class LabelSums:
         return [telling, good, above, exact, bits]
 
     def by_group(self, total: str, parts: Sequence[str]) -> NDArray[np.float64]:
-        """Return three rows: of each group whether a sum says something and fits, and its bits.
+        """Return by group whether a sum says something, fits, is less, is exact; and its bits.
 
         The sum is of ``parts``, to be compared with ``total``; a column stands for each group.
         """
-        positions, result = [self.column[p] for p in parts], np.zeros((3, len(self.low)))
+        positions, result = [self.column[p] for p in parts], np.zeros((5, len(self.low)))
         rows = np.flatnonzero(self.bounded[:, self.column[total]])
         full = np.all(self.bounded[:, positions][rows], axis=1)
         low, high = (e[:, positions][rows].sum(axis=1) for e in (self.low, self.largest))
-        telling, good, _, _, bits = self._judged_groups(low, high, full, rows, total)
-        result[:, rows] = telling, good, bits
+        telling, good, above, exact, bits = self._judged_groups(low, high, full, rows, total)
+        result[:, rows] = telling, good, telling & ~good & ~above, exact, bits
         return result
 
     def adding_up(self, parts: Sequence[str]) -> Callable[[str], Groups]:

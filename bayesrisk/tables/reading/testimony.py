@@ -22,7 +22,7 @@ _RECORDS = re.compile(
     r"\b(persons?\b|people|population|individual|resident|inhabitant|citizen|adult|child|"
     r"m[ae]n\b|wom[ae]n\b|m[äa]nner|frauen|males?\b|females?\b|boys?\b|girls?\b|patient|pupil|"
     r"student|learner|enrol|admission|discharge|hospitali|episode|attendance|appointment|"
-    r"household|famil|dwelling|births?\b|deaths?\b|died|death|suicide|marriage|divorce|"
+    r"household|famil|dwelling|births?\b|deaths?\b|died|death|suicide|marriage|matrimon|divor[cz]|"
     r"cases?\b|infection|diagnos|vaccinat|doses?\b|victim|offen[cs]|offender|crime|incident|"
     r"arrest|prisoner|inmate|homicide|murder|convict|defendant|casualt|injur|fatalit|collision|"
     r"accident|claim|applica|applicant|recipient|beneficiar|migra|immigra|emigra|refugee|asylum|"
@@ -45,6 +45,10 @@ _RECORDS = re.compile(
 _OTHER = re.compile(r"\b(mean|median|average|age|code|id|rank|index|score|per|days|hours)\b")
 #: Headings that say only that numbers stand there.
 _ANY = re.compile(r"(obs(ervation)? )?(values?|valor(es)?|valeurs?|wert|waarde|verdi|värde)|obs|")
+#: Laws under which sums hold.
+_BY_SUMS = ("exact", "stats-nz")
+_GROUPS = 3  # in which sums of changed counts are exact by chance in one case of 100
+_BOTH_WAYS = 2  # groups on each side of which sums that hold have no more
 _BITS = 10  # by which one sum alone is no chance
 _MOST_LABELS = 2**14  # of a variable, among which words for totals are looked for
 
@@ -53,27 +57,41 @@ def ask_for_counts(
     cells: Sequence[Cell], ends: Sequence[Ends], variables: Mapping[str, TableVariable],
     sheets: Sequence[Sheet], rules: ReadingRules,
 ) -> None:  # fmt: skip
-    """Leave the law of a file open where nothing shows that its numbers count records.
+    """Leave the law of a file open where sums deny it, or nothing shows that numbers are counts.
 
-    A column is shown to count where sums hold that it takes part in, or where its heading says
-    what it counts.  Headings that say nothing are helped by a title.
+    Labels that overlap exceed their total, those of some leave a rest: sums that miss totals both
+    ways are of counts that are changed.  A column is shown to count by sums that it takes part in,
+    or by its heading; headings that say nothing are helped by a title.
     """
+    files = [name for name in dict.fromkeys(cell.file for cell in cells) if _question(name, rules)]
+    columns = {(c.file, c.column): c.file for c in cells if c.row and c.file in files}
+    if not columns:
+        return
+    exact, changed, counting = _evidence(cells, ends, variables)
     stated = {c for c, t in rules.columns.items() if t == "count" or "=" in t}
     words = {sheet.name: any(map(says_records, _titles(sheet))) for sheet in sheets}
-    columns = dict.fromkeys((cell.file, cell.column) for cell in cells if cell.row)
-    doubtful = {
-        (file, column)
-        for file, column in columns
-        if key(column) not in stated and not _names_records(column, words[file])
-    }
-    if doubtful and any(_question(file, rules) for file, _ in doubtful):
-        doubtful -= _summed(cells, ends, variables)
-    for file in dict.fromkeys(file for file, column in columns if (file, column) in doubtful):
-        if name := _question(file, rules):
-            heads = [head for other, head in columns if (other, head) in doubtful and other == file]
-            every = listing(repr(head) for head in heads)
-            reason = f"no sum and no word of {Path(file).name} shows that {every} counts people"
-            rules.leave_open(name, f"{reason} or other records")
+    for file in files:
+        question, name = _question(file, rules), Path(file).name
+        heads = [
+            repr(head) for pair, other in columns.items() if other == file
+            and pair not in counting and key(head := pair[1]) not in stated
+            and not _names_records(head, words[file])
+        ]  # fmt: skip
+        if heads:
+            every = f"no sum and no word of {name} shows that {listing(heads)} counts people"
+            first = next(pair[1] for pair in columns if repr(pair[1]) == heads[0])
+            away = f"columns.{first}=ignored leaves it out"
+            rules.leave_open(question, f"{every} or other records ({away})")
+        guess, text = rules.questions[question]
+        if guess in _BY_SUMS and file in changed:
+            rules.leave_open(question, f"sums of {name} miss totals both ways")
+        elif guess in _BY_SUMS:
+            number = exact[file]
+            groups = f"{number} group" + "s" * (number > 1)
+            sums = f"sums hold exactly in {groups}" if number else "no sum shows it"
+            guessed = "a guess, " * (number < _GROUPS)
+            several = f"of {name} " * (len(files) > 1)
+            rules.questions[question] = guess, f"{text} ({several}{guessed}{sums})"
 
 
 def says_records(text: str) -> bool:
@@ -89,8 +107,8 @@ def _names_records(head: str, title: bool) -> bool:
 
 
 def _titles(sheet: Sheet) -> Iterator[str]:
-    """Yield titles of a sheet, headings of labels, and what its columns say in all rows."""
-    yield from (*sheet.captions, sheet.tab)
+    """Yield titles of a sheet, its headings, and what its columns say in all rows."""
+    yield from (*sheet.captions, sheet.tab, *sheet.heads)
     for column in zip(*(row for _, row in sheet.rows), strict=True):
         if len(texts := {*column}) == 1:
             yield from texts
@@ -104,35 +122,43 @@ def _question(file: str, rules: ReadingRules) -> str:
     return next((name for name in names if name in rules.questions), "")
 
 
-def _summed(
+def _evidence(
     cells: Sequence[Cell], ends: Sequence[Ends], variables: Mapping[str, TableVariable]
-) -> set[tuple[str, str]]:
-    """Return the columns of which all sums hold that say something, too many for chance."""
-    numbers = {pair: i for i, pair in enumerate(dict.fromkeys((c.file, c.column) for c in cells))}
-    column = np.array([numbers[c.file, c.column] for c in cells])
+) -> tuple[dict[str, int], set[str], set[tuple[str, str]]]:
+    """Return exact sums by file, files of which a sum misses totals both ways, and columns.
+
+    All sums of these columns that say something hold, too many for chance.
+    """
+    columns = {pair: i for i, pair in enumerate(dict.fromkeys((c.file, c.column) for c in cells))}
+    files = {name: i for i, name in enumerate(dict.fromkeys(c.file for c in cells))}
+    column = np.array([columns[c.file, c.column] for c in cells])
+    file = np.array([files[c.file] for c in cells])
     coded = CodedLabels([cell.labels for cell in cells], ends)
-    totals = {name: sorted(one.totals) for name, one in variables.items()}
-    totals = totals if len({cell.file for cell in cells}) > 1 else {}
-    # By column: groups whose sum says something, those that it fits, and bits against chance.
-    evidence = np.zeros((3, len(numbers)))
-    for name, one in variables.items():
-        if one.sums:
-            sums = LabelSums(name, coded, totals)
-            for whole, parts in one.sums.items():
-                evidence += _by_column(sums, whole, parts, column, len(numbers))
-    telling, good, bits = evidence
+    totals = {name: sorted(one.totals) for name, one in variables.items()} if len(files) > 1 else {}
+    evidence, changed = np.zeros((5, len(columns))), np.zeros(len(files), np.bool_)
+    number = np.zeros(len(files), np.int64)
+    for name, one in [(name, one) for name, one in variables.items() if one.sums]:
+        sums = LabelSums(name, coded, totals)
+        for whole, parts in one.sums.items():
+            evidence += _by_place(sums, whole, parts, column, len(columns))
+            telling, good, below, exact, _ = _by_place(sums, whole, parts, file, len(files))
+            changed |= np.minimum(below, telling - good - below) >= _BOTH_WAYS
+            number += exact.astype(np.int64)
+    telling, good, _, _, bits = evidence
     certain = (good > 0) & (good == telling) & ((good > 1) | (bits >= _BITS))
-    return {pair for pair, i in numbers.items() if certain[i]}
+    files_changed = {name for name, i in files.items() if changed[i]}
+    exact_sums = {name: int(number[i]) for name, i in files.items()}
+    return exact_sums, files_changed, {pair for pair, i in columns.items() if certain[i]}
 
 
-def _by_column(
-    sums: LabelSums, whole: str, parts: Sequence[str], column: IntArray, number: int
+def _by_place(
+    sums: LabelSums, whole: str, parts: Sequence[str], place: IntArray, number: int
 ) -> NDArray[np.float64]:
-    """Return the evidence of a sum by column: groups that it tells of, that it fits, and bits."""
+    """Return the evidence of a sum by column or file: five rows, as of :class:`LabelSums`."""
     every = [sums.column[k] for k in (whole, *parts)]
     rows = np.flatnonzero((sums.group >= 0) & np.isin(sums.label, every))
     groups = sums.by_group(whole, parts)
-    pairs = np.unique(column[rows] * groups.shape[1] + sums.group[rows])
+    pairs = np.unique(place[rows] * groups.shape[1] + sums.group[rows])
     position, group = np.divmod(pairs, max(groups.shape[1], 1))
     return np.stack([np.bincount(position, one[group], minlength=number) for one in groups])
 

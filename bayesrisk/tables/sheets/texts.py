@@ -39,7 +39,9 @@ _MARK = re.compile(
     r"reported|disclosed)",
     re.IGNORECASE,
 )
-DECIMAL = re.compile(r"[-−]?\d[\d,'’\u00a0 ]*\.\d*[1-9]\d*|[-−]?\d+,(?:\d{1,2}|\d{4,})")
+DECIMAL = re.compile(
+    r"[-−]?\d[\d,'’\u00a0 ]*\.\d*[1-9]\d*|[-−]?\d+,(?:\d{1,2}|\d{4,})|[-−]?\d{1,3}(?:\.\d{3})+,\d+"
+)
 POINTS = re.compile(r"\d{1,3}(?:\.\d{3})+")
 NEGATIVE = re.compile(r"[-−]\d+(?:\.\d+)?")
 SHARE = re.compile(r"[-−]?\d+(?:[.,]\d+)? ?%")

@@ -258,7 +258,11 @@ def test_what_is_near_a_path_is_named(tmp_path):
     (release / "_release.json").write_text("{}")
     assert nearby(release, "_manifest.json") == ""
     assert nearby(tmp_path / "peple.csv") == f". Did you mean 'people.csv' in {tmp_path}?"
-    assert nearby(tmp_path / "houses.csv") == ""
+    assert nearby(tmp_path / "houses.csv") == f"; {tmp_path} has people.csv"
+    (tmp_path / ".old.csv").write_text("a\n1\n")
+    assert nearby(tmp_path / "houses.csv") == f"; {tmp_path} has people.csv"
+    assert nearby(tmp_path / "houses.parquet") == f"; {tmp_path} has no .parquet file"
+    assert nearby(tmp_path / "plan") == f"; {tmp_path} has made"
     assert nearby(tmp_path / "no" / "people.csv") == f"; there is no folder {tmp_path / 'no'}"
     assert "pattern" in nearby(tmp_path / "*.csv")
     for place in (release / "tables", release.parent, release / "_release.json"):

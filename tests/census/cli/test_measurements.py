@@ -161,3 +161,27 @@ def test_persons_of_the_demographic_file(run, tmp_path):
     assert status == 0, err
     counts = pd.read_parquet(tmp_path / "counts" / "counts.parquet")
     assert set(counts["geocode"].str.len()) == {3, 8, 25}
+
+
+def test_one_block_of_the_sample_names_it_and_ends_its_rows_with_words(run):
+    geoid = "570010001002000"
+    options = ("sample:noisy-measurements", "--unit", geoid, "--prior", "1/10")
+    status, text, _ = run(*options)
+    assert status == 0
+    lines = text.splitlines()
+    assert lines[0].startswith("Made-up data")
+    assert f"of {geoid} constraints fix" in text
+    assert "of many cells some lie outside by noise alone" in text
+    head = next(n for n, line in enumerate(lines) if line.startswith("Cells that say most"))
+    assert lines[head] == "Cells that say most, 25 of 252:"
+    assert lines[head + 1].split()[-3:] == ["risk", "ratio", "label"]
+    places = {line.index(word) for line, word in ((lines[head + 1], "label"),)}
+    for line in lines[head + 2 :]:
+        start = next(n for n, c in enumerate(line) if c.isalpha() or line[n:].startswith("18 or"))
+        places.add(start)
+    assert len(places) == 1  # labels begin below each other
+    document = json.loads(run(*options, "--json")[1])
+    assert document["made_up"] is True
+    assert len(document["cells"]) == 252
+    status, text, _ = run(*options, "--query", "total")
+    assert f"Of 1 cell of {geoid}" in text

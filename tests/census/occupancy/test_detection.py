@@ -210,7 +210,7 @@ def test_the_attack_reads_a_release_only():
     assert attack.run(release).status == direct.status
     with pytest.raises(ArgumentTypeError, match="release must be a Release, got 3"):
         attack.run(3)
-    with pytest.raises(ArgumentTypeError, match="options must be those of detect_occupancy"):
+    with pytest.raises(ArgumentTypeError, match="is no argument of detect_occupancy"):
         make_attack("occupancy", colour=1)
 
 

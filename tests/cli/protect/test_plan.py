@@ -36,7 +36,10 @@ def planned(run, tmp_path):
 
 def test_the_folder_has_rules_release_certificates_and_report(planned, run, tmp_path):
     folder, out, err = planned
-    assert "keeps all limits" in out.splitlines()[1 if out.startswith("Made-up") else 0]
+    assert (
+        "All limits are kept by publishing"
+        in out.splitlines()[1 if out.startswith("Made-up") else 0]
+    )
     assert "settings" in err
     assert folder.stat().st_mode & 0o077 == 0  # settings and leaks tell of the records
     document = tomllib.loads((folder / "plan.toml").read_text())
@@ -68,7 +71,15 @@ def test_the_folder_has_rules_release_certificates_and_report(planned, run, tmp_
     assert done.stdout.count("accepted") == 16
     page = (folder / "report.html").read_text()
     assert br.datasets.MADE_UP.partition(":")[0] in page
-    assert "keeps all limits" in page
+    assert "All limits are kept by publishing" in page
+    # All finer steps are told of, and the rules of each setting stand in words.
+    finer = frontier[(frontier["role"] == "finer") & (frontier["verdict"] != "safe")]
+    name = "proved" if (finer["proved"] > 0).any() else "recovered"
+    numbers = finer.loc[finer[name] > 0, name].astype(int)
+    ends = " to ".join(f"{n:,}" for n in sorted({numbers.min(), numbers.max()}))
+    assert f"One step finer, {ends} " in out
+    assert ">all tables as they are<" in page
+    assert ">identity<" not in page
 
 
 def test_a_run_that_was_ended_goes_on_and_workers_change_no_byte(planned, run):

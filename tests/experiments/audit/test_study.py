@@ -20,7 +20,7 @@ from bayesrisk.exceptions import (
     PartFileError,
 )
 from bayesrisk.experiments import run
-from bayesrisk.experiments.audit import AuditStudy, Protection, read_audit
+from bayesrisk.experiments.audit import AuditStudy, Protection, populations, read_audit
 from bayesrisk.experiments.audit.populations import Pilot, PopulationInParts
 from bayesrisk.experiments.runs import engine
 from bayesrisk.inference.microdata.posterior import record_law
@@ -194,17 +194,20 @@ def test_a_pilot_says_what_is_left_out_and_how_long_it_takes_and_changes_nothing
 
 def test_the_outlook_adds_up_places_releases_and_targets(people, monkeypatch):
     """Two shards of eight targets; eight releases, and then four more that may not be needed."""
-    pilots = {"identity": Pilot(9.0, 1.0, 0.5, 0.1), "rounding": Pilot(7.0, 2.0, 0.25, 0.2)}
+    pilots = {
+        "identity": Pilot(9.0, 1.0, 0.5, 0.1, 0.01), "rounding": Pilot(7.0, 2.0, 0.25, 0.2, 0.02),
+    }  # fmt: skip
     monkeypatch.setattr(PopulationInParts, "pilot", lambda _, one: pilots[one.name])
     asked = study(people, protections=[WHAT[0], WHAT[2]], releases=12)
     found = asked.outlook(range(asked.shards))
     population = asked._populations[""]
-    expected = []
+    part, expected = population.part(0), []
     for numbers in (8, 4):
         for name, releases in (("identity", int(numbers == 8)), ("rounding", numbers)):
             for rows in population.shards(4):
                 places, pilot = np.unique(population.part(0).place[rows]).size, pilots[name]
-                each = places * pilot.release + rows.size * pilot.target
+                kinds = len({(part.place[row], part.cells[row]) for row in rows})
+                each = places * pilot.release + kinds * pilot.target + rows.size * pilot.person
                 once = places * pilot.place + rows.size * pilot.check
                 expected.append(releases * each + (once if numbers == 8 else 0.0))
     assert list(found.seconds) == list(range(asked.shards))
@@ -218,16 +221,18 @@ def test_the_outlook_adds_up_places_releases_and_targets(people, monkeypatch):
 @pytest.mark.parametrize("seconds", [1000.0, 60.0, 30.0, 14.0])
 def test_as_many_people_and_releases_as_a_time_allows(people, monkeypatch, seconds):
     pilots = {"identity": Pilot(0.0, 1.0, 0.5, 0.1), "rounding": Pilot(0.0, 0.5, 0.25, 0.2)}
-    monkeypatch.setattr(engine, "_pace", [1.0])
+    monkeypatch.setattr(engine, "_pace", [(1.0, 0.0)])
     monkeypatch.setattr(PopulationInParts, "pilot", lambda _, one: pilots[one.name])
     asked = study(people, protections=[WHAT[0], WHAT[2]], releases=12, targets=8)
     homes = np.unique(asked._populations[""].survey.target_places).size
-    found = asked.fit_time(seconds)
+    population, found = asked._populations[""], asked.fit_time(seconds)
+    kinds = population.kinds(population.survey.targets)
 
     def total(n, releases):
-        places = min(n, homes)
-        return places + 0.5 * n + 0.3 * n + releases * (0.5 * places + 0.25 * n)
+        places, different = min(n, homes), min(n, kinds)
+        return places + 0.5 * different + 0.3 * n + releases * (0.5 * places + 0.25 * different)
 
+    seconds = max(seconds - 6.0, seconds / 2.0)  # but for those of the results
     assert total(found.targets, found.releases) <= seconds
     if total(8, 12) <= seconds:
         assert (found.targets, found.releases) == (8, 12)
@@ -238,10 +243,36 @@ def test_as_many_people_and_releases_as_a_time_allows(people, monkeypatch, secon
         assert total(found.targets + 1, found.releases) > seconds
 
 
+@pytest.mark.parametrize("places", [["101"], ["101", "102", "103"]])
+def test_a_pilot_tells_places_kinds_and_people_apart(tmp_path, monkeypatch, places):
+    """Of 300 people of few kinds; the clock of a processor goes on by what statements cost."""
+    file, spent = tmp_path / "people.csv", [0.0]
+    town_frame(3, 300, places).to_csv(file, index=False)
+    asked = study(file, protections=[WHAT[2]], targets=None)
+    population = asked._populations[""]
+    part = population.part(0)
+
+    def statements(protection, numbers, rows, too_large=None):
+        kinds = {(part.place[row], part.cells[row]) for row in rows}
+        spent[0] += 5.0 * len({place for place, _ in kinds}) + 0.5 * len(kinds) + 0.01 * len(rows)
+        return pd.DataFrame()
+
+    monkeypatch.setattr(population, "statements", statements)
+    monkeypatch.setattr(population, "spots", lambda *_: None)
+    monkeypatch.setattr(populations.time, "process_time", lambda: spent[0])
+    found = population.pilot(WHAT[2])
+    assert found.place == 0.0
+    assert found[1:3] == pytest.approx((5.0, 0.5))
+    assert found.person == pytest.approx(0.01)
+    targets = population.survey.targets
+    kinds = {(part.place[row], part.cells[row]) for row in targets}
+    assert population.kinds(targets) == len(kinds) < targets.size / 3
+
+
 def test_a_time_for_nobody_is_refused_with_what_is_needed(people, monkeypatch):
-    monkeypatch.setattr(engine, "_pace", [1.0])
+    monkeypatch.setattr(engine, "_pace", [(1.0, 0.0)])
     monkeypatch.setattr(PopulationInParts, "pilot", lambda *_: Pilot(0.0, 1.0, 1.0))
-    with pytest.raises(ArgumentError, match="about 5 are needed"):
+    with pytest.raises(ArgumentError, match="about 11 are needed"):
         study(people, protections=[WHAT[0], WHAT[2]]).fit_time(1.0)
 
 
@@ -280,6 +311,17 @@ def test_fewer_releases_are_made_where_each_person_needs_chains(people, monkeypa
     asked = study(people, **{"protections": WHAT, "targets": None, "releases": None} | options)
     lines = asked.outlook(range(1)).lines
     assert sum(f"at most {most} releases" in line for line in lines) == 1
+
+
+def test_few_people_get_fewer_releases_too_where_each_needs_chains(tmp_path, monkeypatch):
+    """Twelve people, of whom everybody is asked about: chains are as slow as in a larger town."""
+    file = tmp_path / "few.csv"
+    town_frame(3, 12, ["101", "102"]).to_csv(file, index=False)
+    for chains, most in ((True, 4), (False, 20)):
+        monkeypatch.setattr(PopulationInParts, "chained", lambda *_, found=chains: found)
+        asked = study(file, protections=WHAT, targets=None, releases=None)
+        assert asked._populations[""].survey.targets.size == 12
+        assert asked._most_releases == most
 
 
 @pytest.fixture

@@ -24,7 +24,8 @@ from bayesrisk.census.studies.occupancy_attack import OccupancyAttackStudy
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, OutputError
 from bayesrisk.experiments.by_place import TabulationStudy
 from bayesrisk.experiments.reconstruction import ClaimsStudy, ReconstructionStudy, shard_size
-from bayesrisk.experiments.runs.engine import Outlook, RunSummary, Study
+from bayesrisk.experiments.runs import engine
+from bayesrisk.experiments.runs.engine import Outlook, RunSummary, Study, ends_of_shards
 from bayesrisk.experiments.runs.folder import Layout
 from bayesrisk.experiments.sweep_document import parse_config
 from bayesrisk.tables import Workload
@@ -145,7 +146,7 @@ def test_small_inputs_have_many_shards():
     assert [shard_size(blocks) for blocks in (1, 40, 128, 6400, 10**6)] == [1, 1, 2, 100, 250]
 
 
-def test_an_outlook_names_the_time_and_what_takes_most_of_it():
+def test_an_outlook_names_the_time_and_what_takes_most_of_it(monkeypatch):
     one = Outlook(("40 of 200",), {0: 120.0, 1: 300.0}, {"a": 120.0, "b": 300.0}, 300.0)
     assert one.sentences(1) == [
         "40 of 200",
@@ -156,5 +157,52 @@ def test_an_outlook_names_the_time_and_what_takes_most_of_it():
     assert three._replace(seconds={}).sentences(1) == ["40 of 200"]
     assert three._replace(seconds={0: 0.5, 1: 0.1}).sentences(1)[1].count(";") == 0
     # Where others use half of the machine, and where one worker has two threads.
+    monkeypatch.setattr(engine.os, "cpu_count", lambda: 2)
     assert three.sentences(1, 0.5)[1] == "about 15 minutes with 1 worker; b takes longest"
     assert three.sentences(1, 1.5)[1] == "about 5 minutes with 1 worker; b takes longest"
+
+
+def test_shards_end_as_workers_take_them_one_after_another(monkeypatch):
+    monkeypatch.setattr(engine.os, "cpu_count", lambda: 2)
+    seconds = [16.0, 26.0, 47.0, 50.0]
+    assert ends_of_shards(seconds, 1) == [16.0, 42.0, 89.0, 139.0]
+    assert ends_of_shards(seconds, 2) == [16.0, 26.0, 63.0, 76.0]  # 0-16-63 and 0-26-76
+    assert ends_of_shards(seconds, 8) == ends_of_shards(seconds, 8, 2.0)
+    assert ends_of_shards(seconds, 8) == [32.0, 52.0, 94.0, 100.0]  # four share two processors
+    assert ends_of_shards([10.0], 2) == [10.0]  # one shard is not shared
+    # Two others share the two processors with two workers; one other has half of what one misses.
+    assert ends_of_shards([10.0, 10.0], 2, 1.0, 2.0) == [20.0, 20.0]
+    assert ends_of_shards([10.0, 10.0], 2, 1.0, 1.0) == [15.0, 15.0]
+    assert ends_of_shards([10.0], 1, 1.0, 1.0) == [10.0]
+    assert ends_of_shards([10.0], 1, 0.5, 1.0) == [20.0]
+
+
+def test_the_pace_of_this_process_and_of_all_others_is_measured(monkeypatch):
+    monkeypatch.setattr(engine, "_pace", [(1.0, 0.0)])
+    times = iter([(6.0, 108.0, 73.0), (6.0, 100.1, 73.0)])
+    monkeypatch.setattr(engine, "clocks", lambda: next(times))
+    assert engine.pace_since((2.0, 100.0, 63.0)) == (0.5, 0.75)  # 4 and 10 - 4 seconds, of 8
+    assert engine.pace_since((6.0, 100.0, 73.0)) == (0.5, 0.75)  # too short to tell
+    monkeypatch.undo()
+    process, clock, of_all = engine.clocks()
+    assert 0.0 < process <= of_all
+    assert clock > 0.0
+
+
+def test_the_time_left_counts_what_others_have_begun(monkeypatch):
+    """Two workers take 76 seconds: 60, 50 and 13 are left when shards end; those begun count."""
+    now, told = [100.0], []
+    monkeypatch.setattr(engine.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(engine.time, "monotonic", lambda: now[0])
+    seconds = dict(enumerate([16.0, 26.0, 47.0, 50.0]))
+    advance = engine._timed(
+        Outlook(seconds=seconds), range(4), (2, 1.0, 0.0), lambda text, _: told.append(text), None
+    )
+    for count, end in enumerate([16.0, 26.0, 63.0, 76.0], 1):
+        now[0] = 100.0 + end
+        advance(count, 4)
+    assert told[0].startswith("about a minute with 2 workers")
+    assert told[1:] == [
+        "about a minute left", "about 50 seconds left", "about 20 seconds left",
+        "only the results are left",
+    ]  # fmt: skip

@@ -252,7 +252,7 @@ def test_other_things_are_refused():
     published, _ = publish(schema, tables, np.arange(4), np.ones(4, int))
     with pytest.raises(ArgumentTypeError, match="tables must be PublishedTables"):
         find_claims(3)
-    with pytest.raises(ArgumentTypeError, match="options must be those of find_claims"):
+    with pytest.raises(ArgumentTypeError, match="is no argument of find_claims"):
         generate_claims(published, colour=1)
     with pytest.raises(ArgumentTypeError, match="candidates must be a DataFrame of pandas"):
         verify_claims(published, [1])

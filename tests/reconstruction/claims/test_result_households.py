@@ -171,7 +171,7 @@ def test_the_attack_reads_a_release(county):
     assert found.claims.equals(find_claims(release.tables, max_columns=2).claims)
     with pytest.raises(ArgumentTypeError, match="release must be a Release, got 3"):
         make_attack("claims").run(3)
-    with pytest.raises(ArgumentTypeError, match="options must be those of find_claims"):
+    with pytest.raises(ArgumentTypeError, match="colour is no argument of find_claims"):
         make_attack("claims", colour=1)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayesrisk.exceptions import DataError
+from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.tables.reading.reading import TableReading
 
 #: Places whose names repeat, so that no column of numbers spells one.
@@ -551,3 +551,76 @@ def test_sizes_near_2000_are_counts_and_years_are_not(tmp_path, rows):
     text = "region,when,ill\n" + "".join(f"R{k},{1950 + k},{9 * k % 31}\n" for k in range(rows))
     if rows > 60:  # one after another: years without a word
         assert stated(read_text(tmp_path, text)) == {str(9 * k % 31) for k in range(rows)}
+
+
+def test_equal_headings_are_told_apart_by_their_number(tmp_path):
+    counts = [[3, 4], [5, 6], [7, 9], [17, 19]]
+    rows = [f"{town},{m},{w},{m + w}" for town, (m, w) in zip("ABCD", counts, strict=True)]
+    file = tmp_path / "towns.csv"
+    file.write_text("\n".join(["town,Men,Men,Total", *rows]) + "\n")
+    with pytest.raises(DataError, match="#2=ignored"):
+        TableReading.read(file)
+    left = TableReading.read(file, **{"columns.Men#2": "ignored"})
+    assert [*left.cells["stated"]] == [str(n) for m, w in counts for n in (m, m + w)]
+    labels = {"Men#1": "sex=Men", "Men#2": "sex=Women", "Total": "sex=Total"}
+    both = TableReading.read(file, columns=labels)
+    stated = both.cells.query("sex == 'Women'")["stated"]
+    assert [*stated] == [str(w) for _, w in counts]
+    assert both.separate == ("town",)  # the sexes make up their total
+    with pytest.raises(ArgumentError, match="Men#3"):
+        TableReading.read(file, **{"columns.Men#2": "ignored", "columns.Men#3": "ignored"})
+
+
+TOWNS = ["Aberd", "Brech", "Crail", "Dunoo", "Elgin"]
+
+
+def read_rows(folder, heads, rows):
+    file = folder / "table.csv"
+    file.write_text("\n".join(",".join(map(str, row)) for row in [heads, *rows]) + "\n")
+    return TableReading.read(file)
+
+
+@pytest.mark.parametrize("day", ["24102018", "20181024"])
+def test_days_of_eight_digits_count_nobody(tmp_path, day):
+    rows = [(town, 31 + 7 * i, day) for i, town in enumerate(TOWNS)]
+    assert read_rows(tmp_path, ["town", "deaths", "oppdatert"], rows).cells["stated"].nunique() == 5
+    with pytest.raises(DataError, match="column of counts"):
+        read_rows(tmp_path, ["town", "oppdatert"], [(town, day) for town, _, day in rows])
+    # Eight digits that are no days are people.
+    people = [(town, 24992018 + 1234567 * i) for i, town in enumerate(TOWNS)]
+    assert len(read_rows(tmp_path, ["town", "population"], people).cells) == 5
+
+
+def test_spellings_of_one_label_are_one(tmp_path):
+    spelled = {2015: ("NATIONAL", "Special"), 2016: ("National", "special")}
+    sizes = {2015: (13, 40), 2016: (23, 50)}
+    rows = []
+    for year, (level, special) in spelled.items():
+        a, b = sizes[year]
+        schools = {special: a, "Primary": b, "Total": a + b}
+        rows += [(level, year, school, number) for school, number in schools.items()]
+    reading = read_rows(tmp_path, ["level", "year", "school", "pupils"], rows)
+    assert "level" not in reading.cells  # it says the same everywhere
+    assert {*reading.cells["school"]} == {"Special", "Primary", "all"}
+    assert "school" not in reading.separate
+
+
+def test_years_beside_words_are_labels_where_no_heading_names_them(tmp_path):
+    years = ["Total", "1992", "2001", "1994", "No especificado", "2009"]
+    rows = [(a, b, 100 + 13 * i + 7 * j, 40 + 11 * i + 3 * j)
+            for i, a in enumerate(years) for j, b in enumerate(years)]  # fmt: skip
+    reading = read_rows(tmp_path, ["", "", "1985", "1986"], rows)
+    assert len(reading.cells) == 2 * len(rows)
+    labels = [{*reading.cells[name]} for name in reading.cells if name.startswith("row year")]
+    assert [len(one) for one in labels] == [6, 6]
+
+
+def test_single_years_with_their_unit_are_ages(tmp_path):
+    ages = ["Menos de 1 ano", *["1 ano"], *[f"{i} anos" for i in range(2, 100)], "100 ou mais anos"]
+    counts = [(17 * i) % 83 + 20 for i in range(len(ages))]
+    rows = [("Portugal", sum(counts), 2 * sum(counts)),
+            *((f"   {age}", n, 2 * n) for age, n in zip(ages, counts, strict=True))]  # fmt: skip
+    reading = read_rows(tmp_path, ["Idade", "H", "HM"], rows)
+    ages_read = next(name for name in reading.cells if reading.cells[name].nunique() > 90)
+    assert ages_read not in reading.separate
+    assert reading.cells[ages_read].nunique() == len(ages) + 1

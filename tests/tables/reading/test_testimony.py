@@ -1,6 +1,7 @@
 """What nothing shows to count records is asked, and no acceptance answers it; records are told."""
 
 import itertools
+import re
 
 import numpy as np
 import pandas as pd
@@ -92,6 +93,32 @@ def test_a_note_against_exact_counts_leaves_them_open(tmp_path):
     for text, is_open in (("", False), (note, True)):
         file.write_text(frame.to_csv(index=False) + text)
         assert bool(br.tables.TableReading.read(file).open) == is_open
+
+
+def year_table(seed, base):
+    """Return true patients by area and year, of which those of 2030 are rounded to a base."""
+    rng = np.random.default_rng(seed)
+    areas = [f"Area {chr(65 + i)}" for i in range(15)]
+    rows = []
+    for year in (2020, 2025, 2030):
+        counts = rng.integers(300, 9000, len(areas))
+        counts = counts // base * base if year == 2030 else counts
+        rows += [(area, year, n) for area, n in zip(areas, counts, strict=True)]
+        rows.append(("Total", year, counts.sum()))
+    return pd.DataFrame(rows, columns=["area", "year", "patients"]).astype(str)
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("base", [1, 10, 100])
+def test_exact_counts_are_doubted_where_those_of_a_label_are_multiples(seed, base):
+    reading = reading_of(year_table(seed, base))
+    assert bool(reading.open) == (base > 1)
+    if base > 1:
+        text = reading.questions["counts"][1]
+        assert f"multiples of {base}" in text
+        assert re.search(r"(\d+) of \1 counts of 2030", text)  # all of them
+        own = {"labels.year.2030.counts": f"random-{base}"}
+        assert not reading_of(year_table(seed, base), counts="exact", **own).open
 
 
 @pytest.mark.parametrize(
