@@ -31,6 +31,11 @@ _OTHERS = re.compile(
     r"((occupied|private|number|no|of) )*households?( (count|number|total))?"
 )
 #: Money, beside counts.
+#: Headings of ages, years and groups of them.
+GROUP = re.compile(
+    r"([a-z]+ )?(age|band|age group|age range|year)s?( (group|grp|band|range))?|"
+    r"(età|eta|edad|idade|alter|âge|leeftijd|alder|ålder|ikä|wiek|věk)( .*)?"
+)
 _MONEY = re.compile(
     r"(?!.*\b(persons?|people|numbers?|no|workers|employees|households|with)\b)"
     r"(agi|total income|"
@@ -38,6 +43,9 @@ _MONEY = re.compile(
     r"adjusted gross income|(aggregate|gross|net|taxable|disposable|annual|weekly|monthly|wkly) "
     r"([\w ]+ )?(income|pay)|(tax|qtrly|quarterly|employer|insurance|pension) contributions?|"
     r"[\w ]*\w amount))( [(\[]?(in )?([\w,']+ )?(dollars|euros?|pounds|usd|eur|gbp|[£$€].*)[)\]]?)?"
+    r"|"
+    r".*[(\[][^)\]]*(\b(dollars?|euros?|pounds|usd|eur|gbp|reais|pesos|rupees|francs?|yen|kronor|"
+    r"kroner|kr|sek|nok|dkk|chf|zł|tl)\b|[£$€¥])[^)\]]*[)\]]"
 )
 #: So many bits say that equal numbers are no counts, which are equal by chance in one of 1,000.
 _SAME = 10
@@ -377,6 +385,20 @@ def sums_hold(total: Sequence[int], parts: Sequence[Sequence[int]], *, most: boo
         else:
             sums.add(whole)
     return len(sums) > 1 and 4 * missed <= len(sums)
+
+
+def is_row_total(
+    total: Sequence[int], parts: Sequence[Sequence[int]], texts: Sequence[Sequence[str]]
+) -> bool:
+    """Return whether numbers are the sum of their row, of parts whose blank texts are nothing.
+
+    Rows with a negative number say nothing; of the others four in five hold, with several sums.
+    """
+    blanks = np.array([[not text for text in column] for column in texts])
+    numbers, sums = np.where(blanks, 0, np.array(parts)), np.array(total)
+    stated_rows = (sums > 0) & (numbers >= 0).all(axis=0)
+    holds = stated_rows & (numbers.sum(axis=0) == sums)
+    return len({*sums[holds]}) > 1 and 5 * int(holds.sum()) >= 4 * int(stated_rows.sum())
 
 
 def one_of_each(

@@ -30,7 +30,7 @@ UNIT = re.compile(
     rf"[ (\[]*(\bin )?(\bthousand\b|{THOUSANDS})[)\]]?| ?[(\[]000[)\]]",
     re.IGNORECASE,
 )
-UNNAMED, _LONGEST = "category 1", 40
+UNNAMED, _LONGEST, _OLDEST = "category 1", 40, 130
 #: A label of a dimension, as Statistics Canada writes it above a column.
 MEMBER = re.compile(r"dim: (.*?)(?: \(\d+\))?: member id: \[\d+\]: ", re.IGNORECASE)
 #: Labels of those whose age, sex or other label nobody knows.
@@ -266,7 +266,7 @@ def heading_kind(label: str, depth: int, name: str = "category") -> str:
     ends = interval(label)
     single = ends is not None and ends[0] == ends[1]  # under 1, and 1 year
     words = any(map(str.isalpha, label)) or (ends == (0, 0) and not label.isdecimal())
-    if ends and (words or not single):
+    if ends and ends[0] < _OLDEST and (words or not single):
         return "age"
     if re.fullmatch(r"(19|20)\d\d ?([*†‡^]{1,3}|\(\w\))?", label):  # 2014** has a note
         return "year"

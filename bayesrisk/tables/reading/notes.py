@@ -210,6 +210,8 @@ def estimates(sheet: Sheet) -> str:
     unreliable = any(_UNRELIABLE.search(text) for _, text, _ in sheet.left)
     if pairs or unreliable or any(map(_MARGIN.fullmatch, sheet.heads)):
         return "with margins of error"
+    if sheet.estimates:
+        return sheet.estimates
     if note := sampled(sheet_notes(sheet), every=True):
         return f"({note.quoted})"
     parts = {head: re.split(rf"{PATH}|; |: ", key(head)) for head in sheet.heads}

@@ -12,6 +12,7 @@ import numpy as np
 
 from bayesrisk.exceptions import DataError, quote
 from bayesrisk.tables.reading.attributes import (
+    GROUP,
     are_amounts,
     are_blocks,
     are_of_blanks,
@@ -26,6 +27,7 @@ from bayesrisk.tables.reading.attributes import (
     is_measure,
     is_ordinal,
     is_period,
+    is_row_total,
     is_serial,
     is_spelled,
     is_written_out,
@@ -44,20 +46,23 @@ from bayesrisk.tables.reading.rows import (
     counting_rows,
     filled,
     name_blanks,
+    refuse_same,
     says_no_count,
     tell_apart,
+    with_blocks,
     with_named_totals,
     with_parts,
     with_repeated,
     without_false_parts,
 )
 from bayesrisk.tables.reading.rules import ReadingRules
-from bayesrisk.tables.sheets.grids import FEWER, MOST
+from bayesrisk.tables.sheets.estimates import refused_estimates
 from bayesrisk.tables.sheets.heading_rows import heading_positions
 from bayesrisk.tables.sheets.sheet import Sheet
 from bayesrisk.tables.sheets.texts import (
     DECIMAL,
     NEGATIVE,
+    PATH,
     POINTS,
     SHARE,
     WHOLE,
@@ -90,7 +95,6 @@ _FLAG = re.compile(
     r"(conf|confidentiality|disclosure|suppression|suppressed|withheld)( (code|indicator|yn))?"
 )
 _NOTES = re.compile(r".*\b(foot)?notes?\b.*")
-_GROUP = re.compile(r"([a-z]+ )?(age|band|age group|age range|year)s?( (group|grp|band|range))?")
 _NUMBERED = re.compile(r"|no\.?|nr\.?|#|index|unnamed: 0|row( number)?|rank|number|obs|column1")
 _AMOUNTS, _MEASURE = "amounts of something else", "a measure of something else"
 _NO_SUM = "in no sum, as others are"
@@ -131,7 +135,8 @@ class SheetColumns:
 
     def __init__(self, sheet: Sheet, sheets: Sequence[Sheet], rules: ReadingRules) -> None:
         self.rules, self.first_line = rules, len(rules.lines)
-        self.sheet = with_named_totals(without_false_parts(in_persons(sheet)), rules)
+        sheet = with_blocks(in_persons(sheet), rules)
+        self.sheet = with_named_totals(without_false_parts(sheet), rules)
         self.sheet = with_parts(counting_rows(with_repeated(self.sheet, rules)), rules)
         sheet = self.sheet
         plain = [MEMBER.sub("", head) or head for head in sheet.heads]
@@ -329,10 +334,19 @@ class SheetColumns:
         distinct = i < min(words, default=0) and len(texts) == len(plain) > 2
         distinct = distinct and (numbers == sorted(numbers) or len({*map(len, texts)}) == 1)
         repeated = 1 < len(texts) <= len(plain) // _ROWS_OF_CODE
+        repeated = repeated and not self._is_merged(i, words)
         if not (distinct or repeated) or self._adds_up(i):
             return False
         summing = filter(self._adds_up, rest)
         return any(summing) if distinct else i < next(summing, 0)
+
+    def _is_merged(self, i: int, words: Iterable[int]) -> bool:
+        """Return whether whole numbers after all labels share a merged heading with others."""
+        upper = self.sheet.heads[i].rpartition(PATH)[0]
+        return bool(upper) and i > max(words, default=-1) and any(
+            numbers and j != i and self.sheet.heads[j].rpartition(PATH)[0] == upper
+            for j, numbers in enumerate(self.numbers)
+        )  # fmt: skip
 
     def _in_blocks(self, i: int) -> bool:
         """Return whether few numbers rise from one block of rows to the next, before others."""
@@ -397,7 +411,7 @@ class SheetColumns:
                 self.reasons[i] = "no counts"
             elif self._decimals(i, texts):
                 self.reasons[i] = _DECIMALS
-            elif _GROUP.fullmatch(head) and not (
+            elif GROUP.fullmatch(head) and not (
                 _COUNT.fullmatch(head)
                 or total_word(head)
                 or self._adds_up(i)
@@ -432,7 +446,8 @@ class SheetColumns:
                 f"{unused[:200]}; columns.HEADING=count names it (records of people are no table: "
                 "tabulate them, or use audit)"
             )
-        self._refuse_same(counts)
+        ignored = [i for i, reason in self.reasons.items() if reason == "ignored"]
+        refuse_same(self.sheet, self.heads, counts, ignored, self.rules)
         for i in [i for i in names if i not in choices and self._own_flags(i, names, counts)]:
             del names[i]
             flags.append(i)
@@ -525,10 +540,8 @@ class SheetColumns:
     def _refuse_estimates(self, choices: Mapping[int, str]) -> None:
         """Refuse a survey's estimates: they are weighted, and count nobody."""
         if not choices and (words := estimates(self.sheet)):
-            raise DataError(
-                f"{self.sheet.name}: must hold counts, got estimates of a survey {words}: they are "
-                "weighted, and no range holds the true count for certain; columns.HEADING=count "
-                "takes one for a count all the same"
+            raise refused_estimates(self.sheet.name, words).advised(
+                "; columns.HEADING=count takes one for a count all the same"
             )
 
     def _counts(self, numeric: Sequence[int], names: dict[int, str]) -> list[int]:
@@ -590,7 +603,8 @@ class SheetColumns:
                 clear.remove(i)
         rest = [
             i for i in numeric if named and i not in named and (i in clear or doubts[i] == _LIST)
-        ]
+            and not self._is_beside(i, names)
+        ]  # fmt: skip
         names |= {i: self.heads[i] for i in self._needed_together(rest, names | labels)}
         listed = [i for i in numeric if doubts[i] == _ROWS and _NUMBERED.fullmatch(self.heads[i])]
         chosen = named or clear or [
@@ -655,9 +669,20 @@ class SheetColumns:
         columns, size = [self.columns[j] for j in names], len(self.columns[i])
         without = len({*zip(*columns, strict=True)}) if columns else 1
         few = 4 * len(self.row_counts[i]) <= size and 10 * without <= 9 * size
-        return (few or 2 * without <= size) and without < size == len(
-            {*zip(*columns, self.columns[i], strict=True)}
-        )
+        if not (few or 2 * without <= size) or self._is_beside(i, names):
+            return False
+        return without < size == len({*zip(*columns, self.columns[i], strict=True)})
+
+    def _is_beside(self, i: int, words: Iterable[int]) -> bool:
+        """Return whether numbers are counts beside others: of one heading, or in a sum of all."""
+        if total_word(self.heads[i]) == 2 or self._is_merged(i, words) or self._adds_up(i):
+            return True
+        for side in (range(i + 1, len(self.heads)), range(i)) if self.numbers[i] else ():
+            parts = [j for j in side if self.numbers[j]]
+            numbers, texts = [self.numbers[j] for j in parts], [self.columns[j] for j in parts]
+            if len(parts) > 1 and is_row_total(self.numbers[i], numbers, texts):
+                return True
+        return False
 
     def _needed_together(self, rest: Sequence[int], names: Mapping[int, str]) -> list[int]:
         """Return the columns that tell rows apart together, those with the fewest texts first."""
@@ -731,35 +756,6 @@ class SheetColumns:
         plain = "".join(texts)
         words = sum(map(str.islower, plain))
         return is_identifier(self.sheet.heads[i]), not any(map(str.isalpha, plain)), -words, i
-
-    def _refuse_same(self, counts: Mapping[int, dict[str, str]]) -> None:
-        """Refuse two columns that count the same records, and more counts than can be read."""
-        sheet = self.sheet
-        if len(sheet.rows) * len(counts) > MOST:
-            size = len(sheet.rows) * len(counts)
-            raise DataError(f"{sheet.name}: must hold {FEWER}, got {size}")
-        first: dict[object, int] = {}
-        for i, head in enumerate(self.heads):
-            if self.reasons.get(i) == "ignored":
-                continue
-            labels = frozenset((n, key(x)) for n, x in counts[i].items()) if i in counts else None
-            if labels is None and not (head and head in {self.heads[j] for j in counts}):
-                continue
-            before = first.setdefault(labels if labels is not None else head, i)
-            # Labels of a setting tell equal headings apart.
-            other = (
-                before
-                if labels and f"{head}#2" in self.rules.columns
-                else first.setdefault(head, i)
-            )
-            if min(before, other) != i:
-                before = min(before, other)
-                twice = quote([sheet.heads[before], sheet.heads[i]])
-                raise DataError(
-                    f"{sheet.name}: columns {before + 1} and {i + 1} must count different records, "
-                    f"got the headings {twice}: columns.{sheet.heads[i]}#2=ignored leaves the "
-                    "second out; 'sex=Men', say, for #1 and #2 tells both apart"
-                )
 
     def _titled(
         self, names: dict[int, str], counts: dict[int, dict[str, str]], flags: list[int],

@@ -2,11 +2,12 @@
 
 import itertools
 import re
-from collections.abc import Iterable, MutableSequence, Sequence
+from collections.abc import Iterable, Mapping, MutableSequence, Sequence
 from itertools import pairwise
 
 from bayesrisk.exceptions import DataError, quote
 from bayesrisk.tables.reading.rules import ReadingRules
+from bayesrisk.tables.sheets.grids import FEWER, MOST
 from bayesrisk.tables.sheets.sheet import Sheet
 from bayesrisk.tables.sheets.texts import (
     BLANK,
@@ -210,6 +211,36 @@ def with_named_totals(sheet: Sheet, rules: ReadingRules) -> Sheet:
     return sheet._replace(rows=list(zip(numbers, rows, strict=True)))
 
 
+def with_blocks(sheet: Sheet, rules: ReadingRules) -> Sheet:
+    """Return a sheet in which a label inside or at the end of a block of rows is that of all.
+
+    Every block has as many rows, the label in the same one, and the same texts of another column.
+    """
+    columns = list(zip(*(row for _, row in sheet.rows), strict=True))
+    if rules.all.get("blank", "block") != "block" or blanks_end(columns):
+        return sheet
+    full, filled_columns = [c for c in columns if all(c)], dict[int, list[str]]()
+    for j, column in enumerate(columns):
+        labels = [*filter(None, column)]
+        size = len(column) // max(len(labels), 1)
+        if len(labels) < 2 or size < 2 or column[0]:
+            continue
+        cycles = any(len({*c[:size]}) == size and [*c] == [*c[:size]] * len(labels) for c in full)
+        if cycles and labels in ([*column[k::size]] for k in range(1, size)):
+            filled_columns[j] = [text for text in labels for _ in range(size)]
+    if not filled_columns:
+        return sheet
+    title = next(filter(None, columns[min(filled_columns)]))
+    text = f"blank labels are of the block of rows they stand in, such as that of {title!r}"
+    if rules.ask("blank", "block", text) != "block":
+        return sheet
+    rows = [
+        (i, [filled_columns[j][k] if j in filled_columns else t for j, t in enumerate(row)])
+        for k, (i, row) in enumerate(sheet.rows)
+    ]
+    return sheet._replace(rows=rows)
+
+
 def with_repeated(sheet: Sheet, rules: ReadingRules) -> Sheet:
     """Return a sheet whose blank labels are those above them, if that is said or rows show it."""
     columns = [list(c) for c in zip(*(row for _, row in sheet.rows), strict=True)]
@@ -392,3 +423,31 @@ def tell_apart(
     column = max(labels[::-1], key=lambda column: len({*column}))
     for p in itertools.chain(*twice.values()):
         column[p] += f" (row {sheet.rows[p][0]})"
+
+
+def refuse_same(
+    sheet: Sheet, heads: Sequence[str], counts: Mapping[int, Mapping[str, str]],
+    ignored: Sequence[int], rules: ReadingRules,
+) -> None:  # fmt: skip
+    """Refuse two columns that count the same records, and more counts than can be read."""
+    if len(sheet.rows) * len(counts) > MOST:
+        size = len(sheet.rows) * len(counts)
+        raise DataError(f"{sheet.name}: must hold {FEWER}, got {size}")
+    first: dict[object, int] = {}
+    for i, head in enumerate(heads):
+        if i in ignored:
+            continue
+        labels = frozenset((n, key(x)) for n, x in counts[i].items()) if i in counts else None
+        if labels is None and not (head and head in {heads[j] for j in counts}):
+            continue
+        before = first.setdefault(labels if labels is not None else head, i)
+        # Labels of a setting tell equal headings apart.
+        other = before if labels and f"{head}#2" in rules.columns else first.setdefault(head, i)
+        if min(before, other) != i:
+            before = min(before, other)
+            twice = quote([sheet.heads[before], sheet.heads[i]])
+            raise DataError(
+                f"{sheet.name}: columns {before + 1} and {i + 1} must count different records, "
+                f"got the headings {twice}: columns.{sheet.heads[i]}#2=ignored leaves the "
+                "second out; 'sex=Men', say, for #1 and #2 tells both apart"
+            )

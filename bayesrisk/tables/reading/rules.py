@@ -22,7 +22,7 @@ from bayesrisk.tables.sheets.texts import PATH, key, number_range
 _CHOICES = {
     "totals": ("complete", "partial", "separate"),
     "absent": ("unknown", "zero"),
-    "blank": ("above", "below", "total", "label"),
+    "blank": ("above", "below", "block", "total", "label"),
     "thousands": ("point", "comma"),
     "parts": ("above", "separate"),
     "rows": ("separate",),

@@ -80,8 +80,8 @@ def ask_for_counts(
         if heads:
             every = f"no sum and no word of {name} shows that {listing(heads)} counts people"
             first = next(pair[1] for pair in columns if repr(pair[1]) == heads[0])
-            away = f"columns.{first}=ignored leaves it out"
-            rules.leave_open(question, f"{every} or other records ({away})")
+            setting = f"columns.{first}=ignored leaves it out"
+            rules.leave_open(question, f"{every} or other records ({setting})")
         guess, text = rules.questions[question]
         if guess in _BY_SUMS and file in changed:
             rules.leave_open(question, f"sums of {name} miss totals both ways")

@@ -32,7 +32,7 @@ _NOTE = re.compile(
     re.IGNORECASE,
 )
 _RULE = re.compile(r"[-_=*.]{2,}")  # a line before the notes
-_NOTE_BELOW, _NO_COUNTS = "a note below the table", "a row without counts"
+_NOTE_BELOW, NO_COUNTS = "a note below the table", "a row without counts"
 
 
 class Body(NamedTuple):
@@ -105,7 +105,7 @@ def body_lines(name: str, body: Body, columns: CountColumns) -> tuple[list[Line]
         if filled_texts(line.row) > 1:
             rows.append(line)
         elif body.listed or (is_date(line.row[0]) and not body.sections):
-            reasons[line.number] = _NO_COUNTS
+            reasons[line.number] = NO_COUNTS
         elif not body.sections:
             raise _without_counts(name, line)
     rows += _rows_below(name, body, columns, reasons)
@@ -135,7 +135,7 @@ def _rows_below(
         aged = 0 in columns.counts and number_range(row[0])
         labels = [row[j] for j in columns.labels if body.head[j]]
         if alone and (aged or (is_date(row[0]) and not body.sections)):
-            reasons[line.number] = _NO_COUNTS
+            reasons[line.number] = NO_COUNTS
         elif beyond or is_note(row) or not columns.labels or not all(labels):
             _check_note(name, line)
             beyond, reasons[line.number] = True, _NOTE_BELOW

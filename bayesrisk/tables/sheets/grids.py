@@ -6,7 +6,7 @@ import itertools
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from bayesrisk._base.disk.text import named
@@ -116,14 +116,17 @@ def workbook_grids(
 
 def _share_form(grid: Grid, other: Grid) -> bool:
     """Return whether two sheets have one form: most headings, and as many whole numbers."""
-    rows = [[(row, sum(map(_is_count, row))) for _, row in g] for g in (grid, other)]
-    words, more_words = (
-        {t for row, number in rs if not number for t in row if any(map(str.isalpha, t))}
-        for rs in rows
+    numbers, more = (sum(sum(map(_is_count, row)) for _, row in g) for g in (grid, other))
+    return share_words(grid, other, _is_count) and 2 * numbers >= more
+
+
+def share_words(grid: Grid, other: Grid, is_number: Callable[[str], bool] = says_number) -> bool:
+    """Return whether most words of rows without a number are those of another sheet, too."""
+    words, more = (
+        {t for _, row in g if not any(map(is_number, row)) for t in row if any(map(str.isalpha, t))}
+        for g in (grid, other)
     )
-    numbers, more = (sum(number for _, number in rs) for rs in rows)
-    match = 3 * len(words & more_words) >= 2 * max(len(words), len(more_words), 1)
-    return match and 2 * numbers >= more
+    return 3 * len(words & more) >= 2 * max(len(words), len(more), 1)
 
 
 def _is_count(text: str) -> bool:
@@ -290,6 +293,8 @@ def _are_years(texts: Sequence[str]) -> bool:
 def _names(heads: Sequence[Sequence[str]], numbers: Sequence[int], *, isolated: bool) -> bool:
     """Return whether rows are headings of numbers: words, different ones without a gap."""
     texts = [next((h[j] for h in heads[::-1] if j < len(h) and h[j]), "") for j in numbers]
-    if not texts or not all(texts):
+    if not texts or not all(texts) or not any(map(str.isalnum, "".join(texts))):
         return False
+    if len(texts) > 1 == len({*texts}) and is_mark(texts[0]) and not texts[0].isalnum():
+        return False  # counts that are withheld
     return isolated or (1 < len(texts) == len({*texts}) and not any(map(is_mark, texts)))

@@ -23,6 +23,12 @@ _FEW_ROWS = 8  # that are looked at
 _FEW_BLANKS = 10  # headings for each that is missing
 
 
+#: The number of a table, which a title says.
+_TABLE = re.compile(
+    r"(table|tabelle|tab\.|tableau|tabla|tabella|tabela|tabel|tabell) ?\w", re.IGNORECASE
+)
+
+
 class Headed(NamedTuple):
     """Lines above a table, its rows of headings, these as one row, and the lines below them."""
 
@@ -69,9 +75,30 @@ def _parted(
     if start and lines[start - 1].size > len(lines[start].row):
         raise lines[start - 1].too_wide(name)
     start = first_heading_row(name, lines[: start + 1], columns.counts)
+    start += _title_rows([line.row for line in lines[start:]], columns)
     if lines[start + 1 :] and is_title_row(lines[start].row, lines[start + 1].row, columns.counts):
         start += 1
     return lines[:start], lines[start:]
+
+
+def _title_rows(rows: Sequence[Sequence[str]], columns: CountColumns) -> int:
+    """Return the number of titles above headings: rows of one text at the left, or two.
+
+    Several stand one below the other, or the first says which table it is.  Between their texts
+    are columns of counts, and below them is a row with headings of most columns.
+    """
+    size = 0
+    for row in rows:
+        places = [j for j, text in enumerate(row) if text]
+        end = places[1] if len(places) > 1 else len(row)
+        gap_columns = {*range(1, end)} & {*columns.counts}
+        if not (row[0] and len(places) <= 2 and gap_columns) or columns.has_count(row):
+            break
+        size += 1
+    numbered = any(map(_TABLE.match, filter(None, rows[0]))) if size else False
+    below = rows[size : size + 1]
+    named = any(row[0] and 2 * filled_texts(row) > len(row) for row in below)
+    return size if (size > 1 or numbered) and named and not columns.has_count(below[0]) else 0
 
 
 def _with_start(lines: Sequence[Line], columns: CountColumns) -> tuple[Sequence[Line], int]:

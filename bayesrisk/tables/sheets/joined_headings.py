@@ -270,7 +270,10 @@ def _paths(
     totals = [j for j in below if row[j] == above[j] and total_word(row[j]) == 2]  # merged cells
     named = [j for j in (below if totals else range(len(row))) if row[j] and j not in totals]
     headings = {above[j] for j in named}
-    above = ["" if len(headings) == 1 and text in headings else text for text in above]
+    other_heads = [above[j] for j in below if above[j] not in headings]
+    several = any(PATH in text or (text and other_heads.count(text) > 1) for text in other_heads)
+    if len(headings) == 1 and not several:  # no other one is above several counts
+        above = ["" if text in headings else text for text in above]
     named = [j for j in below if "" != above[j] != row[j] != ""]
     coded = [j for j in named if above[j].isdecimal() != row[j].isdecimal()]
     if all(len({texts[j] for j in coded}) == len(coded) > _FEW_NUMBERS for texts in (above, row)):

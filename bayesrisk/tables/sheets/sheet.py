@@ -13,8 +13,9 @@ from bayesrisk._base import validation as check
 from bayesrisk._base.compiling import uncollected
 from bayesrisk._base.disk.text import read_bytes
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.tables.sheets.bodies import bodied, body_grid, body_lines, is_note
+from bayesrisk.tables.sheets.bodies import NO_COUNTS, bodied, body_grid, body_lines, is_note
 from bayesrisk.tables.sheets.encodings import decoded
+from bayesrisk.tables.sheets.estimates import refused_estimates, survey_estimates
 from bayesrisk.tables.sheets.grids import grid_tables, text_grid, workbook_grids
 from bayesrisk.tables.sheets.heading_rows import Headed, headed
 from bayesrisk.tables.sheets.lines import Grid, Line, count_columns, filled_texts, grid_lines, short
@@ -43,7 +44,13 @@ _THOUSANDS = re.compile(
 _NOTE_MARK = re.compile(r" ?\[(foot)?notes?:? ?[\w, ]*\]", re.IGNORECASE)
 _FEW_ROWS = 8  # that are looked at
 #: Why rows are left out that are none of the table.
-_NO_ROWS = ("numbers of columns", "the headings again", "the title again", "above the table")
+_NO_ROWS = (
+    "numbers of columns",
+    "the headings again",
+    "the title again",
+    "above the table",
+    NO_COUNTS,
+)
 _FORMS = {
     "{": "JSON", **dict.fromkeys(("[[", "[{", '["'), "JSON of an API"), "<": "a web page or XML",
     "CHARSET=": "a PC-Axis file", "AXIS-VERSION=": "a PC-Axis file", "%PDF": "a PDF",
@@ -59,6 +66,7 @@ class Sheet(NamedTuple):
     instead, with the number of the table, ``fault`` why it cannot, ``unread`` why others cannot.
     ``encoding`` says how a text was read, ``captions`` are lines above it, ``thousands`` whether a
     title or a note says that all counts are in units of 1,000.
+    ``estimates`` is what tells that its numbers are estimates of a survey.
     ``persons`` has the columns of such counts with decimals that are written out in persons, and
     the unit of their last digit.
     """
@@ -77,6 +85,7 @@ class Sheet(NamedTuple):
     unread: tuple[str, ...] = ()
     number: int = 1
     encoding: str = ""
+    estimates: str = ""
 
     @property
     def title(self) -> str:
@@ -106,6 +115,8 @@ def _holds_numbers(text: str, reason: str) -> bool:
     """Return whether a row that is left out holds numbers beside a label."""
     if reason in _NO_ROWS or reason.startswith("another table"):
         return False
+    if reason == "no count":  # of percentages and rates; the text may be cut
+        return True
     words = text.split(", ")
     return len(words) > 1 and any(says_number(word) and not is_date(word) for word in words)
 
@@ -152,7 +163,12 @@ def file_sheet(file: Path, sheet: str | None = None, encoding: str | None = None
             f"{name}: must be a table with headings and rows, got {form}: save or download it as "
             "CSV or as a workbook"
         )
-    one = _numbered(name, text_grid(name, text), number)
+    grid = text_grid(name, text)
+    words = survey_estimates(grid)
+    try:
+        one = _numbered(name, grid, number)._replace(estimates=words)
+    except DataError as fault:
+        raise (refused_estimates(name, words) if words else fault) from fault
     read = f"read as {guess}; encoding=NAME reads it otherwise" if guess else ""
     return one._replace(encoding=read, tab=f"#{number or 1}" * bool(number or one.alternatives))
 
@@ -163,15 +179,17 @@ def other_sheets(before: Sheet) -> Iterator[Sheet]:
         called = tab + f"#{number}" * (number > 1)
         part = f"sheet {called!r}"
         part += f" of {before.number}; sheet=NAME reads another" * (before.number > 1)
+        words = survey_estimates(grid, tab, {t: g for t, g, _ in before.alternatives})
         try:
             one = _numbered(before.name, grid, number, tab)
         except DataError as fault:
-            one = Sheet(before.name, [], [], [], fault=fault)
+            refused = refused_estimates(before.name, words) if words else fault
+            one = Sheet(before.name, [], [], [], fault=refused)
         part += f"; {one.part}" * bool(one.part)
         more = (*one.alternatives, *before.alternatives[position:])
         yield one._replace(
             part=part, tab=called, alternatives=more, number=before.number,
-            encoding=before.encoding,
+            encoding=before.encoding, estimates=words,
         )  # fmt: skip
 
 

@@ -36,7 +36,7 @@ _MARK = re.compile(
     r"#(?:n/a|div/0!|ref!|value!|null!|num!|name\?)|"
     r"missing|nil|masked|msk|conf\.?|unreliable|(?:\w+ ){0,2}(?:suppressed|withheld|redacted|"
     r"confidential)|(?:\w+ )?(?:not|un)(?: |-)?(?:available|applicable|shown|published|released|"
-    r"reported|disclosed)",
+    r"reported|disclosed)|[<>≤≥]=? ?\d{1,3}(?:[.,]\d+)? ?%",
     re.IGNORECASE,
 )
 DECIMAL = re.compile(
@@ -128,6 +128,7 @@ def total_word(label: str, variable: str = "") -> int:
     if label.isdecimal():
         return int(not label.strip("9"))
     plain = " ".join(label.split()).rstrip(":").casefold()
+    plain = re.sub(r"(?<=[\u3400-\u9fff]) (?=[\u3400-\u9fff])", "", plain)  # set wide
     if label.strip().casefold() == "_t" or _TOTALS.fullmatch(plain) or _ALL.fullmatch(plain):
         return 2
     if interval(label) == (0, UNBOUNDED):
@@ -171,6 +172,7 @@ def number_range(text: str) -> tuple[int, int] | None:
 @functools.lru_cache(maxsize=2**17)
 def interval(label: str) -> tuple[int, int] | None:
     """Return the ages or amounts of a group such as ``Under 5 years``, ``Y_GE65``, ``AGE15T19``."""
+    label = re.sub(r"(?<=\d)\.(?=\d{3}(?!\d))", "", label)  # thousands: 20.000 to 100.000
     label = SOME.sub("", label).strip(" :,")
     if match := re.fullmatch(r"(?:age)?(\d\d?)(?:t|_)(\d\d)", label.strip(), re.IGNORECASE):
         return (int(match[1]), int(match[2])) if int(match[1]) <= int(match[2]) else None

@@ -217,7 +217,7 @@ def test_what_is_too_long_is_refused_before_it_is_read(tmp_path, monkeypatch):
     sheets = frame_sheets(wide.assign(a=[f"x{i}" for i in range(1000)]))
     with monkeypatch.context() as patch:
         patch.setattr("bayesrisk.tables.reading.cells.Cell", None)
-        patch.setattr("bayesrisk.tables.reading.roles.MOST", 2**17)
+        patch.setattr("bayesrisk.tables.reading.rows.MOST", 2**17)
         with pytest.raises(DataError, match="got 132000"):
             read_layouts(sheets, {})
     file.write_text("a,count\nx,1\ny,2\n" + ",\n" * 200_000, encoding="utf-8")

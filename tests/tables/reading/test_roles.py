@@ -624,3 +624,20 @@ def test_single_years_with_their_unit_are_ages(tmp_path):
     ages_read = next(name for name in reading.cells if reading.cells[name].nunique() > 90)
     assert ages_read not in reading.separate
     assert reading.cells[ages_read].nunique() == len(ages) + 1
+
+
+@pytest.mark.parametrize("unit", ["(Mil Reais)", "(mill. kr)", "(€ 000)", "[US dollars]"])
+def test_money_in_a_heading_counts_nobody(tmp_path, unit):
+    rows = [(town, 31 + 7 * i % 17, 57902 + 911 * i % 3571) for i, town in enumerate(TOWNS)]
+    reading = read_rows(tmp_path, ["town", "Pessoal (Pessoas)", f"Salários {unit}"], rows)
+    assert [*reading.cells["stated"]] == [str(n) for _, n, _ in rows]
+    kept = read_rows(tmp_path, ["town", "Pessoal (Pessoas)", "Unidades (Pessoas)"], rows)
+    assert len(kept.cells) == 2 * len(rows)
+
+
+@pytest.mark.parametrize("head", ["ETA_VITTIMA", "Edad", "Alter", "Idade"])
+def test_ages_of_people_count_nobody(tmp_path, head):
+    rows = [(f"case {i}", 19 + (7 * i) % 23, 100 + 13 * i) for i in range(12)]
+    reading = read_rows(tmp_path, ["case", head, "visits"], rows)
+    assert [*reading.cells["stated"]] == [str(n) for _, _, n in rows]
+    assert len(read_rows(tmp_path, ["case", "admissions", "visits"], rows).cells) == 24

@@ -56,6 +56,10 @@ def test_each_column_needs_a_sum_or_a_word_of_its_own(seed):
 def test_a_setting_answers_what_no_number_shows():
     frame = town_table(5, ["Bzzk"], total=False)[:-1]
     assert reading_of(frame).open == {"counts"}
+    with pytest.raises(br.exceptions.ArgumentError) as error:
+        br.attack(frame, accept=True)
+    assert "counts=exact" in str(error.value)
+    assert "accept=True" not in str(error.value)
     for answer in ("exact", "random-1", "perturbed-2"):
         reading = reading_of(frame, counts=answer)
         assert not reading.open

@@ -1,0 +1,42 @@
+"""Estimates of surveys, told from the texts of a sheet and from the names of the others."""
+
+import re
+from collections.abc import Mapping
+
+from bayesrisk.exceptions import DataError
+from bayesrisk.tables.sheets.grids import share_words
+from bayesrisk.tables.sheets.lines import Grid, filled_texts
+from bayesrisk.tables.sheets.texts import THOUSANDS, cut
+
+_IN_THOUSANDS = re.compile(
+    rf"((weighted|survey) )?estimates?\W*(in )?({THOUSANDS}|000)\W*", re.IGNORECASE
+)
+_ERRORS = re.compile(
+    r"(.*[\W_])?(rses?|moes?|(standard|sampling)[\W_]errors?|"
+    r"margins?[\W_]of[\W_]error)([\W_].*)?",
+    re.IGNORECASE,
+)
+
+
+def survey_estimates(grid: Grid, tab: str = "", grids: Mapping[str, Grid] | None = None) -> str:
+    """Return the words that tell estimates of a survey; empty without any.
+
+    A row is nothing but "Estimates ('000)", or a sheet of the workbook with the same headings and
+    labels, perhaps this one, is called after their errors: *RSEs*, *Margins of error*.
+    """
+    for number, row in grid:
+        text = " ".join("".join(row).split())
+        if filled_texts(row) == 1 and _IN_THOUSANDS.fullmatch(text):
+            return f"(row {number} says {cut(text)!r})"
+    for name, other in (grids or {}).items():
+        if _ERRORS.fullmatch(name) and (name == tab or share_words(grid, other)):
+            return f"(sheet {name!r} holds their errors)"
+    return ""
+
+
+def refused_estimates(name: str, words: str) -> DataError:
+    """Return the error that a table holds estimates of a survey, told by some words."""
+    return DataError(
+        f"{name}: must hold counts, got estimates of a survey {words}: they are weighted, and no "
+        "range holds the true count for certain"
+    )

@@ -1,0 +1,236 @@
+"""Layouts of published sheets: titles, merged headings, blocks of rows, marks and estimates."""
+
+import openpyxl
+import pytest
+
+from bayesrisk.exceptions import DataError
+from bayesrisk.tables.reading.headings import heading_kind
+from bayesrisk.tables.reading.reading import read
+from bayesrisk.tables.sheets.sheet import file_sheet
+from bayesrisk.tables.sheets.texts import interval
+
+AREAS = ("Ash", "Beech", "Cedar", "Elm")
+HEADS = (
+    "Key,Offence,Area,Cases,Tried,,Place,,,Armed with,,Suspects,,\n"
+    ",,,,,,small,middle,large,,,,,\n"
+    ",,,,,,,,,threat,shot,all,men,women\n"
+    ",,,,number,in %,,,,,,,,\n"
+)
+BREAK = "\n"
+TITLES = "Statistics of the police,,,,,,,,,Table 1,,,,\nBasic table,,,,,,,,,Areas,,,,\n"
+
+
+def sheet_of(tmp_path, text):
+    file = tmp_path / "t.csv"
+    file.write_text(text, encoding="utf-8")
+    return file_sheet(file)
+
+
+def workbook_of(tmp_path, tabs):
+    book = openpyxl.Workbook()
+    book.remove(book.active)
+    for name, rows in tabs.items():
+        tab = book.create_sheet(name)
+        for row in rows:
+            tab.append(row)
+    book.save(tmp_path / "t.xlsx")
+    return tmp_path / "t.xlsx"
+
+
+def offences():
+    """Return rows of 30 offences in four areas, with sums in places and in suspects."""
+    rows = []
+    for k in range(30):
+        for j, area in enumerate(AREAS):
+            small, middle, large = 7 * k + 3 * j + 11, 5 * k + j * j + 4, 3 * k + 2 * j
+            men, women = 9 * k + 4 * j + 2, 2 * k + 5 * j + 1
+            total = small + middle + large
+            share = f"{100 * (k + 1) / total:.3f}1"
+            rows.append(
+                f"{k:04d}*,Offence {k},{area},{total},{k + 1},{share},{small},{middle},{large},"
+                f"{(k + j) % 4},{(k + 2 * j) % 3},{men + women},{men},{women}\n"
+            )
+    return "".join(rows)
+
+
+def counts_of(reading):
+    cells = reading.cells
+    return cells[cells["file"] != ""]
+
+
+@pytest.mark.parametrize(
+    "titles", ["", TITLES, f"Table 4: cases{TITLES[24:].partition(BREAK)[0]}{BREAK}"]
+)
+def test_titles_above_merged_headings_are_none(tmp_path, titles):
+    reading = read([sheet_of(tmp_path, titles + HEADS + offences())], {})
+    sheet = reading.sheets[0]
+    assert sheet.heads == [
+        "Key", "Offence", "Area", "Cases", "Tried!!number", "Tried!!in %",
+        "Place!!small", "Place!!middle", "Place!!large", "Armed with!!threat", "Armed with!!shot",
+        "Suspects!!all", "Suspects!!men", "Suspects!!women",
+    ]  # fmt: skip
+    assert [reason for _, _, reason in sheet.left] == ["above the table"] * titles.count("\n")
+    # Threats and shots, of few and repeated numbers, are counts as their neighbours are.
+    stated = counts_of(reading)
+    assert len(stated) == 120 * 10
+    shots = stated[(stated == "shot").any(axis=1)]
+    assert [*shots["stated"]] == [str((k + 2 * j) % 3) for k in range(30) for j in range(4)]
+
+
+def test_a_row_of_merged_headings_above_several_counts_is_no_title(tmp_path):
+    text = "Area,Men,,Women,\nName,young,old,young,old\n"
+    text += "".join(f"{a},{k + 3},{k + 9},{2 * k + 1},{k + 5}\n" for k, a in enumerate(AREAS))
+    heads = sheet_of(tmp_path, text).heads
+    assert heads == ["Area!!Name", "Men!!young", "Men!!old", "Women!!young", "Women!!old"]
+    one = "Area,Total,Men,\n,,young,old\nA,9,4,5\nB,12,7,5\nC,30,11,19\n"
+    assert sheet_of(tmp_path, one).heads[1:] == ["Total", "young", "old"]
+
+
+def test_numbers_of_few_texts_without_a_merged_heading_are_labels(tmp_path):
+    rows = "".join(
+        f"{area},{ward},{7 * k + 11 * ward + 3},{k + ward},{8 * k + 12 * ward + 3}\n"
+        for k, area in enumerate("abcdefghij") for ward in range(1, 5)
+    )  # fmt: skip
+    reading = read([sheet_of(tmp_path, f"area,ward,men,women,all\n{rows}")], {})
+    assert {*counts_of(reading)["ward"]} == {"1", "2", "3", "4"}
+
+
+def test_sizes_of_places_are_no_ages():
+    assert interval("20.000 bis unter 100.000") == (20000, 99999)
+    assert heading_kind("20.000 bis unter 100.000", 2) == "category 2"
+    assert heading_kind("20 bis unter 100", 2) == "age"
+
+
+def blocks(names, gap=",,,,\n"):
+    """Return a block of counts and one of rates for each name, with marks in its first row."""
+    parts = []
+    for k, name in enumerate(names):
+        for j, place in enumerate(("City", "Town", "Country")):
+            parts.append(f"{name},Number,{place},{30 * (k + 1) + j},{41 * (k + 1) + 2 * j}\n")
+        parts.append(f"{name},,,,\n")
+        rates = [(". .", ". .") if k and not j else (f"{k}.{j}1", f"{k}.{j}7") for j in range(3)]
+        for place, (a, b) in zip(("City", "Town", "Country"), rates, strict=True):
+            parts.append(f"{name},Rate(per 1 000),{place},{a},{b}\n")
+        parts.append(gap)
+    return "".join(parts)
+
+
+def test_blocks_below_blank_rows_go_on_with_the_table(tmp_path):
+    names = ('"Alba3, 6"', "Bern", "Cork2", "Dover")
+    sheet = sheet_of(tmp_path, "State,Count,Place,2019,2020\n" + blocks(names))
+    assert sheet.part == ""
+    reading = read([sheet], {})
+    stated = counts_of(reading)
+    assert {*stated["state"]} == {"Alba3, 6", "Bern", "Cork2", "Dover"}
+    assert len(stated) == 4 * 3 * 2
+    line = next(line for line in reading.lines if "left out" in line)
+    assert "12 with numbers (rows 6, 7, 8, " in line  # the rates, and no label with note numbers
+
+
+def test_a_block_with_headings_of_its_own_is_another_table(tmp_path):
+    first = "State,Count,Place,2019,2020\n" + blocks(("Bern", "Cork2"))
+    second = (
+        first.replace("2019,2020", "men,women").replace("Place", "Part").replace("City", "Hall")
+    )
+    assert sheet_of(tmp_path, f"{first}Cases by sex,,,,\n{second}").part == "1 of 2 tables is read"
+
+
+def years(place, size=12, total="總　計"):
+    """Return a table of years of three rows, whose label stands in one of these, or nowhere."""
+    rows = [f"年別,性別,{total},0,1,2\n"]
+    for k in range(size):
+        men, women = (31 + 7 * k, 5 + k, 4 + k % 3), (22 + 5 * k, 3 + k % 4, 2 + k)
+        parts = {"計": [a + b for a, b in zip(men, women, strict=True)], "男": men, "女": women}
+        for j, (sex, counts) in enumerate(parts.items()):
+            label = f"民國{64 + k}年" if j == place else ""
+            rows.append(",".join([label, sex, str(sum(counts)), *map(str, counts)]) + "\n")
+    return "".join(rows)
+
+
+@pytest.mark.parametrize("place", [1, 2])
+@pytest.mark.parametrize("total", ["總　計", "n1"])
+def test_a_label_inside_a_block_of_rows_is_that_of_all(tmp_path, place, total):
+    reading = read([sheet_of(tmp_path, years(place, total=total))], {})
+    stated = counts_of(reading)
+    assert reading.questions["blank"][0] == "block"
+    assert {*stated["年別"]} == {f"民國{64 + k}年" for k in range(12)}
+    assert len(stated) == 12 * 3 * 4
+    # The column of sums is the total of the ages, whatever it is called.
+    assert {"n1", "總 計"}.isdisjoint(stated.columns)
+    of_ages = next(line for line in reading.lines if line.strip().startswith("category 1"))
+    assert "counts all (the sums hold in 36 of 36 groups)" in of_ages
+    assert "性別: 男, 女; '計' counts all (the sums hold in 48 of 48 groups)" in "".join(
+        reading.lines
+    )
+
+
+def test_labels_that_stand_in_no_regular_blocks_are_not_filled(tmp_path):
+    lines = years(1).splitlines(keepends=True)
+    lines[2], lines[3] = lines[2].replace("民國64年", ""), f"民國64年{lines[3]}"
+    with pytest.raises(DataError, match="different labels where their counts differ"):
+        read([sheet_of(tmp_path, "".join(lines))], {})
+
+
+def levels(*marks):
+    rows = [f"School {k},{3 * k + 5},{2 * k + 9},{5 * k + 14}\n" for k in range(9)]
+    rows += [f"School {k},{mark},{k},{k + 30}\n" for k, mark in enumerate(marks, 9)]
+    return "School,Passed,Failed,Sat\n" + "".join(rows)
+
+
+def test_bounds_with_a_percent_sign_among_counts_are_marks_all_at_once(tmp_path):
+    reading = read([sheet_of(tmp_path, levels("< 5.0%", "> 95.0%", "≥99 %"))], {})
+    for mark in ("< 5.0%", "> 95.0%", "≥99 %"):
+        assert reading.questions[f"marks.{mark}"][0] == "withheld"
+    assert reading.accepted().parts  # nothing else is refused
+    with pytest.raises(DataError, match=r"row 11, column 'Passed'.*got '5\.0%'"):
+        read([sheet_of(tmp_path, levels("5.0%"))], {})
+
+
+def survey(numbers, unit):
+    head = [
+        ["Long-term conditions by region"],
+        [None, "Condition"],
+        [None, "Asthma", "Cancer", "All"],
+    ]
+    rows = [*head, [None, unit], ["Region of birth"]]
+    rows += [[a, *row] for a, row in zip(AREAS, numbers, strict=True)]
+    return [*rows, [], ["Language"], ["One", *numbers[0]], ["Other", *numbers[1]]]
+
+
+ESTIMATES = [
+    [2547.2, 332.3, 17368.4],
+    [94.5, 5.8, 715.4],
+    [326.8, 27.9, 1183.8],
+    [86.2, 14.7, 369.1],
+]
+COUNTS = [[2547, 332, 17368], [94, 5, 715], [326, 27, 1183], [86, 14, 369]]
+ERRORS = [[2.1, 7.5, 0.4], [11.3, 41.2, 3.3], [5.2, 17.8, 2.2], [12.9, 23.1, 4.8]]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "unit", "second", "words"),
+    [
+        (ESTIMATES, "ESTIMATE ('000)", "Notes", r"row 4 says \"ESTIMATE \('000\)\""),
+        (ESTIMATES, "", "T1_RSEs", r"sheet 'T1_RSEs' holds their errors"),
+        (COUNTS, "", "Margins of error", r"sheet 'Margins of error' holds their errors"),
+    ],
+)
+def test_estimates_of_a_survey_are_refused_for_that_whatever_the_layout(
+    tmp_path, numbers, unit, second, words
+):
+    tabs = {"T1_Numbers": survey(numbers, unit), second: survey(ERRORS, "RSE (%)" if unit else "")}
+    file = workbook_of(tmp_path, tabs)
+    with pytest.raises(DataError, match=f"estimates of a survey .{words}"):
+        read([file_sheet(file)], {})
+
+
+def test_sheets_of_counts_are_no_estimates_for_their_neighbours(tmp_path):
+    table = [
+        ["Area", "Men", "Women", "All"],
+        *([a, 3 + k, 5 + k, 8 + 2 * k] for k, a in enumerate(AREAS)),
+    ]
+    errors = [["Question", "Share"], ["Trust", 1.25], ["Hope", 2.5], ["Faith", 0.75]]
+    file = workbook_of(
+        tmp_path, {"Counts": table, "Standard errors": errors, "Medical errors": table}
+    )
+    assert len(counts_of(read([file_sheet(file, "Counts")], {}))) == 12
