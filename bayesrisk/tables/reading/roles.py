@@ -151,7 +151,7 @@ class SheetColumns:
             self.columns = [filled(column[::-1])[::-1] for column in self.columns]
         self.row_counts = [Counter(column) for column in self.columns]  # of rows with each text
         self.reasons: dict[int, str] = {}  # why a column is not used
-        self._sums: dict[tuple[int, bool], bool] = {}  # whether a column adds up with others
+        self._adds_up = functools.cache(self._in_sum_beside)  # many columns ask for all of them
         #: Whether a column says the same in all rows of all files that have it.
         sheets = sheets if len(sheets) > 1 else [sheet]  # rows that count nobody are left out
         positions = [heading_positions(list(map(key, s.heads))) for s in sheets]
@@ -198,16 +198,11 @@ class SheetColumns:
             return False
         return len(set(zip(self.columns[i], self.columns[j], strict=True))) == size
 
-    def _adds_up(self, i: int, *, whole: bool = False) -> bool:
+    def _in_sum_beside(self, i: int, *, whole: bool = False) -> bool:
         """Return whether a column is the sum of some beside it, or one of those of a sum.
 
         If ``whole``, it is the sum itself, which may miss in some rows.
         """
-        if (i, whole) not in self._sums:  # each of many columns asks for all of them
-            self._sums[i, whole] = self._in_sum_beside(i, whole=whole)
-        return self._sums[i, whole]
-
-    def _in_sum_beside(self, i: int, *, whole: bool) -> bool:
         near = range(max(i - _BESIDE, 0), min(i + _BESIDE + 1, len(self.heads)))
         columns = [self.numbers[j] for j in near]
         column_number, last = i - near[0], len(columns)
