@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 from targets import lasting
 
 _FIRST_USE = """
@@ -59,8 +60,18 @@ def _processor(*words):
     return used.ru_utime + used.ru_stime
 
 
-def test_commands(benchmark, measured):
+def _wide_table(file):
+    """Write the people of 6,976 areas by single years of age, of one sex: 641,792 counts."""
+    ages = np.random.default_rng(1).poisson(8, (6976, 91))
+    heads = ["area code", "all ages", *map(str, range(90)), "90 and over"]
+    rows = [[f"S{i:08d}", n.sum(), *n] for i, n in enumerate(ages, 1)]
+    file.write_text("\n".join(",".join(map(str, row)) for row in [heads, *rows]))
+    return str(file)
+
+
+def test_commands(benchmark, measured, tmp_path):
     """Of the processor: the seconds that pass are as many more as the machine has other work."""
+    wide = _wide_table(tmp_path / "wide.csv")
     risk = ("risk", "--rho", "0.1", "--prior", "0.1", "3")
     benchmark.pedantic(lambda: _processor(*risk), rounds=1, warmup_rounds=1)
     if benchmark.disabled:
@@ -71,3 +82,6 @@ def test_commands(benchmark, measured):
     ):
         seconds = statistics.median(_processor(*words) for _ in range(5))
         measured(what, lasting(most, "of processor"), seconds)
+    seconds = _processor("attack", wide, "--save-assumptions", str(tmp_path / "reading.toml"))
+    what = "bayesrisk attack of 641,792 counts in 92 columns, to its screen"
+    measured(what, lasting(12, "of processor"), seconds)

@@ -3,6 +3,7 @@
 import functools
 import re
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -281,6 +282,8 @@ def _reading(
     from bayesrisk.tables.sheets.sheet import file_sheet
     from bayesrisk.tables.sheets.texts import says_number
 
+    if options.accept and options.save_assumptions is None:
+        _output(output)  # at once: reading may take long, and what it finds is not kept
     settings = options.settings or ()
     document: dict[str, Any] = {} if options.assume is None else {"assume": options.assume}
     pairs = dict(text.split("=", 1) for text in settings)
@@ -297,7 +300,8 @@ def _reading(
         if wanted[0] and not any(sheet.part or sheet.tab for sheet in sheets):
             raise ArgumentError("--set sheet", "goes with a workbook, not with text", got=wanted[0])
         document |= choices
-        number = sum(says_number(t) for sheet in sheets for _, row in sheet.rows for t in row)
+        texts = Counter(t for sheet in sheets for _, row in sheet.rows for t in row)
+        number = sum(n for text, n in texts.items() if says_number(text))
         if number > _MANY and not runner.quiet:
             say(f"{number:,} numbers are read", err=True)
         with renamed({"assumptions": options_name}):
@@ -340,7 +344,6 @@ def _read_and_attack(
     """Attack text files: all steps, and one report."""
     begun = time.monotonic()  # libraries are slow to load
     from bayesrisk.experiments.clock import Clock
-    from bayesrisk.experiments.table_attack import AttackAnswer, attack as attack_tables
 
     limit = _seconds(steps.time_limit, _SECONDS)
     # Reading is a part of what is asked for.
@@ -354,6 +357,8 @@ def _read_and_attack(
         reading = _reading(tables, output, options, runner)
     if reading is None:
         return
+    from bayesrisk.experiments.table_attack import AttackAnswer, attack as attack_tables
+
     folder = _output(output)
     mark = made_up_mark(*(data_path(file, TABLES) for file in tables))
     answers = list[AttackAnswer]()

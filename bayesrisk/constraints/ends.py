@@ -5,19 +5,15 @@ from dataclasses import replace
 import numpy as np
 import scipy.sparse as sp
 
-from bayesrisk._base.validation import BoolArray, IntArray
+from bayesrisk._base.validation import IntArray
 from bayesrisk.constraints.model import ENDLESS, IntegerModel, Status, equal_rows
 from bayesrisk.constraints.search import Questions
 from bayesrisk.constraints.solvers import Deadline, SolverBackend
 
 #: Variables up to which a relaxation begins with all of them.
 _FEW = 300
-#: Nodes of a dive, rounds without a new count after which ends are asked for one by one.
-_NODES, _FRUITLESS = 300, 3
-#: Nodes of a dive for many ends, which are asked for in halves where it finds nothing.
-_QUICK = 20
-#: Share of the open ends that a round aims at, after one at all of them.
-_SHARE = 0.5
+#: Nodes of a dive.
+_NODES = 300
 #: Nodes of a question to the general solver where there is a limit: it counts as so many programs.
 _ASKED = 50
 
@@ -83,12 +79,9 @@ class FormEnds:
     def settle(self) -> None:
         """Prove all maxima, as far as the time limit allows."""
         half = np.arange(self.goal.size // 2)
-        if self._begun and self._solver is None:
+        if self._begun:
             self.reach_together(half.size + half)
             self.reach_together(half)
-        elif self._begun:
-            self._reach_many()
-            self._prove_many(self._least(self.open))
         for end in self.open.tolist():
             while self.reached[end] < self.goal[end]:
                 if self._deadline.late:
@@ -112,13 +105,6 @@ class FormEnds:
         self.reached = np.maximum(self.reached, sums)
         return larger
 
-    def _reach_many(self) -> None:
-        rng, fruitless, share = np.random.default_rng(0), 0, 1.0
-        while fruitless < _FRUITLESS and self.open.size and not self._deadline.late:
-            chosen = self.open[rng.random(self.open.size) <= share]
-            new = self._find(self._sum(chosen), None)[1]
-            fruitless, share = (0 if new else fruitless + 1), _SHARE
-
     def reach_together(self, side: IntArray) -> None:
         """Search for solutions that bring all open ends of one side to their goals at once.
 
@@ -131,41 +117,8 @@ class FormEnds:
             if left.size < 2 or left.size > waiting - 2:
                 return
             waiting = left.size
-            self._find(self._sum(left), None, 1)
-
-    def _sum(self, ends: IntArray) -> IntArray:
-        weight = np.bincount(ends, minlength=self.goal.size)
-        total: IntArray = (weight @ self._forms).astype(np.int64)
-        return total
-
-    def _least(self, ends: IntArray) -> IntArray:
-        """Return those ends whose largest value reached is still their proved minimum."""
-        half = self.goal.size // 2
-        least_ends: IntArray = ends[self.reached[ends] == -self.goal[(ends + half) % (2 * half)]]
-        return least_ends
-
-    def _prove_many(self, ends: IntArray) -> None:
-        """Prove that some ends cannot exceed their minimum, or find solutions that do.
-
-        If their sum cannot exceed the sum of their minima, then each equals its minimum.
-        """
-        while ends.size > 1 and not self._deadline.late:
-            objective = self._sum(ends)
-            bound, least = self._linear.bound(objective)[0], int(self.reached[ends].sum())
-            if bound is None:
-                return
-            status, new = "none", False
-            if bound > least:
-                status, new = self._find(objective, least + 1, _QUICK)
-            if status == "none":
-                self.goal[ends] = self.reached[ends]
-                return
-            ends = self._least(ends)
-            if not new:
-                half = ends.size // 2
-                self._prove_many(ends[:half])
-                self._prove_many(self._least(ends[half:]))
-                return
+            weight = np.bincount(left, minlength=self.goal.size)
+            self._find((weight @ self._forms).astype(np.int64), None, 1)
 
     def _tighten(self, end: int) -> bool:
         """Lower one end's proved bound or find a larger value; return whether either succeeded."""
@@ -198,11 +151,13 @@ class FormEnds:
 
 
 def row_ends(
-    model: IntegerModel, star: IntArray, solver: SolverBackend, deadline: Deadline
-) -> tuple[IntArray, IntArray, BoolArray, BoolArray]:
-    """Return the proved least and most of each row, and whether a solution reaches each.
+    model: IntegerModel, star: IntArray, sums: tuple[IntArray, IntArray], solver: SolverBackend,
+    deadline: Deadline,
+) -> tuple[IntArray, IntArray, IntArray, IntArray]:  # fmt: skip
+    """Return the proved least and most of each row, and the least and most that solutions reach.
 
-    The search begins at the solution ``star``.  No weight is negative.
+    The search begins at the solution ``star``; ``sums`` are the least and most of others.  No
+    weight is negative.
     """
     group, first = equal_rows(model.rows)
     rows, row_low, row_high = (
@@ -223,7 +178,8 @@ def row_ends(
 
     linear = Sifted(lean, begin, deadline=deadline)
     ends = FormEnds(model, linear, rows, (low, high), star, solver=solver, deadline=deadline)
+    ends.reached = np.maximum(ends.reached, np.concatenate([sums[1][first], -sums[0][first]]))
     ends.settle()
     most, least = np.split(ends.goal, 2)
-    above, below = np.split(ends.goal == ends.reached, 2)
-    return -least[group], most[group], below[group], above[group]
+    above, below = np.split(ends.reached, 2)
+    return -least[group], most[group], -below[group], above[group]

@@ -206,7 +206,8 @@ class SearchWork(NamedTuple):
 
     ``widest`` is for every row the largest ``a (h - l)`` of its variables when it began. ``state``
     holds the length of the trail, and the first and next place of the circular queue. Then it says
-    whether changes are noted on the trail (only a search takes them back), and whether it is full.
+    whether changes are noted on the trail (only a search takes them back), whether a search must
+    end (the trail is full, or nothing is left), and how many coefficients may be looked at still.
     """
 
     low: IntArray
@@ -235,7 +236,7 @@ def search_work(p: ProgramArrays, low: IntArray, high: IntArray) -> SearchWork:
         trail=np.empty((min(depth, MOST_CHANGES) + 2 * n_vars, 3), np.int64),
         queue=np.empty(n_rows + 1, np.int64),
         waiting=np.zeros(n_rows, np.int64),
-        state=np.zeros(5, np.int64),
+        state=np.array([0, 0, 0, 0, 0, EVERY_PASS]),
         stack=np.empty((n_vars + 1, 4), np.int64),
         usable=np.zeros(families, np.int64),
         total=np.zeros(families, np.int64),
@@ -274,9 +275,11 @@ def settle(p: ProgramArrays, w: SearchWork) -> int:
         if wrong >= 0:  # after a contradiction the queue is only emptied
             continue
         first, last = p.row_ptr[row], p.row_ptr[row + 1]
+        w.state[5] -= last - first
         # So it is when the trail is full: a row may change all of its variables, and a branch
         # every variable.
-        if w.state[3] == 1 and w.state[0] + last - first + w.low.size > w.trail.shape[0]:
+        full = w.state[0] + last - first + w.low.size > w.trail.shape[0]
+        if w.state[3] == 1 and (full or w.state[5] < 0):
             w.state[4] = 1
             wrong = row
             continue
@@ -322,7 +325,7 @@ def undo(p: ProgramArrays, w: SearchWork, mark: int) -> None:
 @lean_step
 def propagate(p: ProgramArrays, w: SearchWork, component: int) -> int:
     """Propagate the rows of a component to a fixed point; return a violated row, or -1."""
-    w.state[:] = 0
+    w.state[:5] = 0
     # Sums of bounds from nothing, and every row in the queue.
     for row in range(p.first_row[component], p.first_row[component + 1]):
         w.rows.least[row] = 0
@@ -442,6 +445,7 @@ def search(
     w.state[3], w.state[4] = 1, 0
     while True:
         nodes += 1
+        w.state[5] -= last - first
         if nodes > limit or failures > FAILURES * limit or w.state[4] == 1:
             undo(p, w, base)
             return best, False
@@ -533,3 +537,74 @@ def search_components(
         else:
             upper[component] = distance_bound(p, w, component, star)
             finding[component] = SEVERAL if best > 0 else SOME
+
+
+#: Coefficients that dives look at, of a component and of all: then linear programs are faster.
+_LOOKS, _ALL_LOOKS = 500_000, 100_000_000
+
+
+class ReachedEnds(NamedTuple):
+    """The proved least and most of every row, and the least and most that solutions reach."""
+
+    low: IntArray
+    high: IntArray
+    least: IntArray
+    most: IntArray
+
+
+@lean_kernel
+def _reach_ends(
+    p: ProgramArrays, w: SearchWork, point: IntArray, ends: ReachedEnds, looks: int
+) -> None:
+    low, high, least, most = ends
+    for component in range(p.first_var.size - 1):
+        propagate(p, w, component)
+        w.state[5] = looks
+        size = p.first_var[component + 1] - p.first_var[component]
+        first, last = p.first_row[component], p.first_row[component + 1]
+        for row in range(first, last):
+            low[row] = max(p.row_low[row], w.rows.least[row])
+            high[row] = min(p.row_high[row], w.rows.most[row])
+        row, distance = first, 0
+        while row < last and w.state[5] >= 0:
+            for other in range(first, last if distance >= 0 else first):
+                total = 0
+                for k in range(p.row_ptr[other], p.row_ptr[other + 1]):
+                    total += p.row_coef[k] * point[p.row_var[k]]
+                least[other] = min(least[other], total)
+                most[other] = max(most[other], total)
+            upper, distance = most[row] < high[row], -1
+            if not upper and least[row] <= low[row]:
+                row += 1
+                continue
+            # A dive, and a few nodes more, for a solution that has the row at its end.
+            side = w.rows.low if upper else w.rows.high
+            before = side[row]
+            side[row] = high[row] if upper else low[row]
+            w.queue[w.state[2]] = row
+            w.state[2] = (w.state[2] + 1) % w.queue.size
+            w.waiting[row] = 1
+            w.state[3], w.state[4], complete = 1, 0, True
+            if settle(p, w) < 0:
+                distance, complete = search(p, w, component, point, False, 0, 2 * size + 2, point)
+            complete = complete and w.state[4] == 0
+            side[row] = before
+            undo(p, w, 0)
+            if distance < 0 and not complete:
+                row += 1
+            elif distance < 0 and upper:  # no solution is there: the last is before
+                high[row] -= 1
+            elif distance < 0:
+                low[row] += 1
+
+
+def reached_ends(p: ProgramArrays, low: IntArray, high: IntArray, star: IntArray) -> ReachedEnds:
+    """Return the ends of all rows within bounds of the variables, as far as dives reach them.
+
+    Each dive begins at the last solution, the first at ``star``, and leads away from it.
+    """
+    none = np.full_like(p.row_low, UNBOUNDED)
+    ends = ReachedEnds(p.row_low.copy(), p.row_high.copy(), none, -none)
+    looks = min(_LOOKS, _ALL_LOOKS // max(p.first_var.size - 1, 1))
+    _reach_ends(p, search_work(p, low, high), star.copy(), ends, looks)
+    return ends

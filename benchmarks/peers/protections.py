@@ -91,6 +91,14 @@ def intervals_tau_argus() -> Case:
     return _intervals((6, 8), 120)
 
 
+def more_intervals_tau_argus() -> Case:
+    return _intervals((8, 10), 200)
+
+
+def still_more_intervals_tau_argus() -> Case:
+    return _intervals((10, 12), 300)
+
+
 def many_intervals_tau_argus() -> Case:
     return _intervals((25, 40), 3000)
 
@@ -172,6 +180,8 @@ ALL = [
         )
         for number, size, make in (
             (23, "6 by 8", intervals_tau_argus),
+            (42, "8 by 10", more_intervals_tau_argus),
+            (59, "10 by 12", still_more_intervals_tau_argus),
             (374, "25 by 40", many_intervals_tau_argus),
         )
     ),

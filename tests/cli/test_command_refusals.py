@@ -145,6 +145,8 @@ sample:hospital --by region | --by must be one above the places .. schema 'hospi
 --protection identity --only ages | must be one of total, age
 = attack {tables}
 -o {used} | must be new or an empty folder; nothing was changed
+= attack
+no.csv --accept | must be a folder, got none: write -o OUT
 = attack --only claims {tables} -o {out}
 --time-limit 1m | --time-limit must be seconds, such as 60, or none, got '1m'
 --columns colour | columns must be one of

@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from oracles.reconstruction import largest_distance, solutions
 from row_cases import open_problem
 
 from bayesrisk.constraints import propagation
+from bayesrisk.constraints.model import IntegerModel, components
 
 
 def run_search(
@@ -103,3 +105,61 @@ def test_search_is_its_python_self():
     for one, expected in zip(problems, fast, strict=True):
         slow = run_search(one, kernel=propagation.search_components.py_func)
         assert all(np.array_equal(a, b) for a, b in zip(slow, expected, strict=True))
+
+
+def ranged_rows(rng):
+    """Return components of rows with ranges, their bounds and arrays, and all of their points."""
+    n, m = int(rng.integers(3, 6)), int(rng.integers(2, 6))
+    dense, high = rng.integers(0, 3, (m, n)), rng.integers(1, 5, n)
+    at = dense @ rng.integers(0, high + 1)
+    ends = at - rng.integers(0, 2, m), at + rng.integers(0, 3, m)
+    low = np.zeros(n, np.int64)
+    parts = components(IntegerModel(low, high, sp.csr_array(dense), *ends))
+    model, grid = parts.model, np.indices(high + 1).reshape(n, -1).T
+    points = np.array([x for x in grid[:, parts.variable] if model.holds(x)])
+    return model, propagation.program_arrays(parts, np.arange(m)), points
+
+
+@pytest.mark.parametrize(("looks", "few", "many"), [(10**6, 0, 5), (300, 40, 80), (0, 500, 700)])
+def test_dives_reach_the_ends_of_rows_or_leave_bounds_of_them(monkeypatch, looks, few, many):
+    """With fewer coefficients to look at more ends are left open, and none is wrong."""
+    monkeypatch.setattr(propagation, "_LOOKS", looks)
+    rng, reached, lowered, left = np.random.default_rng(8), 0, 0, 0
+    for _ in range(300):
+        model, arrays, points = ranged_rows(rng)
+        used = np.flatnonzero(np.diff(arrays.row_ptr))  # the others are in no component
+        star = points[rng.integers(len(points))]
+        before = [part.copy() for part in arrays]
+        ends = propagation.reached_ends(arrays, model.low, model.high, star)
+        assert all(np.array_equal(a, b) for a, b in zip(arrays, before, strict=True))
+        sums = (points @ model.rows.toarray().T)[:, used]
+        low, high, least, most = (side[used] for side in ends)
+        assert np.all(low <= sums.min(axis=0))
+        assert np.all(high >= sums.max(axis=0))
+        for side in (least, most):
+            assert all(value in column for value, column in zip(side, sums.T, strict=True))
+        closed = (low == least) & (high == most)
+        assert np.array_equal(low[closed], sums.min(axis=0)[closed])
+        assert np.array_equal(high[closed], sums.max(axis=0)[closed])
+        reached, left = reached + int(closed.sum()), left + int((~closed).sum())
+        work = propagation.search_work(arrays, model.low, model.high)
+        propagation.propagate_components(arrays, work, np.zeros(arrays.first_var.size - 1, int))
+        narrowed = np.minimum(model.row_high, model.rows @ work.high)[used]
+        lowered += int((high < narrowed).sum())
+    assert few < left < many
+    assert reached + left == 1050
+    assert (lowered > 100) == (looks > 0)
+
+
+def test_dives_for_ends_are_their_python_selves():
+    rng = np.random.default_rng(9)
+    for _ in range(15):
+        model, arrays, points = ranged_rows(rng)
+        every, looks = [], int(rng.choice([0, 30, 10**6]))
+        for kernel in (propagation._reach_ends, propagation._reach_ends.py_func):
+            none = np.full_like(arrays.row_low, propagation.UNBOUNDED)
+            sides = arrays.row_low.copy(), arrays.row_high.copy(), none, -none
+            work = propagation.search_work(arrays, model.low, model.high)
+            kernel(arrays, work, points[0].copy(), propagation.ReachedEnds(*sides), looks)
+            every.append(np.concatenate([*sides, work.state]))
+        assert np.array_equal(*every)

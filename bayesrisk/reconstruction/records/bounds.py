@@ -15,6 +15,7 @@ from bayesrisk._base import validation as check
 from bayesrisk._base.display import Tabular, displayed
 from bayesrisk._base.validation import BoolArray, IntArray
 from bayesrisk.constraints.model import Status
+from bayesrisk.constraints.propagation import ReachedEnds, reached_ends
 from bayesrisk.constraints.solvers import Deadline, Limits, SolverBackend, solver_and_limits
 from bayesrisk.reconstruction.records.kernels import HIDDEN, UNCOUNTED, UNLIMITED
 from bayesrisk.reconstruction.records.margins import margin_parts, margin_problem
@@ -112,20 +113,22 @@ class _Answers:
 
 
 def _row_ends(
-    program: Program, point: IntArray, solver: SolverBackend, limits: Limits
-) -> tuple[IntArray, IntArray, BoolArray, BoolArray]:
-    from bayesrisk.constraints.ends import row_ends  # slow to load
+    program: Program, low: IntArray, high: IntArray, point: IntArray, solver: SolverBackend,
+    limits: Limits,
+) -> ReachedEnds:  # fmt: skip
+    """Return the ends of each row: by dives, and by linear programs where these leave some open."""
+    p, ends = program.parts, reached_ends(program.arrays, low, high, point)
+    model = replace(p.model, low=low, high=high, row_low=ends.low, row_high=ends.high)
+    left = np.flatnonzero((ends.least > ends.low) | (ends.most < ends.high))
+    for k in np.unique(np.searchsorted(p.first_row, left, side="right") - 1):
+        from bayesrisk.constraints.ends import row_ends  # slow to load
 
-    p, model = program.parts, program.model
-    low, high = model.row_low.copy(), model.row_high.copy()
-    sure = np.ones((2, low.size), np.bool_)
-    for k in range(program.parts.size):
-        a, b = p.first_row[k], p.first_row[k + 1]
-        star = point[p.first_var[k] : p.first_var[k + 1]]
-        low[a:b], high[a:b], sure[0, a:b], sure[1, a:b] = row_ends(
-            program.parts.part([k]), star, solver, limits.deadline
-        )
-    return low, high, sure[0], sure[1]
+        rows, star = slice(*p.first_row[k : k + 2]), point[slice(*p.first_var[k : k + 2])]
+        sums, part = (ends.least[rows], ends.most[rows]), replace(p, model=model).part([k])
+        answer = row_ends(part, star, sums, solver, limits.deadline)
+        for side, values in zip(ends, answer, strict=True):
+            side[rows] = values
+    return ends
 
 
 def _answers(
@@ -140,10 +143,9 @@ def _answers(
     reduced, bounds, star, rows = _question_problem(problem, solution.histogram(problem), questions)
     program, _, low, high = open_program(reduced, bounds, good)
     inside = np.flatnonzero(good[bounds.block])[program.entry]
-    model = replace(program.model, low=low[inside], high=high[inside])
-    program = replace(program, parts=replace(program.parts, model=model))
     point = entries(star, program.block, program.cell)
-    *ends, below, above = _row_ends(program, point, solver, limits)
+    ends = _row_ends(program, low[inside], high[inside], point, solver, limits)
+    proved = (ends.low == ends.least) & (ends.high == ends.most)
     endless, matrices, answers, number = _endless(problem), iter(rows), [], 0
     for one in questions:
         least, most = one.ranges.whole(slice(None))
@@ -161,9 +163,9 @@ def _answers(
             # Settled cells hold what they hold, and the program says what the others can add.
             chosen = program.source == number
             place = program.group[chosen], program.row[chosen]
-            least[place] = fixed[place] + ends[0][chosen]
-            most[place] = fixed[place] + ends[1][chosen]
-            status[place] = np.where(below & above, Status.PROVED, Status.UNDECIDED)[chosen]
+            least[place] = fixed[place] + ends.low[chosen]
+            most[place] = fixed[place] + ends.high[chosen]
+            status[place] = np.where(proved, Status.PROVED, Status.UNDECIDED)[chosen]
             number += 1
             for b, cells in endless.items():
                 most[one.group[b], one.rows @ cells.astype(np.int64) > 0] = UNBOUNDED

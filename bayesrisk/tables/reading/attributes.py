@@ -204,7 +204,8 @@ def is_period(head: str, texts: Sequence[str]) -> bool:
     """
     words = {t for t in {*texts} if not (is_mark(t) or any(map(str.isdigit, t)))}
     texts = [t for t in texts if t not in words] or texts  # a total, and those of none
-    numbers = [int(t) for t in texts if re.fullmatch(r"\d{1,9}", t)]
+    number = {t: int(t) for t in {*texts} if re.fullmatch(r"\d{1,9}", t)}
+    numbers = [number[t] for t in texts if t in number]
     if _PERIOD.fullmatch(head) and all(map(_may_be_period, numbers)):
         return True
     several = len(texts) >= _MANY > len({*texts}) * 2

@@ -56,10 +56,14 @@ class _SheetCells(SheetColumns):
         withholding = self._withholding(flags)
         sheet, choices = self.sheet, self.rules.choices
         thousands = {i for i in counts if sheet.thousands or UNIT.search(sheet.heads[i])}
-        units = {i: 1000 if i in thousands and i not in sheet.persons else 1 for i in counts}
+        stated = [
+            (i, more, flags[i], sheet.heads[i],
+             1000 if i in thousands and i not in sheet.persons else 1, sheet.persons.get(i, 1))
+            for i, more in counts.items()
+        ]  # fmt: skip
         keys: dict[tuple[tuple[str, str], ...], None] = {}
         absent = choices.get("absent") == "zero"
-        plain = self.trees.keys().isdisjoint(names)
+        points, plain = self.points, self.trees.keys().isdisjoint(names)
         every = list(zip(*(self.columns[i] for i in names), strict=True)) if plain else []
         for position, (row, texts) in enumerate(sheet.rows):
             labels: dict[str, str] = {}
@@ -67,22 +71,19 @@ class _SheetCells(SheetColumns):
                 labels = dict(zip(names.values(), every[position], strict=True))
             for column, name in names.items() if not labels else ():
                 labels |= self._label(column, name, self.columns[column][position])
-            for column, more in counts.items():
-                text, flag = texts[column], next((texts[f] for f in flags[column] if texts[f]), "")
-                if flag:
+            for column, more, places, head, unit, step in stated:
+                text = texts[column]
+                if places and (flag := next((texts[f] for f in places if texts[f]), "")):
                     note = flag if len(flag) <= _SHORT else f"[{flag}]"
                     pair = f"{text} {note}"
                     if (column, flag) in withholding:
                         text = flag
                     else:
                         text = pair if noted(pair) else text if WHOLE.fullmatch(text) else flag
-                if self.points and POINTS.fullmatch(text):
+                if points and POINTS.fullmatch(text):
                     text = text.replace(".", "")
                 every_label = labels | more if more else labels
-                cell = Cell(
-                    sheet.name, row, sheet.heads[column], every_label, text,
-                    units[column], sheet.persons.get(column, 1),
-                )  # fmt: skip
+                cell = Cell(sheet.name, row, head, every_label, text, unit, step)
                 if absent:
                     keys[tuple(cell.labels.items())] = None
                 yield cell
@@ -112,7 +113,7 @@ class _SheetCells(SheetColumns):
         Beside such a flag every count is 0 or blank, while counts without a flag are not all 0.
         """
         results = set[tuple[int, str]]()
-        for column, columns in flags.items():
+        for column, columns in ((i, c) for i, c in flags.items() if c):
             numbers: dict[str, set[str]] = {}
             for _, row in self.sheet.rows:
                 flag = next((row[f] for f in columns if row[f]), "")

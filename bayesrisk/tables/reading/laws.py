@@ -184,10 +184,7 @@ def _laws(
 def _guess(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) -> _Guess:
     """Return the law that fits the plain counts of a file, and why."""
     note = any(_CHANGED.search(one.text) for one in notes)
-    numbers = [
-        ends[0] for cell in cells
-        if WHOLE.fullmatch(cell.text) and cell.row and (ends := number_range(cell.text))
-    ]  # fmt: skip
+    numbers = [ends[0] for cell in cells if cell.row and (ends := _number(cell.text))]
     unit = max((cell.unit for cell in cells), default=1)
     if unit > 1:
         return _Guess(f"nearest-{unit}", f"they are in units of {unit:,}")
@@ -252,7 +249,7 @@ def _guess(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) ->
             text = "none is 1 or 2, which some agencies make 0 or 3"
             return _Guess("perturbed-2", text)
         return _Guess("stats-nz", "none is 1 or 2, which some agencies make 3")
-    estimates = next((c.column for c in cells if key(c.column).startswith("estimate")), "")
+    estimates = next((column for column in steps if key(column).startswith("estimate")), "")
     if estimates:
         doubt = f"true, although {estimates!r} may be an estimate of a survey, which is weighted"
     if round_counts := _round_counts(coded):
@@ -270,7 +267,7 @@ def _rounded_parts(
     numbers: dict[tuple[str, str], list[int]] = {}
     words: dict[tuple[str, str], int] = {}
     for cell in cells:
-        if not (cell.row and WHOLE.fullmatch(cell.text) and (ends := number_range(cell.text))):
+        if not (cell.row and (ends := _number(cell.text))):
             continue
         for name, label in [("", cell.column), *cell.labels.items()]:
             numbers.setdefault((name, label), []).append(ends[0])
@@ -293,7 +290,7 @@ def _column_base(cells: Sequence[Cell], rules: ReadingRules) -> int:
     """Return the divisor of the counts of most columns; ask about the others, which are exact."""
     columns: dict[str, set[int]] = {}
     for cell in cells:
-        if cell.row and WHOLE.fullmatch(cell.text) and (ends := number_range(cell.text)):
+        if cell.row and (ends := _number(cell.text)):
             columns.setdefault(cell.column, set()).add(ends[0])
     for base in (10, 5, 3):
         whole = [c for c, ns in columns.items() if not any(n % base for n in ns)]
@@ -363,10 +360,11 @@ def _round_counts(coded: CodedLabels) -> str:
 def _coded(cells: Sequence[Cell]) -> CodedLabels:
     """Return the labels of numbers, but of those that are part of a count beside them."""
     ends, spelled = list[tuple[int, int]](), list[dict[str, str]]()
+    parts = {x for x in {x for cell in cells for x in cell.labels.values()} if SOME.match(x)}
     for cell in cells:
-        if any(map(SOME.match, cell.labels.values())):
+        if parts and not parts.isdisjoint(cell.labels.values()):
             continue  # no total is the sum of such a part
-        if WHOLE.fullmatch(cell.text) and (end := number_range(cell.text)):
+        if end := _number(cell.text):
             ends.append(end)
             spelled.append(cell.labels)
     return CodedLabels(spelled, ends)
@@ -407,7 +405,7 @@ def _perturbed(off: Sequence[tuple[int, int]], *, note: bool) -> int:
 def _ask_zeros(cells: Sequence[Cell], rules: ReadingRules) -> None:
     """Ask whether counts of 0 are small ones, where none is small and totals exceed their parts."""
     texts = [cell.text for cell in cells if cell.row and number_range(cell.text)]
-    if not all(map(WHOLE.fullmatch, texts)) or any(is_mark(cell.text) for cell in cells):
+    if not all(map(_number, {*texts})) or any(map(is_mark, {cell.text for cell in cells})):
         return  # small counts stand as ranges or marks
     numbers = [end[0] for text in texts if (end := number_range(text))]
     least = min(filter(None, numbers), default=0)
@@ -533,6 +531,7 @@ def _ask_flags(cells: Sequence[Cell], rules: ReadingRules) -> dict[str, str]:
     }
 
 
+@functools.lru_cache(maxsize=2**16)
 def _number(text: str) -> tuple[int, int] | None:
     return number_range(text) if WHOLE.fullmatch(text) else None
 

@@ -155,7 +155,7 @@ class TableReading:
         if across is None:
             table = frame[[*names, "stated"]].drop_duplicates(names).head(_ROWS)
         else:
-            few = list(dict.fromkeys(frame[across]))[:_COLUMNS]
+            few = list(frame[across].unique())[:_COLUMNS]
             table = frame[frame[across].isin(few)].drop_duplicates(names)
             table = table.set_index(names)["stated"].unstack(fill_value="", sort=False)[few]
             table = table.head(_ROWS).reset_index(allow_duplicates=True).rename_axis(columns=None)
@@ -188,7 +188,7 @@ class TableReading:
 def _short(labels: pd.Series) -> dict[str, str]:
     """Return labels that are different still when they are cut."""
     texts: dict[str, str] = {}
-    for label in dict.fromkeys(labels):
+    for label in labels.unique():
         variants = (f"{label[:20]}…{k}" for k in itertools.count(2))
         text = next(t for t in itertools.chain([label[:24]], variants) if t not in texts)
         texts[text] = label
@@ -276,8 +276,8 @@ def _ask_large(
         if len(cells) * sum(sizes.values()) <= MOST_WEIGHTS:
             return
         tables: dict[frozenset[str], set[frozenset[tuple[str, str]]]] = {}
-        for cell in cells:
-            margin = {n: key(label) for n, label in cell.labels.items() if n in sizes}
+        for labels in {tuple(map(cell.labels.get, sizes)) for cell in cells}:
+            margin = {n: key(x) for n, x in zip(sizes, labels, strict=True) if x is not None}
             tables.setdefault(frozenset(margin), set()).add(frozenset(margin.items()))
         # Each cell of a table has a weight for each label of its variables.
         weights = sum(len(one) * sum(sizes[n] for n in names) for names, one in tables.items())
@@ -404,14 +404,19 @@ def _entries(
 ) -> list[_Entry]:
     separate = [name for name, variable in variables_.items() if variable.separate]
     joint = [name for name in variables_ if name not in separate]
-    entries, one = list[_Entry](), dict[tuple[Any, ...], tuple[Any, ...]]()  # many are the same
-    groups = {name: variables_[name].groups for name in joint}
+    entries, groups = list[_Entry](), {name: variables_[name].groups for name in joint}
+    # Many have the same labels of some variables.
+    places, margins = dict[tuple[str, ...], Any](), dict[tuple[str | None, ...], Any]()
     for cell, value in zip(cells, meanings, strict=True):
         labels = cell.labels
-        place = tuple([key(labels.get(name, "all")) for name in separate])
-        keys = [(n, key(labels[n])) for n in joint if n in labels]
-        margin = tuple([(n, g) for n, k in keys if (g := groups[n].get(k))])
-        place, margin = one.setdefault(place, place), one.setdefault(margin, margin)
+        spelled = tuple([labels.get(name, "all") for name in separate])
+        if (place := places.get(spelled)) is None:
+            place = places[spelled] = tuple(map(key, spelled))
+        stated = tuple(map(labels.get, joint))
+        if (margin := margins.get(stated)) is None:
+            named = [(n, key(x)) for n, x in zip(joint, stated, strict=True) if x is not None]
+            margin = tuple([(n, g) for n, k in named if (g := groups[n].get(k))])
+            margins[stated] = margin
         entries.append(_Entry(cell, place, margin, value))
     return entries
 
@@ -445,9 +450,9 @@ def _tables(
             ):
                 break
     rows_by_code = {code: i for i, code in enumerate(codes)}
-    rows, described, counts, hidden, laws_by_table = [], [], {}, {}, {}
+    described, counts, hidden, laws_by_table = [], {}, {}, {}
+    columns: dict[str, list[Any]] = {n: [] for n in (*_CELL[:3], *variables_, *_CELL[3:])}
     names = dict(zip(codes, spelled.values(), strict=True))
-    axes = [list(variables_).index(name) for name in separate]
     files = {file: Path(file).name for file in dict.fromkeys(cell.file for cell in cells)}
     for name, table in tables.items():
         parts, used = [], set[str]()
@@ -459,29 +464,34 @@ def _tables(
             text = next(t for t in _numbered(title) if t not in used)
             used.add(text)
             parts.append(Part((text,), (), margin, ()))
-            margin_labels = [labels.get(n, "all") for n in variables_]
-            for place, (cell, value) in places.items():
-                row, every = rows_by_code[place], [*margin_labels]
-                numbers[row, column], covered[row, column] = value.number, value.hidden
-                for position, label in zip(axes, names[place], strict=True):
-                    every[position] = label
-                rows.append((place, name, text, *every, cell.text, files[cell.file], cell.row))
+            rows = [rows_by_code[place] for place in places]
+            numbers[rows, column] = [value.number for _, value in places.values()]
+            covered[rows, column] = [value.hidden for _, value in places.values()]
+            texts = {"table": name, "cell": text, **{n: labels.get(n, "all") for n in inside}}
+            place_labels = zip(*(names[place] for place in places), strict=True)
+            facts = ((c.text, files[c.file], c.row) for c, _ in places.values())
+            for title, values_ in (
+                (_CELL[0], places), *zip(separate, place_labels, strict=True),
+                *((n, [x] * len(places)) for n, x in texts.items()),
+                *zip(_CELL[3:], zip(*facts, strict=True), strict=True),
+            ):  # fmt: skip
+                columns[title].extend(values_)
         described.append({"name": name, "parts": parts})
         counts[level, name] = sparse.csr_array(numbers)
         if covered.any():
             hidden[level, name] = sparse.csr_array(covered)
         if not laws[name].plain:
             laws_by_table[level, name] = laws[name]
-    columns = [{"name": n, "size": len(v.labels), "labels": v.labels} for n, v in inside.items()]
+    attributes = [{"name": n, "size": len(v.labels), "labels": v.labels} for n, v in inside.items()]
     geography = None
     if separate:
         titles = {code: ", ".join(place) for code, place in names.items()}
         geography = {"name": "places", "levels": [level], "widths": [len(codes[0])],
                      "names": titles}  # fmt: skip
-    schema = {"name": "published", "attributes": columns, "geography": geography}
+    schema = {"name": "published", "attributes": attributes, "geography": geography}
     work = Workload.from_dict({"schema": schema, "levels": [level], "tables": described})
     return (
-        pd.DataFrame(rows, columns=[*_CELL[:3], *variables_, *_CELL[3:]]),
+        pd.DataFrame(columns),
         (work, {level: np.array(codes)}, counts, hidden, laws_by_table),
         names,
     )

@@ -151,6 +151,7 @@ class SheetColumns:
             self.columns = [filled(column[::-1])[::-1] for column in self.columns]
         self.row_counts = [Counter(column) for column in self.columns]  # of rows with each text
         self.reasons: dict[int, str] = {}  # why a column is not used
+        self._adds_up = functools.cache(self._in_sum_beside)  # many columns ask for all of them
         #: Whether a column says the same in all rows of all files that have it.
         sheets = sheets if len(sheets) > 1 else [sheet]  # rows that count nobody are left out
         positions = [heading_positions(list(map(key, s.heads))) for s in sheets]
@@ -197,7 +198,7 @@ class SheetColumns:
             return False
         return len(set(zip(self.columns[i], self.columns[j], strict=True))) == size
 
-    def _adds_up(self, i: int, *, whole: bool = False) -> bool:
+    def _in_sum_beside(self, i: int, *, whole: bool = False) -> bool:
         """Return whether a column is the sum of some beside it, or one of those of a sum.
 
         If ``whole``, it is the sum itself, which may miss in some rows.
@@ -231,8 +232,10 @@ class SheetColumns:
     def doubt(self, i: int, words: Sequence[int]) -> str:
         """Return why numbers are no counts of records while other columns may be; empty if not."""
         texts, head = [t for t in self.columns[i] if t], self.heads[i]
-        plain = [int(t) for t in texts if re.fullmatch(r"\d{1,9}", t)]
-        if any(re.fullmatch(r"0\d+", t) for t in texts):
+        different = self.row_counts[i]
+        number = {t: int(t) for t in different if re.fullmatch(r"\d{1,9}", t)}
+        plain = [number[t] for t in texts if t in number]
+        if any(re.fullmatch(r"0\d+", t) for t in different):
             return "codes with leading zeros"
         counted = bool(_COUNT.fullmatch(head)) or total_word(head) == 2
         digits = {t: re.sub(r"\D", "", t) for t in self.row_counts[i] if WHOLE.fullmatch(t)}
@@ -244,10 +247,10 @@ class SheetColumns:
             return "the same in all rows"
         # Counts of a year may be withheld; a mark among years is a label of a row, such as %.
         years = len(plain) > 1 and all(map(is_written_out, plain))
-        hidden = any(map(is_mark, texts)) and not years
+        hidden = any(map(is_mark, filter(None, different))) and not years
         if is_period(head, texts) and not (hidden or self._adds_up(i)):
             return "a period"
-        marks = {t for t in texts if is_mark(t)}  # codes are not withheld, but all may have a word
+        marks = {*filter(is_mark, filter(None, different))}  # no codes, but all may have a word
         if is_identifier(self.sheet.heads[i]) and (
             (len({len(t) for t in texts if t.isdecimal()}) == 1 < len({*texts} - marks))
             or all(any(total_word(t) == 2 for t in row)

@@ -65,7 +65,7 @@ class CodedLabels:
     """
 
     def __init__(self, labels: Sequence[Mapping[str, str]], ends: Sequence[Ends]) -> None:
-        self.names = list(dict.fromkeys(name for entry in labels for name in entry))
+        self.names = list(dict.fromkeys(itertools.chain.from_iterable(labels)))
         self.spellings: dict[str, list[str]] = {}
         self.labels: dict[str, list[str]] = {}
         self.codes = np.zeros((len(labels), len(self.names)), np.int64)
@@ -77,7 +77,8 @@ class CodedLabels:
             self.codes[:, column] = codes[places]
             self.spellings[name] = list(number)
             self.labels[name] = list(filter(None, uniques))
-        self.low, self.high = np.array(ends, np.int64).reshape(-1, 2).T
+        sides = np.fromiter(itertools.chain.from_iterable(ends), np.int64, 2 * len(ends))
+        self.low, self.high = sides.reshape(-1, 2).T
 
 
 class LabelSums:
@@ -114,7 +115,7 @@ class LabelSums:
         ]
         self.label, self.group = label_code, np.full(len(group), -1)
         # A group of one label has no sum: tables are of the others, however many groups there are.
-        pairs = np.unique(group * len(self.column) + label_code) // len(self.column)
+        pairs = pd.unique(group * len(self.column) + label_code) // len(self.column)
         mask = np.bincount(pairs, minlength=int(group.max(initial=-1)) + 1)[group] > 1
         group, label_code = np.unique(group[mask], return_inverse=True)[1], label_code[mask]
         # Where few labels have a count in each group, sums say nothing, and there is no room.
