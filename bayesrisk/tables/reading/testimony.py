@@ -15,7 +15,7 @@ from bayesrisk.tables.reading.labels import TableVariable
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.sums import CodedLabels, Ends, LabelSums
 from bayesrisk.tables.sheets.sheet import Sheet
-from bayesrisk.tables.sheets.texts import interval, is_date, key, listing, sex, total_word
+from bayesrisk.tables.sheets.texts import PATH, interval, key, listing, sex, total_word
 
 # The beginnings of words for people, for what befalls them, and for numbers of them.
 _RECORDS = re.compile(
@@ -28,7 +28,7 @@ _RECORDS = re.compile(
     r"accident|claim|applica|applicant|recipient|beneficiar|migra|immigra|emigra|refugee|asylum|"
     r"worker|employe|unemployed|jobs?\b|teacher|staff|nurse|doctor|veteran|vot(er|es?)\b|member|"
     r"participant|respondent|visitor|tourist|passenger|user|graduat|apprentice|counts?\b|"
-    r"^n$|^no\.?$|number of|no\. of|headcount|freq|separation|caseload|"
+    r"^n$|^no\.?$|^numbers?\b|number of|homeless|no\. of|headcount|freq|separation|caseload|"
     r"person(en|er|as|nes|e)\b|einwohner|bevölkerung|fälle|todesf|gestorbene|geburten|schüler|"
     r"studierende|haushalte|beschäftigte|arbeitslose|patient|anzahl|gäste|"
     r"habitant|décès|naissance|cas\b|élève|étudiant|ménage|effectif|nombre|emplois|salarié|"
@@ -42,9 +42,14 @@ _RECORDS = re.compile(
     re.IGNORECASE,
 )
 #: Words of numbers about people that do not count them.
-_OTHER = re.compile(r"\b(mean|median|average|age|code|id|rank|index|score|per|days|hours)\b")
-#: Headings that say only that numbers stand there.
-_ANY = re.compile(r"(obs(ervation)? )?(values?|valor(es)?|valeurs?|wert|waarde|verdi|värde)|obs|")
+_OTHER = re.compile(
+    r"\b(mean|median|average|code|id|rank|index|score|per|days|hours)\b|^(\w+ )?age$|\bage (of|at)\b"
+)
+#: Headings that say only that numbers stand there, or of which period they are.
+_ANY = re.compile(
+    r"(obs(ervation)? )?(values?|valor(es)?|valeurs?|wert|waarde|verdi|värde)|obs||"
+    r"(19|20)\d\d\b.*|\d\d?[-/.]\d\d?[-/.]\d{4}"
+)
 #: Laws under which sums hold.
 _BY_SUMS = ("exact", "stats-nz")
 _GROUPS = 3  # in which sums of changed counts are exact by chance in one case of 100
@@ -101,9 +106,11 @@ def says_records(text: str) -> bool:
 
 def _names_records(head: str, title: bool) -> bool:
     """Return whether a heading says what it counts, or may count what a title says."""
-    label = key(head).rpartition("!!")[2]
-    plain = _ANY.fullmatch(label) or total_word(head) or is_date(head) or sex(label)
-    return says_records(head) or (title and bool(plain or interval(label)))
+    parts = key(head).split(PATH)
+    plain = any(
+        _ANY.fullmatch(part) or total_word(part) or sex(part) or interval(part) for part in parts
+    )
+    return says_records(head) or (title and plain)
 
 
 def _titles(sheet: Sheet) -> Iterator[str]:

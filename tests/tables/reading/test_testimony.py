@@ -71,6 +71,9 @@ def test_a_setting_answers_what_no_number_shows():
     [
         ("Value", "Deaths by town", False),
         ("Value", "Rainfall by town", True),
+        ("2005-06", "Deaths by town", False),
+        ("2005-06", "Rainfall by town", True),
+        ("Number", "", False),
         ("Deaths", "", False),
         ("Décès", "", False),
         ("Anzahl", "", False),
@@ -132,6 +135,8 @@ def test_exact_counts_are_doubted_where_those_of_a_label_are_multiples(seed, bas
         ("Todesfälle", True),
         ("Average pupils per teacher", False),
         ("Ward code", False),
+        ("Homeless Youth Age 18-24", True),
+        ("Patient age", False),
         ("Rainfall", False),
         ("Patient id", False),
     ],
