@@ -43,7 +43,8 @@ _RECORDS = re.compile(
 )
 #: Words of numbers about people that do not count them.
 _OTHER = re.compile(
-    r"\b(mean|median|average|code|id|rank|index|score|per|days|hours)\b|^(\w+ )?age$|\bage (of|at)\b"
+    r"\b(mean|median|average|code|id|rank|index|score|per|days|hours)\b|"
+    r"^(\w+ )?age$|\bage (of|at)\b"
 )
 #: Headings that say only that numbers stand there, or of which period they are.
 _ANY = re.compile(
