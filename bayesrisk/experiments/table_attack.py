@@ -183,7 +183,8 @@ def attack(
         reading.confirmed()
     except ArgumentError as error:
         other = "only a setting answers what the table does not show"
-        raise error.advised(f"; {other if accept else 'accept=True confirms them'}") from error
+        advice = other if reading.open else "accept=True confirms them"
+        raise error.advised(f"; {advice}") from error
     most = check.integer(proofs, "proofs", lower=0)
     if not (time_limit is None or isinstance(time_limit, Clock)):
         check.scalar(time_limit, "time_limit", lower=0.0)

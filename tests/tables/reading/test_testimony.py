@@ -209,3 +209,27 @@ def test_columns_of_every_kind_are_looked_at():
         }
     )
     check_records(frame, "people")
+
+
+@pytest.mark.parametrize("text", ["*", "0"])
+def test_no_count_above_0_is_called_a_multiple(text):
+    frame = pd.DataFrame({"town": ["Aberd", "Brech"], "persons": [text, text]})
+    reading = reading_of(frame)
+    assert "multiple" not in reading.questions["counts"][1]
+    assert reading.questions["counts"][0] == "exact"
+    assert not reading.open
+    # Few numbers that are multiples still leave the law open.
+    other = reading_of(frame.assign(persons=["5", "10"]))
+    assert "multiples of 5" in other.questions["counts"][1]
+    assert other.open == {"counts"}
+
+
+def test_no_acceptance_is_advised_where_it_does_not_help():
+    frame = town_table(5, ["Bzzk"], total=False)[:-1]
+    reading = reading_of(frame)
+    for tables in (frame, reading, reading.accepted()):
+        with pytest.raises(br.exceptions.ArgumentError, match="only a setting answers") as error:
+            br.attack(tables)
+        assert "accept=True" not in str(error.value)
+    with pytest.raises(br.exceptions.ArgumentError, match="accept=True confirms them"):
+        br.attack(town_table(5, ["Bzzk"], total=True))
