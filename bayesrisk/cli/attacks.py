@@ -328,7 +328,8 @@ def _reading(
         sets = " ".join(f"--set {guess!r}" for guess in guesses[:12])
         if options.accept:
             raise ArgumentError(f"--accept does not answer what only you can say: {sets} if so")
-        raise ArgumentError(f"confirm the guesses above with --accept, or set them: {sets}")
+        but = "but those that only you can say, " * bool(reading.open)
+        raise ArgumentError(f"confirm the guesses above with --accept, {but}or set them: {sets}")
     _output(output)
     return reading
 

@@ -133,7 +133,7 @@ def named_dialect(name: str | None, file: str, file_dialect: str | None = None) 
             )
         return DIALECTS[name]
     if file_dialect is None:
-        choices = "; ".join(f"{d.name} ({d.meaning.split(';')[0]})" for d in _ALL)
+        choices = "; ".join(f"{d.name!r}: {d.meaning.split(';')[0]}" for d in _ALL)
         raise ArgumentError(
             "dialect", f"must be said, {file} does not say what its codes mean: {choices}"
         )

@@ -167,6 +167,8 @@ def margins(
             continue
         if any((counts.column(i) > counts.column(total)).any() for i in rest):  # of others, too
             continue
+        if any((counts.column(i) <= 0).all() for i in rest):  # it may be a part of any sum
+            continue
         results = _variables(counts, groups, runs, rest, bits)
         if len({*results.values()}) > 1:
             return results

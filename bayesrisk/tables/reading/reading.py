@@ -182,7 +182,7 @@ class TableReading:
 
     def to_toml(self) -> str:
         """Return the text of the file that ``assume`` reads."""
-        return to_toml(self.rules)
+        return to_toml(self.rules, self.open & self.questions.keys())
 
 
 def _short(labels: pd.Series) -> dict[str, str]:

@@ -659,7 +659,8 @@ class SheetColumns:
         where a label stands twice are none, nor are those with a mark or with thousands apart.
         """
         texts = self.row_counts[i]
-        if any(t and not any(map(str.isalnum, t)) for t in texts) or any(map(_APART.search, texts)):
+        marks = any(t and not any(map(str.isalnum, t)) for t in texts)
+        if marks or sex(self.heads[i]) or any(map(_APART.search, texts)):
             return False
         columns, size = [self.columns[j] for j in names], len(self.columns[i])
         without = len({*zip(*columns, strict=True)}) if columns else 1

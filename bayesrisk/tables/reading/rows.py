@@ -445,9 +445,9 @@ def refuse_same(
         other = before if labels and f"{head}#2" in rules.columns else first.setdefault(head, i)
         if min(before, other) != i:
             before = min(before, other)
-            twice = quote([sheet.heads[before], sheet.heads[i]])
+            twice, number = quote([sheet.heads[before], sheet.heads[i]]), heads[: i + 1].count(head)
             raise DataError(
                 f"{sheet.name}: columns {before + 1} and {i + 1} must count different records, "
-                f"got the headings {twice}: columns.{sheet.heads[i]}#2=ignored leaves the "
-                "second out; 'sex=Men', say, for #1 and #2 tells both apart"
+                f"got the headings {twice}: columns.{sheet.heads[i]}#{number}=ignored leaves that "
+                "one out; 'sex=Men', say, for #1 and #2 tells both apart"
             )

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -117,10 +117,14 @@ def _flat(values: Mapping[str, Any], before: str = "") -> dict[str, Any]:
     return flat
 
 
-def to_toml(rules: Mapping[str, str]) -> str:
-    """Return the text of the file that ``assume`` reads."""
-    quoted = [[json.dumps(t, ensure_ascii=False) for t in pair] for pair in rules.items()]
-    return "".join(f"{name} = {text}\n" for name, text in quoted).replace("\x7f", "\\u007f")
+def to_toml(rules: Mapping[str, str], unsaid: Collection[str] = ()) -> str:
+    """Return the text of the file that ``assume`` reads; a comment has what nobody has said yet."""
+    lines = []
+    for pair in rules.items():
+        name, text = (json.dumps(t, ensure_ascii=False) for t in pair)
+        line = f"{name} = {text}\n"
+        lines.append(f"# Only you can say: {line}" if pair[0] in unsaid else line)
+    return "".join(lines).replace("\x7f", "\\u007f")
 
 
 class ReadingRules:

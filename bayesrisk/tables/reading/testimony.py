@@ -150,7 +150,9 @@ def _evidence(
         for whole, parts in one.sums.items():
             evidence += _by_place(sums, whole, parts, column, len(columns))
             telling, good, below, exact, _ = _by_place(sums, whole, parts, file, len(files))
-            changed |= np.minimum(below, telling - good - below) >= _BOTH_WAYS
+            above = telling - good - below
+            less = np.minimum(below, above)
+            changed |= (less >= _BOTH_WAYS) | ((less > 0) & (good <= below + above))
             number += exact.astype(np.int64)
     telling, good, _, _, bits = evidence
     certain = (good > 0) & (good == telling) & ((good > 1) | (bits >= _BITS))

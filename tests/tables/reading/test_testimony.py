@@ -233,3 +233,58 @@ def test_no_acceptance_is_advised_where_it_does_not_help():
         assert "accept=True" not in str(error.value)
     with pytest.raises(br.exceptions.ArgumentError, match="accept=True confirms them"):
         br.attack(town_table(5, ["Bzzk"], total=True))
+
+
+def rows_of(text):
+    lines = [line.split(",") for line in text.split()]
+    return pd.DataFrame(lines[1:], columns=[head.replace("_", " ") for head in lines[0]])
+
+
+def test_a_label_that_is_0_wherever_a_sum_is_known_is_a_part_of_it():
+    """True: 35 and 2 in the North, so that neither 37 men nor a table of two variables is read."""
+    frame = rows_of("""region,male_persons,female_persons,other_persons,total_persons
+        North,*,36,*,73 South,39,50,0,89 East,20,21,0,41 West,30,32,0,62""")
+    bounds = br.attack(frame, accept=True).frames["bounds"].query("stated == '*'")
+    assert len(bounds) == 2
+    assert bounds["high"].tolist() == [37, 37]
+    assert bounds["low"].max() == 0
+    shown = rows_of("""region,male_persons,female_persons,other_persons,total_persons
+        North,37,36,0,73 South,39,50,0,89 Total,76,86,0,162""")
+    reading = reading_of(shown)
+    assert "marks.0" not in reading.questions
+    assert len(reading.cells) == 12
+
+
+def test_few_sums_that_miss_both_ways_leave_the_law_open():
+    changed = rows_of("""region,male,female,total
+        North,46,31,76 South,40,30,69 Total,123,114,238""")
+    true = rows_of("""region,male,female,total
+        North,46,31,77 South,40,30,70 Total,86,61,147""")
+    assert reading_of(changed).open == {"counts"}
+    assert reading_of(true).open == frozenset()
+
+
+def test_a_saved_reading_leaves_open_what_is_open(tmp_path):
+    frame = town_table(5, ["Bzzk"], total=False)[:-1]
+    file = tmp_path / "towns.csv"
+    frame.to_csv(file, index=False)
+    saved = tmp_path / "reading.toml"
+    saved.write_text(br.TableReading.read(file).to_toml())
+    assert br.TableReading.read(file, assume=saved).open == {"counts"}
+    saved.write_text(br.TableReading.read(file, counts="exact").to_toml())
+    assert br.TableReading.read(file, assume=saved).open == frozenset()
+
+
+def test_sexes_are_no_labels_of_rows():
+    with pytest.raises(DataError, match="without labels"):
+        reading_of(rows_of("total,men,women,children 20,8,*,5 15,6,7,2 31,9,11,11"))
+
+
+def test_each_of_three_equal_headings_has_its_number():
+    frame = rows_of("town,Persons,Persons,Persons A,3,8,5 B,9,2,4 C,5,1,6")
+    settings = {}
+    for number in (2, 3):
+        with pytest.raises(DataError, match=f"Persons#{number}=ignored"):
+            reading_of(frame, **settings)
+        settings[f"columns.Persons#{number}"] = "ignored"
+    assert reading_of(frame, **settings).cells["stated"].tolist() == ["3", "9", "5"]
