@@ -336,11 +336,12 @@ def _round_counts(coded: CodedLabels) -> str:
     """Return of which label so many counts are multiples of a base that it is no chance.
 
     Of exact counts a share 1 / b are multiples of b.  That k of n are, with f = k / n, has about
-    n (f log2(f b) + (1 - f) log2((1 - f) b / (b - 1))) bits against it.
+    n (f log2(f b) + (1 - f) log2((1 - f) b / (b - 1))) bits against it.  Small counts are more
+    often equal to the smallest multiple, and are left out.
     """
     best = (float(_ROUND_BITS), "")
     for column, base in itertools.product(range(len(coded.names)), _ROUND_BASES):
-        name, codes, large = coded.names[column], coded.codes[:, column], coded.low >= base
+        name, codes, large = coded.names[column], coded.codes[:, column], coded.low >= 10 * base
         number = np.maximum(np.bincount(codes, large), 1)
         multiples = np.bincount(codes, large & (coded.low % base == 0))
         share = np.clip(multiples / number, 1e-9, 1 - 1e-9)

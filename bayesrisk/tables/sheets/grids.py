@@ -293,7 +293,9 @@ def _are_years(texts: Sequence[str]) -> bool:
 def _names(heads: Sequence[Sequence[str]], numbers: Sequence[int], *, isolated: bool) -> bool:
     """Return whether rows are headings of numbers: words, different ones without a gap."""
     texts = [next((h[j] for h in heads[::-1] if j < len(h) and h[j]), "") for j in numbers]
-    if not texts or not all(texts) or not any(map(str.isalnum, "".join(texts))):
+    if not texts or not all(texts):
+        return False
+    if 0 not in numbers and not any(map(str.isalnum, "".join(texts))):  # else a legend of signs
         return False
     if len(texts) > 1 == len({*texts}) and is_mark(texts[0]) and not texts[0].isalnum():
         return False  # counts that are withheld

@@ -234,3 +234,15 @@ def test_sheets_of_counts_are_no_estimates_for_their_neighbours(tmp_path):
         tmp_path, {"Counts": table, "Standard errors": errors, "Medical errors": table}
     )
     assert len(counts_of(read([file_sheet(file, "Counts")], {}))) == 12
+
+
+def test_a_legend_of_signs_is_no_part_of_the_table(tmp_path):
+    names = [*"ABCDE", "A town whose name is longer than the source below it"]
+    towns = "".join(f'"{town}","{31 + i}","{17 + 3 * i}"\n' for i, town in enumerate(names))
+    legend = '"Sign","Meaning"\n"-","none at all,\nand not by rounding"\n"0","none by rounding"\n'
+    file = tmp_path / "towns.csv"
+    notes = f'"Fonte: made up"\n\n"Notes"\n"1 - Provisional."\n""\n"Legend"\n{legend}'
+    file.write_text(f'"town","men","women"\n{towns}{notes}"X","withheld"\n')
+    reading = TableReading.read(file)
+    assert len(reading.cells) == 2 * len(names)
+    assert {*reading.cells["town"]} == {*names}

@@ -288,3 +288,13 @@ def test_each_of_three_equal_headings_has_its_number():
             reading_of(frame, **settings)
         settings[f"columns.Persons#{number}"] = "ignored"
     assert reading_of(frame, **settings).cells["stated"].tolist() == ["3", "9", "5"]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_small_exact_counts_are_not_doubted(seed):
+    """All of 5 or more are 5, which is no sign of rounding."""
+    rng = np.random.default_rng(seed)
+    numbers = rng.integers(0, 6, (60, 40)).ravel()
+    rows = [(f"Area {i}", f"Cause {j}") for i in range(60) for j in range(40)]
+    frame = pd.DataFrame(rows, columns=["area", "cause"]).assign(deaths=numbers.astype(str))
+    assert not reading_of(frame).open
