@@ -243,6 +243,6 @@ def test_a_legend_of_signs_is_no_part_of_the_table(tmp_path):
     file = tmp_path / "towns.csv"
     notes = f'"Fonte: made up"\n\n"Notes"\n"1 - Provisional."\n""\n"Legend"\n{legend}'
     file.write_text(f'"town","men","women"\n{towns}{notes}"X","withheld"\n')
-    reading = TableReading.read(file)
+    reading = read([file_sheet(file)], {})
     assert len(reading.cells) == 2 * len(names)
     assert {*reading.cells["town"]} == {*names}
