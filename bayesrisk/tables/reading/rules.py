@@ -118,12 +118,14 @@ def _flat(values: Mapping[str, Any], before: str = "") -> dict[str, Any]:
 
 
 def to_toml(rules: Mapping[str, str], unsaid: Collection[str] = ()) -> str:
-    """Return the text of the file that ``assume`` reads; a comment has what nobody has said yet."""
+    """Return the text of the file that ``assume`` reads; comments mark what nobody has said."""
     lines = []
     for pair in rules.items():
         name, text = (json.dumps(t, ensure_ascii=False) for t in pair)
         line = f"{name} = {text}\n"
-        lines.append(f"# Only you can say: {line}" if pair[0] in unsaid else line)
+        lines.append(
+            f"# Only you can say whether this is so:\n{line}" * (pair[0] in unsaid) or line
+        )
     return "".join(lines).replace("\x7f", "\\u007f")
 
 

@@ -21,7 +21,7 @@ from bayesrisk.tables.sheets.texts import PATH, interval, key, listing, sex, tot
 _RECORDS = re.compile(
     r"\b(persons?\b|people|population|individual|resident|inhabitant|citizen|adult|child|"
     r"m[ae]n\b|wom[ae]n\b|m[äa]nner|frauen|males?\b|females?\b|boys?\b|girls?\b|patient|pupil|"
-    r"student|learner|enrol|admission|discharge|hospitali|episode|attendance|appointment|"
+    r"student|learner|enrol|admission|discharge|hospitali|episode|referral|attendance|appointment|"
     r"household|famil|dwelling|births?\b|deaths?\b|died|death|suicide|marriage|matrimon|divor[cz]|"
     r"cases?\b|infection|diagnos|vaccinat|doses?\b|victim|offen[cs]|offender|crime|incident|"
     r"arrest|prisoner|inmate|homicide|murder|convict|defendant|casualt|injur|fatalit|collision|"

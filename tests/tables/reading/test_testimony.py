@@ -264,15 +264,14 @@ def test_few_sums_that_miss_both_ways_leave_the_law_open():
     assert reading_of(true).open == frozenset()
 
 
-def test_a_saved_reading_leaves_open_what_is_open(tmp_path):
+def test_a_saved_reading_marks_what_is_open(tmp_path):
     frame = town_table(5, ["Bzzk"], total=False)[:-1]
-    file = tmp_path / "towns.csv"
+    file, saved = tmp_path / "towns.csv", tmp_path / "reading.toml"
     frame.to_csv(file, index=False)
-    saved = tmp_path / "reading.toml"
-    saved.write_text(br.TableReading.read(file).to_toml())
-    assert br.TableReading.read(file, assume=saved).open == {"counts"}
-    saved.write_text(br.TableReading.read(file, counts="exact").to_toml())
-    assert br.TableReading.read(file, assume=saved).open == frozenset()
+    for settings, marks in (({}, 1), ({"counts": "exact"}, 0)):
+        saved.write_text(br.TableReading.read(file, **settings).to_toml())
+        assert saved.read_text().count("# Only you can say") == marks
+        assert br.TableReading.read(file, assume=saved).confirmed()  # once it was looked at
 
 
 def test_sexes_are_no_labels_of_rows():
