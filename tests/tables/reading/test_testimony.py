@@ -268,8 +268,8 @@ def test_a_saved_reading_marks_what_is_open(tmp_path):
     frame = town_table(5, ["Bzzk"], total=False)[:-1]
     file, saved = tmp_path / "towns.csv", tmp_path / "reading.toml"
     frame.to_csv(file, index=False)
-    for settings, marks in (({}, 1), ({"counts": "exact"}, 0)):
-        saved.write_text(br.TableReading.read(file, **settings).to_toml())
+    for stated, marks in (({}, 1), ({"counts": "exact"}, 0)):
+        saved.write_text(br.TableReading.read(file, **stated).to_toml())
         assert saved.read_text().count("# Only you can say") == marks
         assert br.TableReading.read(file, assume=saved).confirmed()  # once it was looked at
 
