@@ -292,11 +292,11 @@ MUTATIONS = (
         ("constraints/test_solvers.py",),
     ),
     Mutation(
-        "ends that may be lower", "constraints/ends.py",
-        "status, new = self._find(objective, least + 1, _QUICK)",
-        "status, new = self._find(objective, least + 2, _QUICK)",
-        "smallest counts are proved where a solution has one more",
-        ("reconstruction/records/test_bounds.py",),
+        "ends that may be lower", "constraints/propagation.py",
+        "                high[row] -= 1\n",
+        "                high[row] -= 2\n",
+        "an end that no solution reaches is lowered by two",
+        ("constraints/test_propagation.py",),
     ),
 )  # fmt: skip
 

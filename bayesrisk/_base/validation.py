@@ -329,12 +329,12 @@ def choice(value: object, name: str, options: tuple[str, ...], listing: str = ""
 
 def known_options(options: object, names: Iterable[str], function: str) -> None:
     """Raise if a mapping has a key that is no argument of a function with these names."""
-    for option, value in mapping(options, "options").items():
+    for option in mapping(options, "options"):
         if option not in (arguments := tuple(names)):
             near = did_you_mean(option, arguments)
             rule = f"is no argument of {function}"
             rule += "" if near else f", which takes {name_list(arguments)}"
-            raise ArgumentTypeError(str(option), rule, got=value, advice=near)
+            raise ArgumentTypeError(str(option), rule, got=option, advice=near)
 
 
 def text(value: object, name: str) -> str:

@@ -44,7 +44,7 @@ audit {p} --known ward | --known .. 'ward' .. Did you mean 'Ward of stay' | A
 audit {p} --known Age --stated Dx | --stated .. 'Dx' .. Did you mean 'Dx.code' | A
 audit {p} --known Age --stated Dxcode | --stated .. Did you mean 'Dx.code' | A
 audit {p} -o O --protection none --known Age --stated Age | --stated cannot .. known .. 'Age' | A
-attack {r}/tables/sex.csv -o O | with --accept, or set them: --set 'counts= | A
+attack {r}/tables/sex.csv -o O | with --accept, .. set them: --set 'counts= | A
 audit {p} --cut Age=65,18 | --cut of 'Age' .. write Age=18,65 | A
 audit {p} '--cut=Age=65;18' | --cut Age .. '65;18' .. write 65 18 | A
 audit {p} --cut age=18 | --cut .. 'age' .. Did you mean 'Age' | A
