@@ -574,9 +574,13 @@ def _judge(
     settled = settled and not evidence.overlap
     if settled and not {"totals", f"totals.{name}"} & {*rules.choices}:
         # Ranges of changed counts allow sums that are off: such groups show no sum that holds.
-        allowed = "" if groups.exact else ", as far as the law of the counts allows, may"
         kind = "complete"
-        line += f" (the sums{allowed} hold in {groups.good} of {groups.telling} groups)"
+        numbers = f"{groups.good} of {groups.telling} groups"
+        line += (
+            f" (the sums hold in {numbers})"
+            if groups.exact
+            else (f" (the sums may hold in {numbers}, whose counts are ranges)")
+        )
     else:
         kind = _totals_rule(name, one, evidence, rules)
         if groups.rounded and kind == "complete":
