@@ -30,12 +30,12 @@ _OTHERS = re.compile(
     r"(lower|upper)( \S+)* (bounds?|limits?|ci|cl|\d+ ?%.*))\b.*|lower|upper|"
     r"((occupied|private|number|no|of) )*households?( (count|number|total))?"
 )
-#: Money, beside counts.
 #: Headings of ages, years and groups of them.
 GROUP = re.compile(
     r"([a-z]+ )?(age|band|age group|age range|year)s?( (group|grp|band|range))?|"
     r"(età|eta|edad|idade|alter|âge|leeftijd|alder|ålder|ikä|wiek|věk)( .*)?"
 )
+#: Money, beside counts.
 _MONEY = re.compile(
     r"(?!.*\b(persons?|people|numbers?|no|workers|employees|households|with)\b)"
     r"(agi|total income|"
