@@ -8,7 +8,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -99,13 +99,17 @@ def local_copy(path: Path) -> Iterator[Path]:
 
 
 def listing(folder: Path) -> Mapping[str, tuple[Any, ...]]:
-    """Return the files of a folder by name, with size and times."""
+    """Return the files of a folder by name, with size and times.
+
+    Of files that others write or remove meanwhile it may miss any, whichever came first.
+    """
     if not is_object(folder):
-        try:
-            with os.scandir(folder) as entries:
-                return {e.name: _state(e.stat(follow_symlinks=False)) for e in entries}
-        except FileNotFoundError:
-            return {}
+        states: dict[str, tuple[Any, ...]] = {}
+        with suppress(FileNotFoundError), os.scandir(folder) as entries:
+            for entry in entries:
+                with suppress(FileNotFoundError):  # gone since, as a temporary file is
+                    states[entry.name] = _state(entry.stat(follow_symlinks=False))
+        return states
     with reached(folder) as store:
         try:
             entries = store.ls(_key(folder), detail=True, refresh=True)

@@ -1,7 +1,9 @@
 """Files by URL: whole or absent, the same bytes as on a disk, and errors that name the URL."""
 
 import errno
+import os
 import uuid
+from contextlib import contextmanager
 
 import pytest
 from upath import UPath
@@ -141,3 +143,20 @@ def test_listings_tell_what_changed(tmp_path, url):
         assert list(before) == ["a"]
         disk.write_bytes(folder / "a", b"22")
         assert disk.listing(folder)["a"] != before["a"]
+
+
+def test_a_listing_keeps_files_when_another_vanishes(tmp_path, monkeypatch):
+    """A temporary file is renamed between the look at the folder and that at the file."""
+    for name in ("a", "b", "c"):
+        disk.write_bytes(tmp_path / name, b"1")
+    scandir = os.scandir
+
+    @contextmanager
+    def late(folder):
+        with scandir(folder) as entries:
+            found = list(entries)
+        (tmp_path / "b").unlink()
+        yield iter(found)
+
+    monkeypatch.setattr(os, "scandir", late)
+    assert sorted(disk.listing(tmp_path)) == ["a", "c"]

@@ -10,6 +10,7 @@ from figures import quick_figures
 from studies import run_occupancy_attack, run_reconstruction
 from writing_cases import commands, content, inputs, run
 
+from bayesrisk._base import disk
 from bayesrisk._base.display import arrow_table
 from bayesrisk.exceptions import DataError, PartFileError
 from bayesrisk.experiments import read_results
@@ -181,3 +182,26 @@ def test_each_part_is_decoded_once_for_the_file_of_all(three, tmp_path, monkeypa
 def test_parts_are_checked_without_decoding_their_rows(three, monkeypatch):
     monkeypatch.setattr(pq.ParquetFile, "read", lambda *_, **__: pytest.fail("rows were decoded"))
     assert three.finished() == [0, 1, 2]
+
+
+def test_a_shard_written_while_the_folder_is_listed_is_whole(tmp_path, monkeypatch):
+    """A listing may have the record, which is written last, and miss a part."""
+    folder = RunFolder(tmp_path / "out", {"shards": 1}, Layout("run", kinds=("first", "second")))
+    folder.prepare(range(1), resume=False)
+    table = arrow_table(pd.DataFrame({"x": [1]}))
+    folder.write_parts(0, {"first": table, "second": table})
+    listing, looks = disk.listing, []
+
+    def early(path):
+        looks.append(path)
+        states = dict(listing(path))
+        if len(looks) == 1:
+            del states[folder.part(0, "first").name]
+        return states
+
+    monkeypatch.setattr(disk, "listing", early)
+    assert folder.finished() == [0]
+    assert len(looks) == 2
+    folder.part(0, "first").unlink()  # one that is gone is missed in each look
+    with pytest.raises(PartFileError, match="first-000000"):
+        folder.finished()
