@@ -29,7 +29,7 @@ from bayesrisk.mechanisms.registry import make_mechanism, read_recipe, usual_par
 from bayesrisk.release import Release
 from bayesrisk.risk.audit import AuditedPopulation, AuditQuestion, checks, spot_comparisons
 from bayesrisk.risk.audit.constructions import equal_in_law
-from bayesrisk.risk.audit.place_beliefs import DrawnLaws
+from bayesrisk.risk.audit.place_beliefs import DrawnLaws, check_time_of_pilots
 from bayesrisk.risk.audit.population import PublicPrior, mean_errors, randomised
 from bayesrisk.risk.audit.reading import READINGS
 from bayesrisk.risk.audit.release_law import DIFFERENCES, PLACES, release_differences
@@ -532,17 +532,20 @@ class PopulationInParts:
             rows = self.shards(1)[0]
             release = self.release(protection, 0, self.target_parts(rows)[0])[1]
             if not is_additive(release.spec):
-                self._try(protection, rows[:1])
+                if (protection.name, protection.setting) not in self._pilots:
+                    self._try(protection, rows[:1])
                 by_chains = any(self.too_large[protection.name].values())
         return by_chains
 
     def pilot(self, protection: Protection) -> Pilot:
-        """Return the CPU time of statements about the first targets, cached by protection."""
+        """Return the CPU time of statements about the first targets, or raise a PilotTimeError."""
         key = protection.name, protection.setting
         if key not in self._pilots:
-            self._pilots[key] = Pilot()
+            check_time_of_pilots()
+            pilot = Pilot()
             with suppress(BayesRiskError):  # which a shard will raise
-                self._pilots[key] = self._measured(protection)
+                pilot = self._measured(protection)
+            self._pilots[key] = pilot
         return self._pilots[key]
 
     def take_pilots(self, other: PopulationInParts) -> None:
