@@ -310,6 +310,22 @@ def test_a_protection_whose_pilot_takes_too_long_is_left_out_of_a_limited_time(p
         study(people, protections=[WHAT[2], WHAT[0]]).fit_time(2.0, begun=now[0] - 1.0)
 
 
+def test_a_pilot_that_is_cut_after_one_target_knows_the_cost_of_its_place(people, monkeypatch):
+    population = study(people)._populations[""]
+    took = iter([2.5])
+
+    def one_target(_, protection, rows):
+        if (seconds := next(took, None)) is None:
+            raise place_beliefs.PilotTimeError
+        population.too_large[protection.name] = {}
+        population._law_stores[protection.setting] = place_beliefs.DrawnLaws()
+        return seconds, pd.DataFrame()
+
+    monkeypatch.setattr(PopulationInParts, "_try", one_target)
+    assert population.pilot(WHAT[1]) == Pilot(0.0, 2.5)
+    assert population.pilot(WHAT[1]).release_time(3, 8, 8) == 7.5
+
+
 def test_an_outlook_waits_for_no_pilot_and_names_those_that_are_left(people, monkeypatch):
     asked, now = study(people, protections=[WHAT[2], WHAT[0]], releases=2), [1000.0]
     assert asked.shards
