@@ -472,7 +472,7 @@ def _exceeding(row: Mapping[str, Any], k: int) -> str:
 
 
 def _constraint(name: str) -> str:
-    """Return what a constraint fixes, with its name, and its level where that is another."""
+    """Return a constraint in words, with its name, and its level where that is another."""
     words = _FIXED.get(name.rpartition(" ")[2])
     return name if words is None else f"{words} ({name})"
 
