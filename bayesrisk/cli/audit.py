@@ -197,9 +197,9 @@ def _fit_time(
     begun = begun_audit(output) if runner.resume else {}
     if begun:
         names = {one["name"] for one in begun["protections"]}
-        same = [one for one in study.protections if one.name in names]
-        people, releases = begun["targets"], begun["releases"]
-        return dataclasses.replace(study, targets=people, releases=releases, protections=same)
+        protections = [one for one in study.protections if one.name in names]
+        numbers = {"targets": begun["targets"], "releases": begun["releases"]}
+        return dataclasses.replace(study, protections=protections, **numbers)
     fitting = study.fit_time(limit, workers=runner.workers, begun=start)
     for one in study.protections:
         if one not in fitting.protections:

@@ -575,7 +575,7 @@ class PopulationInParts:
             return Pilot(0.0, first)
 
     def _costs(self, protection: Protection, first: float) -> Pilot:
-        """Return the CPU seconds of a protection, after a first target that compiled its kernels."""
+        """Return the CPU seconds of a protection after its first target, which compiled kernels."""
         too_large, laws = self.too_large[protection.name], self._law_stores[protection.setting].laws
         random, places = self.randomised(protection), 1 if first > _LONG else _PILOT
         rows = self._pilot_rows(places, 1)
