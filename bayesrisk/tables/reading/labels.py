@@ -619,7 +619,8 @@ def _totals_rule(name: str, one: TableVariable, evidence: _Evidence, rules: Read
         return rules.ask(plain, "partial", text + overlap)
     if (groups.above and not one.exclusive) or len(one.labels) < 2:
         return "separate"  # more than the total: some are counted twice
-    if (one.exhaustive and not short) or groups.rounded:
+    unseen = groups.vague and not groups.telling  # words alone say that nobody else is counted
+    if (one.exhaustive and not short and not unseen) or groups.rounded:
         text = (
             "the labels of each variable make up its totals, and all files count the same records"
         )

@@ -37,7 +37,8 @@ class Groups(NamedTuple):
 
     ``bits`` is how unlikely it is that all fit by chance, as minus the logarithm to base 2;
     ``balanced`` says that sums of rounded counts miss totals above and below alike; ``contrary``
-    is the number of groups whose ranges of ages contradict each other.
+    is the number of groups whose ranges of ages contradict each other, ``vague`` of those whose
+    counts are all there, as ranges that say nothing.
     """
 
     telling: int = 0
@@ -47,6 +48,7 @@ class Groups(NamedTuple):
     bits: float = 0.0
     balanced: bool = False
     contrary: int = 0
+    vague: int = 0
 
     @property
     def rounded(self) -> bool:
@@ -60,7 +62,7 @@ class Groups(NamedTuple):
 
 
 class SumInGroups(NamedTuple):
-    """A sum of labels by group: the counts that take part, and what it says.
+    """A sum of labels by group, with the counts that take part.
 
     The rows of ``numbers`` are whether it says something, fits, is too large, too small, exact, and
     misses by little for changed counts; and bits.  ``group`` is that of each of ``cells``.
@@ -187,7 +189,7 @@ class LabelSums:
         return [telling, good, above, exact, bits]
 
     def in_groups(self, total: str, parts: Sequence[str]) -> SumInGroups:
-        """Return what a sum of parts, compared with a total, says in each group."""
+        """Return the comparison of a sum of parts with a total in each group."""
         column, positions = self.column[total], [self.column[p] for p in parts]
         rows = np.flatnonzero(self.bounded[:, column])
         full = np.all(self.bounded[:, positions][rows], axis=1)
@@ -213,8 +215,9 @@ class LabelSums:
             full = number[rows] - inner == len(parts) - inner
             least = low[rows] - inner * self.low[rows, column]
             most = high[rows] - inner * self.largest[rows, column]
-            *numbers, bits = self.judged(least, most, full, rows, label)
-            telling, good, above, exact = map(int, numbers)
+            every = self._judged_groups(least, most, full, rows, label)
+            telling, good, above, exact = (int(groups.sum()) for groups in every[:-1])
+            vague = int((full & ~every[0]).sum())
             # By how much a total exceeds its parts, from the middles of what their laws allow.
             stated = full & positive[rows]
             middles = self.low[rows, column] + self.largest[rows, column]
@@ -223,7 +226,8 @@ class LabelSums:
             balanced = len(missed) >= _MANY and abs(float(missed.mean())) <= float(
                 errors * missed.std() / len(missed) ** 0.5
             )
-            return Groups(telling, good, above, exact, float(bits), balanced)
+            bits = float(every[-1].sum())
+            return Groups(telling, good, above, exact, bits, balanced, vague=vague)
 
         return judge
 

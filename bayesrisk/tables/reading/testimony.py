@@ -149,10 +149,10 @@ def _evidence(
         both_ways |= (less >= _BOTH_WAYS) | ((less > 0) & (good <= missed))
         number += exact
         clean += exact * (missed == 0)
-        apart = variables[name].separate
-        if not (apart and f"totals.{name}" in rules.choices):  # labels are known to overlap
+        overlap = variables[name].separate
+        if not (overlap and f"totals.{name}" in rules.choices):  # labels are known to overlap
             little += near * ((missed == near) & (missed < _ONE_WAY))
-        rest += missed * (not apart)
+        rest += missed * (not overlap)
     denied = {
         "miss totals both ways": both_ways,
         "miss totals by little": (little > 0) & (clean < _GROUPS),

@@ -374,3 +374,14 @@ def test_totals_that_are_sums_of_rounded_counts_are_no_rounded_totals(seed, base
     reading = reading_of(frame)
     assert reading.rules["labels.sex.Total.counts"] == f"perturbed-{8 * (base - 1)}"
     check_bounds(reading, frame, true)
+
+
+@pytest.mark.parametrize("law", ["perturbed-2", "random-5", "nearest-5"])
+def test_sexes_need_not_make_up_totals_of_which_ranges_say_nothing(law):
+    """True: 2 and 3 in the North, and 2 whose sex is not known."""
+    frame = rows_of("region,Male,Female,Total North,5,5,5 South,5,10,15")
+    reading = reading_of(frame, counts=law)
+    assert reading.rules["totals.sex"] == "partial"
+    assert "totals" not in reading.rules
+    shown = rows_of("region,Male,Female,Total North,85,105,190 South,95,110,205")
+    assert "totals.sex" not in reading_of(shown, counts=law).rules
