@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from bayesrisk import attack
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.tables.reading.reading import TableReading
 
@@ -641,3 +642,13 @@ def test_ages_of_people_count_nobody(tmp_path, head):
     reading = read_rows(tmp_path, ["case", head, "visits"], rows)
     assert [*reading.cells["stated"]] == [str(n) for _, _, n in rows]
     assert len(read_rows(tmp_path, ["case", "admissions", "visits"], rows).cells) == 24
+
+
+@pytest.mark.parametrize("heads", [["Male", "Female"], ["Persons"], ["Count"]])
+def test_counts_that_are_all_one_range_are_counts(heads):
+    frame = pd.DataFrame({"region": ["North", "South"]} | {head: ["<5"] * 2 for head in heads})
+    reading = TableReading.from_frame(frame)
+    assert reading.cells["stated"].tolist() == ["<5"] * 2 * len(heads)
+    bounds = attack(reading.accepted()).frames["bounds"]
+    assert bounds["low"].tolist() == [0] * len(bounds)
+    assert bounds["high"].tolist() == [4] * len(bounds)
