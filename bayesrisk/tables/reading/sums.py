@@ -183,6 +183,7 @@ class LabelSums:
         positions, inside = [self.column[p] for p in parts], {*parts}
         low, high = self.low[:, positions].sum(axis=1), self.largest[:, positions].sum(axis=1)
         number = self.bounded[:, positions].sum(axis=1)
+        present = self.present[:, positions].sum(axis=1)
         positive = np.all(self.low[:, positions] > 0, axis=1)
 
         def judge(label: str) -> Groups:
@@ -191,6 +192,10 @@ class LabelSums:
             full = number[rows] - inner == len(parts) - inner
             least = low[rows] - inner * self.low[rows, column]
             most = high[rows] - inner * self.largest[rows, column]
+            if not full.any():  # no group has all labels: those that have two or more of them
+                some = (number == present)[rows] & (present[rows] - inner > 1)
+                _, good, *_ = numbers = self.judged(least, most, some, rows, label)
+                full = some if good and good == numbers[0] else full
             *numbers, bits = self.judged(least, most, full, rows, label)
             telling, good, above, exact = map(int, numbers)
             # By how much a total exceeds its parts, from the middles of what their laws allow.
