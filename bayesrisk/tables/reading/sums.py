@@ -194,8 +194,8 @@ class LabelSums:
             most = high[rows] - inner * self.largest[rows, column]
             if not full.any():  # no group has all labels: those that have two or more of them
                 some = (number == present)[rows] & (present[rows] - inner > 1)
-                _, good, *_ = numbers = self.judged(least, most, some, rows, label)
-                full = some if good and good == numbers[0] else full
+                shown, fitting, *_ = self.judged(least, most, some, rows, label)
+                full = some if fitting and fitting == shown else full
             *numbers, bits = self.judged(least, most, full, rows, label)
             telling, good, above, exact = map(int, numbers)
             # By how much a total exceeds its parts, from the middles of what their laws allow.
