@@ -227,7 +227,9 @@ def _with_underscores(heads: Mapping[int, str]) -> dict[int, list[str]]:
     shared = set.intersection(*({*part} for part in parts.values()))
     parts = {i: [p for p in part if p not in shared] for i, part in parts.items()}
     size = max(map(len, parts.values()))
-    kinds, full = list[str](), [part for part in parts.values() if len(part) == size > 1]
+    kinds, full = list[str](), [part for part in parts.values() if len(part) == size]
+    if size < 2:
+        return {}
     for labels in map(set, zip(*full, strict=True)):
         times = Counter(heading_kind(label, 0) for label in labels)
         kind, number = times.most_common(1)[0]
