@@ -207,6 +207,7 @@ class LabelSums:
         positions, inside = [self.column[p] for p in parts], {*parts}
         low, high = self.low[:, positions].sum(axis=1), self.largest[:, positions].sum(axis=1)
         number = self.bounded[:, positions].sum(axis=1)
+        present = self.present[:, positions].sum(axis=1)
         positive = np.all(self.low[:, positions] > 0, axis=1)
 
         def judge(label: str) -> Groups:
@@ -215,6 +216,10 @@ class LabelSums:
             full = number[rows] - inner == len(parts) - inner
             least = low[rows] - inner * self.low[rows, column]
             most = high[rows] - inner * self.largest[rows, column]
+            if not full.any():  # no group has all labels: those that have two or more of them
+                some = (number == present)[rows] & (present[rows] - inner > 1)
+                shown, fitting, *_ = self.judged(least, most, some, rows, label)
+                full = some if fitting and fitting == shown else full
             every = self._judged_groups(least, most, full, rows, label)
             telling, good, above, exact = (int(groups.sum()) for groups in every[:-1])
             vague = int((full & ~every[0]).sum())

@@ -654,3 +654,13 @@ def test_counts_that_are_all_one_range_are_counts(heads):
     bounds = attack(reading.accepted()).frames["bounds"]
     assert bounds["low"].tolist() == [0] * len(bounds)
     assert bounds["high"].tolist() == [4] * len(bounds)
+
+
+@pytest.mark.parametrize("head", ["ANNI", "Jahre", "Rok", "年次"])
+def test_years_beside_shares_count_nobody(tmp_path, head):
+    text = f"Schools by years;;;\n{head};North;South;All\nPrimary;;;\n"
+    shares = "".join(f"{y};{y % 7 + 40},{y % 5 + 1};{y % 9 + 30},7;36,{y % 4 + 1}\n"
+                     for y in range(2018, 2024))  # fmt: skip
+    with pytest.raises(DataError, match="must have a column of counts") as refused:
+        read_text(tmp_path, f"{text}{shares}Secondary;;;\n{shares}")
+    assert "North: numbers with decimals" in str(refused.value)
