@@ -58,6 +58,7 @@ from bayesrisk.tables.reading.rows import (
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.sheets.estimates import refused_estimates
 from bayesrisk.tables.sheets.heading_rows import heading_positions
+from bayesrisk.tables.sheets.records import says_records
 from bayesrisk.tables.sheets.sheet import Sheet
 from bayesrisk.tables.sheets.texts import (
     DECIMAL,
@@ -288,8 +289,8 @@ class SheetColumns:
 
     def _orders_rows(self, i: int, words: Sequence[int], *, named: bool) -> bool:
         """Return whether a column numbers the rows in their order, and is in no sum."""
-        ordinal = is_ordinal(self.columns[i], self._total_rows([i, *words]), named=named)
-        return ordinal and not self._adds_up(i)
+        total = self._total_rows([i, *words])
+        return is_ordinal(self.columns[i], total, named=named) and not self._adds_up(i)
 
     def _total_rows(self, words: Sequence[int]) -> list[bool]:
         """Return of each row whether some columns call it a total."""
@@ -374,8 +375,7 @@ class SheetColumns:
             i: columns[name]
             for i, names in enumerate(numbered(self.heads)) for name in names if name in columns
         }  # fmt: skip
-        words_for = ("count", "ignored")
-        names = {i: t for i, t in choices.items() if t not in words_for and "=" not in t}
+        names = {i: t for i, t in choices.items() if t not in ("count", "ignored") and "=" not in t}
         counts: dict[int, dict[str, str]] = {
             i: dict(p.split("=", 1) for p in t.split(", ") if "=" in p)
             for i, t in choices.items() if "=" in t or t == "count"
@@ -481,13 +481,13 @@ class SheetColumns:
         """Return whether a column has no number: marks or ranges, as others are or by name."""
         column, head = self.columns[i], self.heads[i]
         ranges = {t for t in column if number_range(t) and not WHOLE.fullmatch(t)}
-        unit = UNITS.fullmatch(head)  # what is counted in a row: %, no.
-        if not head or unit or not all(t and (is_mark(t) or t in ranges) for t in column):
+        plain = head and not UNITS.fullmatch(head)  # what is counted in a row: %, no.
+        if not (plain and all(t and (is_mark(t) or t in ranges) for t in column)):
             return False
         if not any(any(map(str.isalnum, t)) for t in column):
             return True
         called = _COUNT.fullmatch(head) and self.heads.count(head) == 1  # else a code of labels
-        if called or (ranges and (sex(head) or _PERSONS.search(head))):  # all are <5
+        if called or (ranges and (sex(head) or says_records(head))):  # all are <5
             return True
         counts = [
             j for j, other in enumerate(self.columns)

@@ -644,11 +644,13 @@ def test_ages_of_people_count_nobody(tmp_path, head):
     assert len(read_rows(tmp_path, ["case", "admissions", "visits"], rows).cells) == 24
 
 
-@pytest.mark.parametrize("heads", [["Male", "Female"], ["Persons"], ["Count"]])
+@pytest.mark.parametrize("heads", [["Male", "Female"], ["Persons"], ["Count"], ["Patients"]])
 def test_counts_that_are_all_one_range_are_counts(heads):
     frame = pd.DataFrame({"region": ["North", "South"]} | {head: ["<5"] * 2 for head in heads})
     reading = TableReading.from_frame(frame)
     assert reading.cells["stated"].tolist() == ["<5"] * 2 * len(heads)
+    beside = TableReading.from_frame(frame.assign(Population=["1950", "1540"]))
+    assert {*beside.cells["stated"]} == {"<5"}
     bounds = attack(reading.accepted()).frames["bounds"]
     assert bounds["low"].tolist() == [0] * len(bounds)
     assert bounds["high"].tolist() == [4] * len(bounds)
