@@ -696,3 +696,15 @@ def test_years_are_headings_of_rows_that_stand_apart(tmp_path):
     # Years above words are none.
     other = sheet_of(tmp_path, f"Reports,1995,1996,1997\n,,,\nAge,Men,Women,All\n{rows}")
     assert other.heads == ["Age", "Men", "Women", "All"]
+
+
+@pytest.mark.parametrize("months", [("2024.06", "2024.07"), ("2024-06", "2024-07")])
+def test_months_in_merged_headings_are_no_counts(tmp_path, months):
+    first = ",".join(month for month in months for _ in range(3))
+    text = (
+        f"Place,Item,{first}\nPlace,Item,{'Total,0-4 years,5+ years,' * 2}\n"
+        "All,People,30,10,20,33,12,21\nAll,Male,14,4,10,15,5,10\nAsh,People,20,7,13,21,8,13\n"
+    )
+    heads = sheet_of(tmp_path, text).heads
+    ages = ("Total", "0-4 years", "5+ years")
+    assert heads == ["Place", "Item", *(f"{month}!!{age}" for month in months for age in ages)]
