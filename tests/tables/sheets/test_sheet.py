@@ -708,3 +708,15 @@ def test_months_in_merged_headings_are_no_counts(tmp_path, months):
     heads = sheet_of(tmp_path, text).heads
     ages = ("Total", "0-4 years", "5+ years")
     assert heads == ["Place", "Item", *(f"{month}!!{age}" for month in months for age in ages)]
+
+
+def test_a_label_without_counts_among_others_of_its_form_is_no_heading(tmp_path):
+    text = (
+        "age,men,women\n0_to_under_1,43,58\n1_to_under_2,63,51\n2_to_under_3,,\n"
+        "3_to_under_4,13,21\n4_to_under_5,,\n5,,\n"
+    )
+    sheet = sheet_of(tmp_path, text)
+    assert [row[0] for _, row in sheet.rows] == ["0_to_under_1", "1_to_under_2", "3_to_under_4"]
+    assert {(i, reason) for i, _, reason in sheet.left} == {
+        (i, "a row without counts") for i in (4, 6, 7)
+    }
