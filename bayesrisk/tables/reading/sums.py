@@ -195,7 +195,9 @@ class LabelSums:
             if not full.any():  # no group has all labels: those that have two or more of them
                 some = (number == present)[rows] & (present[rows] - inner > 1)
                 shown, fitting, *_ = self.judged(least, most, some, rows, label)
-                full = some if fitting and fitting == shown else full
+                shared = self.present[np.ix_(rows[some], positions)].all(axis=0).sum()
+                alike = fitting and 2 * shared >= present[rows[some]].min()  # else other variables
+                full = some if alike and fitting == shown else full
             *numbers, bits = self.judged(least, most, full, rows, label)
             telling, good, above, exact = map(int, numbers)
             # By how much a total exceeds its parts, from the middles of what their laws allow.
