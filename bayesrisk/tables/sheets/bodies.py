@@ -147,7 +147,8 @@ def _rows_below(
         if alone:  # no label: a title of notes, or a sentence
             beyond = beyond or row[0].endswith(":") or len(row[0]) > longest
         labels = [row[j] for j in columns.labels if body.head[j]]
-        listed = number_range(row[0]) or _form(row[0]) in forms
+        aged = 0 in columns.counts or NO_COUNTS in reasons.values()
+        listed = (aged and number_range(row[0])) or _form(row[0]) in forms
         if alone and (listed or (is_date(row[0]) and not body.sections)):
             reasons[line.number] = NO_COUNTS
         elif beyond or is_note(row) or not columns.labels or not all(labels):
