@@ -306,7 +306,9 @@ def heading_kind(label: str, depth: int, name: str = "category") -> str:
     words = any(map(str.isalpha, label)) or (ends == (0, 0) and not label.isdecimal())
     if ends and ends[0] < _OLDEST and (words or not single):
         return "age"
-    if re.fullmatch(r"(19|20)\d\d ?([*†‡^]{1,3}|\(\w\)|년|年)?", label):  # 2014** has a note
+    if re.fullmatch(
+        r"(19|20)\d\d([.M]\d\d)?[ 년年]?([*†‡^]{1,3}|\(\w\))?", label
+    ):  # 2014** has a note
         return "year"
     return f"{name} {depth}"
 

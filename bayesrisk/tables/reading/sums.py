@@ -219,7 +219,9 @@ class LabelSums:
             if not full.any():  # no group has all labels: those that have two or more of them
                 some = (number == present)[rows] & (present[rows] - inner > 1)
                 shown, fitting, *_ = self.judged(least, most, some, rows, label)
-                full = some if fitting and fitting == shown else full
+                shared = self.present[np.ix_(rows[some], positions)].all(axis=0).sum()
+                alike = fitting and 2 * shared >= present[rows[some]].min()  # else other variables
+                full = some if alike and fitting == shown else full
             every = self._judged_groups(least, most, full, rows, label)
             telling, good, above, exact = (int(groups.sum()) for groups in every[:-1])
             vague = int((full & ~every[0]).sum())

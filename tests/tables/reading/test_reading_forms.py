@@ -318,3 +318,12 @@ def test_a_total_of_totals_counts_all_below_it_although_its_heading_was_merged(t
         guess, question = reading.questions["totals.sex"]
         assert guess == "partial"
         assert "in 1 of 12 groups" in question
+
+
+@pytest.mark.parametrize("month", ["2024.06", "2024M06"])
+def test_months_beside_years_in_headings_are_of_one_variable(tmp_path, month):
+    text = f"Place,{month},{month},2023,2023\nPlace,Total,0-17,Total,0-17\n"
+    text += "Ash,30,10,28,12\nElm,21,6,24,5\nOak,9,4,7,2\n"
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    reading = TableReading.read(tmp_path / "t.csv")
+    assert {*reading.cells["year"]} == {month, "2023"}

@@ -664,3 +664,10 @@ def test_years_beside_shares_count_nobody(tmp_path, head):
     with pytest.raises(DataError, match="must have a column of counts") as refused:
         read_text(tmp_path, f"{text}{shares}Secondary;;;\n{shares}")
     assert "North: numbers with decimals" in str(refused.value)
+
+
+@pytest.mark.parametrize("head", ["fall_per10000inv", "cases per100 000", "casi_per_1000_ab"])
+def test_numbers_per_so_many_people_count_nobody(tmp_path, head):
+    rows = "".join(f"Ward {k},{7 * k % 11 + 3},{k * k % 7 + 1}\n" for k in range(12))
+    reading = read_text(tmp_path, f"place,cases,{head}\n{rows}")
+    assert {*reading.cells["stated"]} == {str(7 * k % 11 + 3) for k in range(12)}
