@@ -183,7 +183,9 @@ class LabelSums:
         positions, inside = [self.column[p] for p in parts], {*parts}
         low, high = self.low[:, positions].sum(axis=1), self.largest[:, positions].sum(axis=1)
         number = self.bounded[:, positions].sum(axis=1)
-        positive = np.all(self.low[:, positions] > 0, axis=1)
+        shown = [i for i in positions if self.low[:, i].any()]  # others are above 0 in no group
+        positive = np.all(self.low[:, shown] > 0, axis=1)
+        sides = self.low[:, shown].sum(axis=1) + self.largest[:, shown].sum(axis=1)
 
         def judge(label: str) -> Groups:
             column, inner = self.column[label], label in inside
@@ -196,7 +198,8 @@ class LabelSums:
             # By how much a total exceeds its parts, from the middles of what their laws allow.
             stated = full & positive[rows]
             middles = self.low[rows, column] + self.largest[rows, column]
-            missed = (middles - least - most)[stated] / 2
+            own = middles if inner and column in shown else 0
+            missed = (middles - sides[rows] + own)[stated] / 2
             errors = 3 if len(missed) >= _MORE else 2  # 2 are exceeded by chance in one case of 20
             balanced = len(missed) >= _MANY and abs(float(missed.mean())) <= float(
                 errors * missed.std() / len(missed) ** 0.5
