@@ -41,6 +41,19 @@ def test_many_rounded_sums_may_miss_their_total_by_a_little(bias, balanced):
     assert groups.rounded == balanced
 
 
+@pytest.mark.parametrize("nowhere", [False, True])
+def test_a_label_that_stands_nowhere_keeps_no_group_out(nowhere):
+    rng, rows, ends = np.random.default_rng(8), [], []
+    for group, miss in enumerate([-3, 2, 4, -1, 0, -2, 3, -4, 1, 0, 2, -2]):
+        parts = rng.integers(1000, 90000, 4).tolist()
+        counts = [("all", sum(parts) + miss), *enumerate(parts), *[("none", 0)] * nowhere]
+        for label, count in counts:
+            rows.append({"area": str(label), "group": str(group)})
+            ends.append((max(count - 2, 0), count + 2))
+    sums = LabelSums("area", CodedLabels(rows, ends), {})
+    assert sums.adding_up([*"0123", *["none"] * nowhere])("all").rounded
+
+
 @pytest.mark.parametrize(
     ("case", "off", "holds"), [("older", 0, 1), ("older", 1, 0), ("men", 0, 0)]
 )
