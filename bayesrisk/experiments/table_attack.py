@@ -52,7 +52,7 @@ _SAID, _LIKELY, _PILOT = 10, 200, 200
 _CAPTIONS = {
     "bounds": "Bounds of every published count, and of every combination of all variables",
     "claims": "What must be true, and no count states by itself",
-    "records": "Records that fit",
+    "records": "Records that fit; others may fit, too",
     "likely": "Likely records, if all lists of records were equally probable before",
 }
 _TOGETHER = "together without a solution: "
@@ -342,8 +342,11 @@ class _Attack:
             bounds = replace(bounds, counts=bounds.counts[fits])
             self.facts = bounds.facts
         elif number < places:  # certificates are of all
-            text = f"{number:,} of {places:,} places are bounded so far.  Of these alone:"
-            self.first = [text, *hidden_sentences(bounds, self._coarse)]
+            # One sentence, so that no part of it is read as one on all places.
+            one = number == 1
+            text = f"{number:,} of {places:,} places {'is' if one else 'are'} bounded so far"
+            alone = " ".join(hidden_sentences(bounds, self._coarse))
+            self.first = [f"{text}; of {'it' if one else 'these'} alone: {alone}"]
         else:
             if proofs:
                 bounds = self.certificates.add_bounds(self.tables, bounds)
