@@ -534,10 +534,10 @@ class ReleaseStudy(TabulationStudy):
     are.  They differ from those of ``release`` of all records at once; their law is the same, but
     that swapping has its rate in each part.
 
-    Parts hold different records, so that the budget of a release is that of each part, not their
-    sum: whoever comes, goes or changes is in one part, or leaves one for another, and a mechanism
-    whose neighbours change one record is made for both.  Which parts there are is public where the
-    places are.
+    Parts hold different records, so the budget of a release is that of each part, not their sum.
+    Whoever comes, goes or changes is in one part, or leaves one for another. A mechanism whose
+    neighbours change one record is made for both. Which parts there are is public where the places
+    are.
 
     The folder ``NAME.confidential`` beside the release ``NAME``, which only its owner may read,
     holds a digest of the records and the seed of a simulation, to go on with a run.  It is not for

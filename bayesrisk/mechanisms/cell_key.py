@@ -35,10 +35,10 @@ Row = Mapping[Any, Any] | Sequence[int] | str
 class CellKey(PreparingMechanism["PreparedCellKeys"]):
     r"""Perturb every count by a table that is read at the count and its cell's key.
 
-    Every record gets a key :math:`k_i`, drawn uniformly from 0 to K - 1; the key of a cell with
-    records S is :math:`\sum_{i \in S} k_i \bmod K`, and a table says for each count and key by how
-    much the count changes.  The same people have the same key: in every table and at every level
-    they are the same published count.  A cell without a record has no key and stays 0.
+    Every record gets a key :math:`k_i`, drawn uniformly from 0 to K - 1. The key of a cell with
+    records S is :math:`\sum_{i \in S} k_i \bmod K`. A table says for each count and key by how much
+    the count changes. The same people have the same key: in every table and at every level they are
+    the same published count. A cell without a record has no key and stays 0.
 
     Parameters
     ----------

@@ -22,10 +22,10 @@ Groups = Sequence[Sequence[int]] | Sequence[int]
 class Recode(BaseMechanism):
     """Publish merged categories and larger places; all counts stay true.
 
-    Tables of levels finer than ``level`` are not published.  Cells that differ only within a group
-    of codes are added into one, and their table is then called ``"NAME recoded"``; a table that
-    cannot be written over the groups, because a cell cuts one and the rest of the group is not in
-    the table, is not published.  Tables without a grouped attribute stay as they are.
+    Tables of levels finer than ``level`` are not published. Cells that differ only within a group
+    of codes are added into one, and their table is then called ``"NAME recoded"``. A table with a
+    cell that cuts a group, whose rest is not in the table, cannot be written over the groups and is
+    not published. Tables without a grouped attribute stay as they are.
 
     Parameters
     ----------

@@ -48,9 +48,9 @@ class Persons:
     Attributes
     ----------
     frame : pandas.DataFrame
-        A row for each person, numbered from 0: those of ``block`` (text of 15 digits; whole numbers
-        are turned into it), ``sex`` (0, 1), ``age`` (0 to 110), ``race`` (1 to 63), ``hisp`` (0, 1)
-        and ``person`` that the records have, and ``agebin`` after ``age``.  Do not change it.
+        A row for each person, numbered from 0. Of ``block`` (text of 15 digits; whole numbers are
+        turned into it), ``sex`` (0, 1), ``age`` (0 to 110), ``race`` (1 to 63), ``hisp`` (0, 1) and
+        ``person`` it has those of the records, and ``agebin`` after ``age``. Do not change it.
     source : str
         How messages call the records.
 

@@ -240,9 +240,9 @@ def first_look(
     -----
     *k-anonymity*: every record has the keys of at least k - 1 others (Samarati and Sweeney 1998).
     *Sample unique*: class of one.  *Minimal sample unique*: a set of keys on which a record is
-    unique and no part of which makes it so; a *special unique* has one that is smaller than all
+    unique and no part of which makes it so. A *special unique* has one that is smaller than all
     keys together (Elliot, Manning and Ford 2002; Manning, Haglin and Keane 2008, whose algorithm
-    SUDA2 finds them in very wide data).  *Distinct l-diversity*: every class has l different
+    SUDA2 finds them in very wide data). *Distinct l-diversity*: every class has l different
     sensitive values (Machanavajjhala et al. 2007).
 
     A record that is unique among those that were collected may have doubles in the population, and

@@ -408,11 +408,11 @@ class Schema:
         Parameters
         ----------
         frame : pandas.DataFrame
-            Records.  A column of few whole numbers has the codes from its smallest to its largest,
-            one of many numbers groups between round ones; one of text has its values as labels,
-            sorted; a categorical one its categories, in order: groups of ``pandas.cut`` as they are
-            shown, ``[18, 40)``; a logical one "False" and "True".  Where values are missing, that
-            is a label too, "missing".
+            Records. A column of few whole numbers has the codes from its smallest to its largest,
+            one of many numbers groups between round ones. One of text has its values as labels,
+            sorted. A categorical one has its categories, in order, groups of ``pandas.cut`` as they
+            are shown, ``[18, 40)``; a logical one "False" and "True". Where values are missing,
+            that is a label too, "missing".
         name : str, default "records"
             Name of the schema.
         columns : sequence of str, optional

@@ -266,12 +266,11 @@ def iter_record_form(
         ``geoid_tract``, that of the block, ``agebin`` (0 to 37, the age groups of the block tables)
         and ``pik``.
     dialect : str
-        What the codes of sex, of Hispanic origin and of the flags mean: ``schema`` (sex 0 male, 1
-        female; the others 0 no, 1 yes), ``archive`` (sex 1 male, 0 female; the others 0 no, 1 yes:
-        the numeric files of the published reconstruction experiment), ``pums`` (sex 1 male, 2
-        female; hisp 1 no, 2 to 24 yes; races 0 no, 1 yes) or ``labels`` (``male`` and ``female``,
-        ``N`` and ``Y``, in any case).  It is never guessed; only a Parquet file of this package
-        says it itself.
+        What the codes of sex, of Hispanic origin and of the flags mean. In ``schema`` sex is 0
+        male, 1 female, the others 0 no, 1 yes. ``archive`` (files of the published reconstruction
+        experiment) has 1 male, 0 female, the others as before. ``pums`` has sex 1 male, 2 female,
+        hisp 1 no, 2 to 24 yes, races 0 no, 1 yes. ``labels`` has ``male`` and ``female``, ``N`` and
+        ``Y``, in any case. It is never guessed; only a Parquet file of this package says it itself.
     state : str, optional
         FIPS code or postal abbreviation of the state that every block must lie in.
     chunk : int, optional

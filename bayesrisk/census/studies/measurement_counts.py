@@ -396,9 +396,9 @@ def measurement_posterior(
 class MeasurementCountsStudy(NoisyStudy):
     """Posterior of one query's counts in every place, as a study for :func:`run`.
 
-    Every cell of the query has a tree of its own, from the top level to the finest, and
-    :func:`tree_posterior` answers it exactly under a flat prior: noisy answers of all levels,
-    totals and bounds that the constraints state, non-negative counts that add up.
+    Every cell of the query has a tree of its own, from the top level to the finest.
+    :func:`tree_posterior` answers it exactly under a flat prior, from noisy answers of all levels
+    and from the totals and bounds of constraints. Counts are non-negative and add up.
 
     A complete run has ``counts.parquet`` with a row for each unit and cell: ``geocode``, ``level``,
     ``cell``, ``noisy_count`` and ``sigma2`` of its own answer, ``lower`` and ``upper``. Of the

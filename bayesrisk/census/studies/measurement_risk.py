@@ -214,11 +214,11 @@ class MeasurementsStudy(NoisyStudy):
 
     Notes
     -----
-    Where constraints leave no room for the target (an upper bound of at most k) the posterior is
-    0; where they say that there are k + 1 it is 1; where they say that there are more, the known
-    count is wrong, and both columns are missing.  Memory: a shard, and for each state one number
-    for every pair of a unit and a group of cells in which somebody of it can be.  Files whose rows
-    are sorted by unit are read about once; of others each shard reads its state's.
+    Where constraints leave no room for the target (an upper bound of at most k) the posterior is 0.
+    Where they say that there are k + 1 it is 1. Where there are more, the known count is wrong, and
+    both columns are missing. Memory: a shard, and for each state one number for every pair of a
+    unit and a group of cells in which somebody of it can be. Files whose rows are sorted by unit
+    are read about once; of others each shard reads its state's.
 
     Examples
     --------

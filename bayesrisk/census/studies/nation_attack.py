@@ -130,12 +130,12 @@ class NationAttackStudy(Study):
 
     Notes
     -----
-    ``blocks.parquet`` has a row for each block and rule: people, records that are proved (all of a
-    block that no other records fit, else none), and how many coarsened counts above 0 come back,
-    those of 1 and 2 by themselves.  Proofs use one node of the solver on each component, so that
-    what comes back is at least so much.  In the rows of claims ``proved`` is the number of claims
-    about one household alone that no table states.
-    ``cost.parquet`` has seconds of the processor by county and step.  It differs between runs.
+    ``blocks.parquet`` has a row for each block and rule: its people, and the records that are
+    proved (all if no others fit, else none). Coarsened counts above 0 that come back are counted,
+    those of 1 and 2 by themselves, too. Proofs use one node of the solver on each component, so
+    that what comes back is at least so much. In the rows of claims ``proved`` is the number of
+    claims about one household alone that no table states. ``cost.parquet`` has seconds of the
+    processor by county and step. It differs between runs.
     """
 
     nation: Nation

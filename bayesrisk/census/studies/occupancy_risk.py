@@ -317,8 +317,8 @@ def occupancy_linkage(
 ) -> LinkageCurve:
     r"""Return the number of known households matched by the k most suspicious entries, for every k.
 
-    The adversary knows the key of every household and where it is, and takes those that agree with
-    one of the first ``k`` entries for violations :math:`\hat V_k`; of the true ones :math:`V`
+    The adversary knows the key of every household and where it is. Those that agree with one of the
+    first ``k`` entries are taken for violations :math:`\hat V_k`. With the true ones :math:`V`
     precision is :math:`|V \cap \hat V_k| / |\hat V_k|` and recall :math:`|V \cap \hat V_k| / |V|`.
     Source: Steed, Qing and Wu (2024, arXiv:2407.04776), Eq. 4, 5 and 9.
 

@@ -40,9 +40,9 @@ _BERNOULLI = np.array([float(b / math.factorial(2 * k)) for k, b in enumerate(BE
 def log_tail(first: int, rate: float, ripple: FloatArray, span: float) -> float:
     """Return log of P(D >= first) exp(rate first**2), up to a constant; first >= -1.
 
-    Summed term by term; where that would be long the ripple is flat, and only every ``step``-th
-    term is taken: two Euler-Maclaurin formulas for the same integral, one subtracted from the
-    other, leave end corrections whose ninth is below 1e-17 of the sum.
+    Summed term by term. Where that would be long the ripple is flat, and only every ``step``-th
+    term is taken. Two Euler-Maclaurin formulas for the same integral, subtracted, leave end
+    corrections whose ninth is below 1e-17 of the sum.
     """
     # Steps so short that the summand changes little from one to the next.
     step = 1
@@ -327,8 +327,8 @@ class PostprocessedCount:
             \end{cases}
 
         ``released`` are counts a in [0, N].  The log-odds of the posterior have a relative error of
-        at most 2**-46 and an absolute one of at most 2**-48 (1 + 1 / (2 sigma2)): log-likelihoods
-        are compared relative to one exponent, so that releases far out lose nothing.
+        at most 2**-46 and an absolute one of at most 2**-48 (1 + 1 / (2 sigma2)). Log-likelihoods
+        are compared relative to one exponent, so releases far out lose nothing.
         """
         n, m, k, precision, p, exact = self._values
         a = check.count_array(released, "released", lower=0)

@@ -289,7 +289,7 @@ def _reach(tree: Tree, state: IntArray, lost: float, endless: list[int]) -> int:
     """Return a count that no unbounded leaf can exceed in any state that could be drawn.
 
     The likelihood of a possible state, less what the priors lose there, bounds the best weight from
-    below; a leaf of count c makes every total above it at least c, and so bounds the weight of the
+    below. A leaf of count c makes every total above it at least c, which bounds the weight of the
     state from above.
     """
     lost += float(np.sum(tree.precision * (tree.noisy - state) ** 2.0)) + _CUT

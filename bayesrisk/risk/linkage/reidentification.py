@@ -41,9 +41,9 @@ class Reidentification(agreement.Rates):
     ----------
     tally : pandas.DataFrame
         A row for each source of records, attacker's file, block (that of the file) and kind of
-        target (``size_class`` of the block, ``in_truth``, ``modal``, ``unique``,
-        ``zero_variability``: 1 yes, 0 no, -1 unknown), with the records of the attacker's file,
-        putative and confirmed, and of these those of equal age; ``left_out_modal`` and
+        target. Kinds are ``size_class`` of the block, ``in_truth``, ``modal``, ``unique`` and
+        ``zero_variability`` (1 yes, 0 no, -1 unknown). A row has the records of the attacker's
+        file, putative and confirmed, and of these those of equal age; ``left_out_modal`` and
         ``left_out_proportional`` are the confirmed ones that guessers without the target's record
         would have on average among the putative.
     sources, attackers : tuple of str

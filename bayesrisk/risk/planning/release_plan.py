@@ -69,13 +69,13 @@ class ReleasePlan(Tabular):
     rules : mapping of str to mapping of str to str
         By level and table the rule that was chosen, empty if none keeps the limits.
     frontier : pandas.DataFrame
-        A row for each setting that was looked at: its rules by ladder, its ``cost`` with ``error``
-        (mean absolute error of a count) and ``withheld`` (share of counts), the ``role`` it has
-        (``chosen``, ``tried``, ``finer``: one step finer than the chosen one, ``agency``,
-        ``coarsest``), what it proves (``recovered``, ``sentences``, ``proved``: at least so many,
-        ``*_most`` at most), ``gain`` and ``doubled`` where they were asked for. The ``verdict`` is
-        safe, unsafe, undecided, or the limit of belief that is exceeded; ``decided_by`` is the
-        place or adversary that decided it.
+        A row for each setting that was looked at: its rules by ladder, and its ``cost`` with
+        ``error`` (mean absolute error of a count) and ``withheld`` (share of counts). Its ``role``
+        is ``chosen``, ``tried``, ``finer`` (one step finer than the chosen one), ``agency`` or
+        ``coarsest``. It proves at least ``recovered``, ``sentences`` and ``proved``, at most
+        ``*_most``. ``gain`` and ``doubled`` are there if asked for. The ``verdict`` is safe,
+        unsafe, undecided, or the limit of belief that is exceeded; ``decided_by`` is the place or
+        adversary that decided it.
     settings : int
         How many settings the ladders have.
     blocking : mapping of str to float

@@ -386,7 +386,7 @@ class Statements(Tabular):
             - ``ratio_50`` and ``ratio_90``, quantiles of the ratio (one of the ratios that occur),
               its largest value ``ratio_max``, and ``at_least_T`` for each threshold ``T``: over
               all statements with a posterior where they are comparable, over the proved ones
-              elsewhere: quantiles over whatever an attack happens to state would make a protection
+              elsewhere. Quantiles over whatever an attack happens to state would make a protection
               look worse than none if it hides the people about whom little is learned.
 
             Missing where no statement has a posterior, or none is proved.  A prior of 0 makes a

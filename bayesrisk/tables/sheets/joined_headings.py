@@ -40,10 +40,10 @@ def joined_headings(
 
     ``rows`` are those above as they stand.
 
-    Where counts are below, most texts of a row of headings are others: no numbers but years and
-    numbers in turn, ranges only if those below are numbers, and marks only of letters (M and F)
-    that none of those below is.  It fills gaps of the row above, or has nothing where labels stand
-    below, or has other words above most counts.
+    Where counts are below, most texts of a row of headings are others. No numbers but years and
+    numbers in turn are headings; ranges only if those below are numbers; marks only of letters (M
+    and F) that none of those below is. It fills gaps of the row above, or has nothing where labels
+    stand below, or has other words above most counts.
     """
     raw, row = rows[-1], [*map(plain_year, row)]
     if _are_years(head, row, below):

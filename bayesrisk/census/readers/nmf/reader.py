@@ -672,9 +672,9 @@ def cell_bounds(
     """Return the least and largest counts of a query's cells that constraints allow in some units.
 
     ``target`` is the cell of the query of every cell of the histogram, -1 for none; ``units`` are
-    sorted.  ``rows`` has, for the units' own level and those around it, what to put before the
-    names of constraints (nothing for their own), the width of geocodes, and the rows of the
-    constraints; of two that say the same the first is named.
+    sorted. ``rows`` has an entry for the units' own level and each around it: what stands before
+    the names of its constraints, the width of its geocodes, and its constraints. Of two that say
+    the same the first is named.
     """
     table, columns = _stacked(atoms, units, rows)
     distinct, pattern = np.unique(table, axis=0, return_inverse=True)
