@@ -65,6 +65,9 @@ _WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 _TEXTS = "; text must be a decimal such as '0.1' or a fraction such as '1/10'"
 #: L2 sensitivity of a histogram by what a neighbour does: one cell moves by one, or two do.
 SENSITIVITIES = {"add-remove": 1.0, "change-one": 2.0**0.5}
+#: Records that such a neighbour adds, takes away or (one of each) exchanges.
+MOVED = {"add-remove": 1, "change-one": 2}
+ULP = 2.0**-52  # relative distance of neighbouring doubles, at most
 _SHORT = 40  # characters of a value that advice repeats
 _BLOCK = 8192  # doubles that stay in the first-level cache
 

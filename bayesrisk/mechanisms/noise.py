@@ -126,8 +126,6 @@ def _census(allocation: object, total: object) -> Budgets:
     return {(census_level(level), str(query)): rho for level, query, rho in rows}
 
 
-#: Records that a neighbour adds, takes away or (one of each) exchanges.
-_MOVED = {"add-remove": 1, "change-one": 2}
 _CHUNK = 2**22  # cells drawn at a time: bounds the memory beyond the tables themselves
 
 
@@ -158,7 +156,8 @@ class _NoiseMechanism(TableMechanism):
         parameters = {"budgets": nested, "sensitivity": sensitivity, "overlap": overlap}
         noise = {
             key: NoiseSpec(
-                self._name, Fraction(_MOVED[sensitivity] * self._overlap[key]) / (self._norm * part)
+                self._name,
+                Fraction(check.MOVED[sensitivity] * self._overlap[key]) / (self._norm * part),
             )
             for key, part in budgets.items()
         }

@@ -35,7 +35,11 @@ def age_bin(age: ArrayLike) -> IntArray:
 
 #: Race (63 combinations) by Hispanic origin.
 CELLS = 126
-_NAMES = ("block", "sex", "age", "race", "hisp", "person")
+#: Columns of records, and of the true ones, which say who it is.
+RECORDS = ("block", "sex", "age", "race", "hisp")
+TRUTH = (*RECORDS, "person")
+#: Columns of persons whom an attacker knows.
+KNOWN = ("block", "sex", "age", "person")
 _RANGES = {"sex": (0, 1), "age": (0, 110), "race": (1, 63), "hisp": (0, 1)}
 
 
@@ -72,7 +76,7 @@ class Persons:
     def __post_init__(self) -> None:
         frame = check.frame(self.frame, f"{check.text(self.source, 'source')}: frame")
         columns: dict[str, Any] = {}
-        for name in _NAMES:
+        for name in TRUTH:
             if name not in frame:
                 continue
             column = frame[name]

@@ -186,11 +186,6 @@ def _product(a: LogTable, b: LogTable) -> LogTable:
     return a.times(b)
 
 
-def _restrict(table: LogTable, low: int, high: int) -> LogTable:
-    """Return a law's table restricted to the counts within bounds."""
-    return _product(table, LogTable(low, np.zeros(min(high, table.stop - 1) - low + 1)))
-
-
 def _log_law(law: FloatArray, low: int, high: int) -> FloatArray:
     """Return log weights of a law of ``LeafPrior``'s family on ``low``, ..., ``high``."""
     steps = LeafPrior("", *law).log_ratios(np.arange(low, max(high, low + 1)))
@@ -217,7 +212,7 @@ def _use_bounds(
         low, high = bounds[u].tolist()
         table = leaf_tables.get(u) if leaf[u] else inner.get(u)
         if table is not None:
-            table = _restrict(table, low, high)
+            table = _product(table, LogTable(low, np.zeros(min(high, table.stop - 1) - low + 1)))
         elif short[u]:
             law = laws[u] if leaf[u] else np.array([0.0, 1.0, 0.0])
             key = (low, high, *law.tolist())

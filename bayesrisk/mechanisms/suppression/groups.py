@@ -14,7 +14,7 @@ from scipy import sparse
 
 from bayesrisk._base.validation import BoolArray, IntArray
 from bayesrisk.constraints.ends import FormEnds
-from bayesrisk.constraints.model import ENDLESS, IntegerModel, components, equal_rows
+from bayesrisk.constraints.model import ENDLESS, IntegerModel, components, equal_rows, less
 from bayesrisk.constraints.propagation import narrowed
 from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.tables import Histogram, PublishedTables, Workload
@@ -472,10 +472,6 @@ def _consistent(model: IntegerModel) -> IntegerModel:
     return left
 
 
-def _minus(bound: IntArray, rest: IntArray) -> IntArray:
-    return np.where(np.abs(bound) >= ENDLESS, bound, bound - rest)
-
-
 def _settled(
     model: IntegerModel, targets: IntArray, endless: BoolArray
 ) -> tuple[IntArray, IntArray, BoolArray]:
@@ -485,7 +481,7 @@ def _settled(
     for part in _parts(model, targets):
         # What is fixed is counted apart; an end that there is not is not looked for.
         index, fixed, none = part.number, part.fixed, endless[part.number]
-        high = np.where(none, -ENDLESS, _minus(upper[index], fixed))
+        high = np.where(none, -ENDLESS, less(upper[index], fixed))
         ends = FormEnds(
             part.model, part.linear, part.forms, (lower[index] - fixed, high), part.star,
             nodes=_NODES,
@@ -519,7 +515,7 @@ def _parts(model: IntegerModel, targets: IntArray) -> Iterator[_RowPart]:
     """Yield the components of a model without fixed variables; raise if one is infeasible."""
     wide = np.flatnonzero(model.low < model.high)
     constant = model.rows @ np.where(model.low == model.high, model.low, 0)
-    ends = (_minus(end, constant) for end in (model.row_low, model.row_high))
+    ends = (less(end, constant) for end in (model.row_low, model.row_high))
     left = sparse.csr_array(model.rows[:, wide])
     parts = components(IntegerModel(model.low[wide], model.high[wide], left, *ends))
     number = np.full(constant.size, -1)

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from scipy.spatial import cKDTree
@@ -360,12 +361,8 @@ def _column(records: Records, name: str) -> IntArray | None:
 
 def _members(persons: Records, households: IntArray) -> IntArray:
     """Return the position of each person's household, or -1 if the file has none."""
-    numbers = _numbers(persons, "persons")
-    order = np.argsort(households, kind="stable")
-    if not order.size:
-        return np.full(len(numbers), -1, dtype=np.int64)
-    position = np.minimum(np.searchsorted(households[order], numbers), len(order) - 1)
-    return np.where(households[order][position] == numbers, order[position], -1).astype(np.int64)
+    member: IntArray = pd.Index(households).get_indexer(pd.Index(_numbers(persons, "persons")))
+    return member.astype(np.int64)
 
 
 def _places_of_members(

@@ -23,13 +23,12 @@ from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
 from bayesrisk.constraints.model import Status
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, quote
 from bayesrisk.reconstruction import Reconstruction, record_form
-from bayesrisk.reconstruction.persons import Persons, person_frame
+from bayesrisk.reconstruction.persons import RECORDS, Persons, person_frame
 from bayesrisk.release import MechanismSpec
 from bayesrisk.risk.linkage.agreement import WITHOUT
 from bayesrisk.risk.statements.records import (
     ABOUT,
     PLACE,
-    RECORDS,
     agreement,
     claims_of_records,
     confirmed_records,
