@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 
 from bayesrisk._base import validation as check
 from bayesrisk._base.validation import IntArray
-from bayesrisk.exceptions import DataError, quote
-from bayesrisk.tables.schema import AGE_BIN_STARTS
+from bayesrisk.exceptions import DataError
+from bayesrisk.tables.schema import age_group
 
 
 def age_bin(age: ArrayLike) -> IntArray:
@@ -30,7 +30,7 @@ def age_bin(age: ArrayLike) -> IntArray:
     array([ 0, 21, 22, 22, 23, 36, 37])
     """
     ages = check.count_array(age, "age", lower=0, upper=110)
-    return np.searchsorted(AGE_BIN_STARTS, ages, side="right") - 1
+    return age_group(ages)
 
 
 #: Race (63 combinations) by Hispanic origin.
@@ -128,12 +128,8 @@ def _blocks(column: pd.Series, source: str) -> pd.Series:
     else:
         text = column.astype("str")
     text = text.reset_index(drop=True)
-    for block in text.unique():
-        if len(block) != 15 or not (block.isascii() and block.isdigit()):
-            row = int(np.argmax((text == block).to_numpy())) + 1
-            raise DataError(
-                f"{source}: row {row}, column 'block': must be 15 digits, got {quote(block)}"
-            )
+    good = {b for b in text.unique() if len(b) == 15 and b.isascii() and b.isdigit()}
+    check.refuse_row(~text.isin(good), text, source, "block", "be 15 digits")
     return text
 
 

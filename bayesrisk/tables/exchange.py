@@ -425,12 +425,9 @@ def _take(
         columns = _positions(part, "cell", cells, "cell of its table", file, position)
         counts = part.column("count")
         values = counts.fill_null(0).to_numpy().astype(np.int64)
-        if not negative and (values < 0).any():
-            row = int((values < 0).argmax())
-            raise DataError(
-                f"{file}: row {position[row] + 1}, column 'count': must be >= 0 "
-                f"(the manifest says no count is negative), got {values[row]}"
-            )
+        if not negative:
+            rule = "be >= 0 (the manifest says no count is negative)"
+            check.refuse_row(values < 0, values, file, "count", rule, rows=position)
         pieces[key].append(
             TableRows(rows, columns, values, pc.is_null(counts).to_numpy(), position, file)
         )
@@ -469,11 +466,8 @@ def _positions(
     """Return the positions of texts among those known; one that is not is refused by its row."""
     index = pc.index_in(part.column(column), value_set=pa.array(list(names), pa.string()))
     if index.null_count:
-        row = pc.index(pc.is_null(index), True).as_py()
-        raise DataError(
-            f"{file}: row {numbers[row] + 1}, column {column!r}: must be a {meaning}, "
-            f"got {quote(part.column(column)[row].as_py())}"
-        )
+        unknown = pc.is_null(index)
+        check.refuse_row(unknown, part[column], file, column, f"be a {meaning}", rows=numbers)
     positions: IntArray = index.to_numpy().astype(np.int64)
     return positions
 

@@ -18,7 +18,7 @@ from bayesrisk.constraints.model import ENDLESS, IntegerModel, components, equal
 from bayesrisk.constraints.propagation import narrowed
 from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.tables import Histogram, PublishedTables, Workload
-from bayesrisk.tables.cells import code_kinds
+from bayesrisk.tables.cells import code_kinds, positions
 
 if TYPE_CHECKING:
     from bayesrisk.constraints.highs import HighsWarm
@@ -389,12 +389,12 @@ def _ancestor_positions(tables: PublishedTables, level: str, coarser: str) -> In
     """Return each place's position among the coarser places that contain them."""
     places = tables.geoids[coarser]
     parents = tables.workload.schema.geography.ancestors(tables.geoids[level], coarser)
-    index = np.searchsorted(places, parents)
-    missing = places[np.minimum(index, len(places) - 1)] != parents if len(places) else parents > ""
+    index = positions(parents, places)
+    missing = index < 0
     if np.any(missing):
         first = str(parents[int(np.argmax(missing))])
         raise DataError(f"tables: must have every {coarser}, got none of {quote(first)}")
-    return index.astype(np.int64)
+    return index
 
 
 def endless_variables(bounded: sparse.csr_array, ties: sparse.csr_array) -> BoolArray:

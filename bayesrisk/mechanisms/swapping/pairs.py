@@ -17,6 +17,7 @@ from bayesrisk._base.validation import FloatArray, IntArray, TextArray
 from bayesrisk.accounting.budget import exact_number
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, quote
 from bayesrisk.tables import Geography, Microdata, Records
+from bayesrisk.tables.cells import joint_kinds, positions, renumbered
 
 # Partners: for each unit one of its nearest like it, in another block, that is still free.
 #
@@ -296,7 +297,7 @@ def swap_units(
     if member is not None:
         persons = np.bincount(member[member >= 0], minlength=count).astype(np.int64)
     key, unique = (
-        _classes([values for name in chosen for values in columns[name]], count)
+        joint_kinds([renumbered(values) for name in chosen for values in columns[name]])
         for chosen in (swap_key, unique_key)
     )
     return Units(places, place, key, unique, persons, member)
@@ -354,7 +355,7 @@ def _column(records: Records, name: str) -> IntArray | None:
     values = column.to_numpy()
     if values.dtype.kind not in "iub":
         # Text and other labels: only whether two are equal matters.
-        values = np.unique(values.astype(str), return_inverse=True)[1]
+        values = renumbered(values.astype(str))
     whole: IntArray = values.astype(np.int64)
     return whole
 
@@ -439,16 +440,6 @@ def _multisets(member: IntArray, values: IntArray, count: int) -> IntArray:
     return total.view(np.int64)
 
 
-def _classes(columns: list[IntArray], count: int) -> IntArray:
-    """Return each row's class number; rows that agree in every column share one."""
-    classes = np.zeros(count, dtype=np.int64)
-    for values in columns:
-        distinct, inverse = np.unique(values, return_inverse=True)
-        classes = classes * max(1, len(distinct)) + inverse
-        classes = np.unique(classes, return_inverse=True)[1].astype(np.int64)
-    return classes
-
-
 def swap_geography(data: Microdata) -> Geography:
     """Return the geography of microdata; raise if it has no places."""
     records = data.households if data.households is not None else data.persons
@@ -471,8 +462,8 @@ def points(places: TextArray, data: Microdata) -> FloatArray:
         return np.arange(len(places), dtype=float)[:, None]
     blocks = data.blocks.sort_values("block")
     codes = blocks["block"].to_numpy(dtype=str)
-    position = np.minimum(np.searchsorted(codes, places), len(codes) - 1)
-    absent = np.flatnonzero(codes[position] != places)
+    position = positions(places, codes)
+    absent = np.flatnonzero(position < 0)
     if absent.size:
         raise ArgumentError(
             "blocks",

@@ -48,6 +48,7 @@ from bayesrisk.census.readers.nmf.rows import (
 )
 from bayesrisk.distributions import DiscreteGaussian
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, quote
+from bayesrisk.tables.cells import joint_kinds, positions
 
 # Variance and scale of the noise in noisy measurement files.
 #
@@ -628,11 +629,8 @@ class Atoms:
         self.ignored = tuple(sorted(set(constraints) - set(self.labels)))
         self.cell_atoms: IntArray | None = None
         if universe.size:
-            codes = np.zeros(universe.size, dtype=np.int64)
-            for labels in self.labels.values():
-                codes = codes * (int(labels.max()) + 2) + labels + 1
-                codes = np.unique(codes, return_inverse=True)[1]
-            self.cell_atoms = codes.astype(np.int64)
+            marks = (labels + 1 for labels in self.labels.values())
+            self.cell_atoms = joint_kinds([np.zeros(universe.size, np.int64), *marks])
 
     @property
     def size(self) -> int:
@@ -746,14 +744,6 @@ def _stacked(
             columns.append((f"{before}{name}", name, stated.sign, start, size, not before))
             start += size
     return np.concatenate(parts, axis=1), columns
-
-
-def positions(codes: NDArray[np.str_], listed: NDArray[np.str_]) -> IntArray:
-    """Return each code's position among sorted codes, or -1 if it is absent."""
-    if not listed.size:
-        return np.full(codes.size, -1)
-    place = np.minimum(np.searchsorted(listed, codes), listed.size - 1)
-    return np.where(listed[place] == codes, place, -1)
 
 
 def _refuse_contradictions(
