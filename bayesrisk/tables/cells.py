@@ -55,7 +55,7 @@ def joint_kinds(labels: Sequence[IntArray]) -> IntArray:
     return renumbered(joint_codes(labels)[0])
 
 
-def alike(*columns: IntArray) -> IntArray:
+def class_sizes(*columns: IntArray) -> IntArray:
     """Return for each row how many rows have its values >= 0 in all columns."""
     kinds = joint_kinds(columns)
     return np.bincount(kinds)[kinds]

@@ -305,9 +305,8 @@ class PublishedTables(Tabular):
         places, finest = self.geoids[level], self.geoids[self.workload.levels[-1]]
         ancestors = self.workload.schema.geography.ancestors(finest, level)
         group = positions(ancestors, places)
-        missing = group < 0
-        if missing.any():
-            first = str(ancestors[int(missing.argmax())])
+        if (group < 0).any():
+            first = str(ancestors[int(group.argmin())])
             raise ArgumentError(
                 "tables", f"must have every {level}", shown=f"none of {quote(first)}"
             )

@@ -34,8 +34,8 @@ from bayesrisk.tables.exchange import made_up_mark
 from bayesrisk.tables.published import select_rows
 
 
-def _drawn(nation: Nation, seed: int) -> dict[str, Any]:
-    """Return what people are drawn by: number of blocks, digest of the settings, and seed."""
+def _people_settings(nation: Nation, seed: int) -> dict[str, Any]:
+    """Return the settings that people are drawn by: number of blocks, their digest, and seed."""
     check.instance(nation, Nation, "nation")
     text = json.dumps(asdict(nation.spec), sort_keys=True)
     settings = hashlib.sha256(text.encode()).hexdigest()
@@ -68,7 +68,7 @@ class NationStudy(Study):
     def config(self) -> dict[str, Any]:
         """Number of blocks, digest of the settings, seed, and number of counties."""
         return {
-            **_drawn(self.nation, self.seed),
+            **_people_settings(self.nation, self.seed),
             "shards": self.nation.counties,
             "version": __version__,
             **made_up_mark(True),
@@ -156,12 +156,12 @@ class NationAttackStudy(Study):
     @functools.cached_property
     def config(self) -> dict[str, Any]:
         """Settings, with the digest of the nation's settings, and the number of counties."""
-        drawn = _drawn(self.nation, self.seed)
+        people = _people_settings(self.nation, self.seed)
         every = check.integer(self.every, "every", lower=1)
         for rule in check.items(self.rules, "rules"):
             make_mechanism(rule)
         return {
-            **drawn,
+            **people,
             "every": every,
             "rules": list(self.rules),
             "share": check.scalar(self.share, "share", lower=0.0, upper=1.0),

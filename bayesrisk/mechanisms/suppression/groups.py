@@ -390,9 +390,8 @@ def _ancestor_positions(tables: PublishedTables, level: str, coarser: str) -> In
     places = tables.geoids[coarser]
     parents = tables.workload.schema.geography.ancestors(tables.geoids[level], coarser)
     index = positions(parents, places)
-    missing = index < 0
-    if np.any(missing):
-        first = str(parents[int(np.argmax(missing))])
+    if (index < 0).any():
+        first = str(parents[int(index.argmin())])
         raise DataError(f"tables: must have every {coarser}, got none of {quote(first)}")
     return index
 

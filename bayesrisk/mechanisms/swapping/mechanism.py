@@ -34,7 +34,7 @@ from bayesrisk.mechanisms.swapping.pairs import (
 )
 from bayesrisk.release import MechanismSpec, TrueCounts
 from bayesrisk.tables import Microdata, PublishedTables, Records, Table, Workload, tabulate
-from bayesrisk.tables.cells import alike, renumbered
+from bayesrisk.tables.cells import class_sizes, renumbered
 from bayesrisk.tables.microdata import as_microdata
 
 # Many swapped releases of one truth: all that chance does not touch is done once.
@@ -395,7 +395,7 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
             units=units,
             eligible=eligible,
             region=region,
-            frequency=alike(tracts[place], units.unique[eligible]),
+            frequency=class_sizes(tracts[place], units.unique[eligible]),
             block_persons=population.astype(np.int64)[place],
             group=region * (int(units.key.max()) + 1) + units.key[eligible] if filled else eligible,
             points=points(units.places, data) if filled else np.empty((0, 1)),

@@ -436,8 +436,8 @@ class _Segment:
         rising = np.diff(np.concatenate([[self._last], record])) > 0
         rule = "larger than in the row above; sort the lines of the segment by it"
         piece.check("LOGRECNO", rising, rule)
-        known = positions(record, self.header.record) >= 0
-        piece.check("LOGRECNO", known, "a record of the geographic header")
+        place = positions(record, self.header.record)
+        piece.check("LOGRECNO", place >= 0, "a record of the geographic header")
         if record.size:
             self._last = int(record[-1])
 
