@@ -18,6 +18,7 @@ from bayesrisk.mechanisms.base import (
     Dial,
     Protected,
     TableMechanism,
+    by_level,
     census_level,
     filled_mapping,
     most_cells,
@@ -150,10 +151,7 @@ class _NoiseMechanism(TableMechanism):
         check.choice(sensitivity, "sensitivity", tuple(check.SENSITIVITIES))
         self._budgets = budgets
         self._overlap = _overlaps(overlap, budgets)
-        nested: dict[str, dict[str, Fraction]] = {}
-        for (level, table), budget in budgets.items():
-            nested.setdefault(level, {})[table] = budget
-        parameters = {"budgets": nested, "sensitivity": sensitivity, "overlap": overlap}
+        parameters = {"budgets": by_level(budgets), "sensitivity": sensitivity, "overlap": overlap}
         noise = {
             key: NoiseSpec(
                 self._name,

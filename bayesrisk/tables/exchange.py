@@ -18,7 +18,7 @@ from scipy import sparse
 
 from bayesrisk._base import disk, validation as check
 from bayesrisk._base.disk.delimited import csv_rows
-from bayesrisk._base.disk.parquet import check_together, is_text, read_table
+from bayesrisk._base.disk.parquet import STORAGE, check_together, is_text, parquet_bytes, read_table
 from bayesrisk._base.validation import BoolArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError, OutputError, quote
 from bayesrisk.tables._grammar import Key
@@ -182,10 +182,7 @@ def index_files(
     """Return the files of the index, from the rows of :func:`index_rows` of every part in order."""
     table = pa.concat_tables(rows)
     codes, manifests = table.column("part").to_pylist(), table.column("manifest").to_pylist()
-    sink = pa.BufferOutputStream()
-    places = table.select(_COLUMNS.names).replace_schema_metadata(None)
-    pq.write_table(places, sink, compression="zstd", write_page_checksum=True)
-    index: bytes = sink.getvalue().to_pybytes()
+    index = parquet_bytes(table.select(_COLUMNS.names))
     document: dict[str, Any] = {
         "format": _FORMAT,
         "kind": kind,
@@ -619,5 +616,5 @@ def refuse_others(folder: Path, names: set[str], kind: str) -> None:
 def write_parquet(table: pa.Table, target: Path) -> str:
     """Write a file, and return its digest."""
     with disk.whole_file(target, tidy=False) as stream:
-        pq.write_table(table, stream, compression="zstd", write_page_checksum=True)
+        pq.write_table(table, stream, **STORAGE)
     return disk.digest(target)

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy.spatial import cKDTree
 
+from bayesrisk._base.disk.parquet import plain_column
 from bayesrisk._base.validation import FloatArray, IntArray, TextArray
 from bayesrisk.accounting.budget import exact_number
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, quote
@@ -312,10 +313,7 @@ def canonical_order(data: Microdata, *, unit: str) -> IntArray:
     place = pa.array(records.places()[1])
     columns = {n: records.table.column(n) for n in records.columns}
     columns |= {records.schema.geography.finest: place}
-    plain = {
-        n: c.cast(c.type.value_type) if pa.types.is_dictionary(c.type) else c
-        for n, c in columns.items()
-    }
+    plain = {n: plain_column(c) for n, c in columns.items()}
     order = pc.sort_indices(pa.table(plain), sort_keys=[(n, "ascending") for n in plain])
     position: IntArray = order.to_numpy().astype(np.int64)
     return position

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bayesrisk._base import disk, validation as check
-from bayesrisk._base.disk.parquet import read_frame
+from bayesrisk._base.disk.parquet import STORAGE, read_frame
 from bayesrisk._base.display import Tabular, page
 from bayesrisk._base.randomness import Seed
 from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
@@ -424,7 +424,7 @@ class Statements(Tabular):
             raise DataError(f"statements: cannot be written: {error}") from error
         plain = table.replace_schema_metadata(None)
         with disk.whole_file(path) as stream:
-            pq.write_table(plain, stream, compression="zstd", write_page_checksum=True)
+            pq.write_table(plain, stream, **STORAGE)
 
     @classmethod
     def read(cls, path: str | Path) -> "Statements":
