@@ -129,9 +129,8 @@ def as_finished(
             kill()
         raise
     finally:
-        for future in waiting:
-            future.cancel()
-        wait(waiting)
+        # Nobody may say that one is cancelled, as when the scheduler of a cluster is lost.
+        wait([future for future in waiting if not future.cancel()])
 
 
 def _result(

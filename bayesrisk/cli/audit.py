@@ -194,11 +194,17 @@ def _fit_time(
     """Return a study that fits a time; of a run that is resumed, the one that was begun."""
     from bayesrisk.experiments.audit.results import begun_audit
 
-    begun = begun_audit(output) if runner.resume else None
-    if begun is not None:
-        return dataclasses.replace(study, targets=begun[0], releases=begun[1])
-    left = max(limit - (time.monotonic() - start), limit / 2.0)
-    return study.fit_time(left, workers=runner.workers)
+    begun = begun_audit(output) if runner.resume else {}
+    if begun:
+        names = {one["name"] for one in begun["protections"]}
+        protections = [one for one in study.protections if one.name in names]
+        numbers = {"targets": begun["targets"], "releases": begun["releases"]}
+        return dataclasses.replace(study, protections=protections, **numbers)
+    fitting = study.fit_time(limit, workers=runner.workers, begun=start)
+    for one in study.protections:
+        if one not in fitting.protections:
+            say(f"audit: left out, as the time is short: {one.name}")
+    return fitting
 
 
 def _populations(arguments: str | list[Any]) -> Path | dict[str, Any]:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
+_NAME = 30  # letters of a name that a cell of a table holds in one line
 _PIXELS_PER_INCH = 125
 
 #: The warning of a page that is made of confidential records.
@@ -54,6 +55,12 @@ class PageTable(NamedTuple):
     caption: str
     heads: list[str]
     rows: list[list[str]]
+
+    @property
+    def words(self) -> set[int]:
+        """Columns that wrap, as words do: some cell is longer than a number or a name."""
+        cells = (pair for row in self.rows for pair in enumerate(row))
+        return {number for number, cell in cells if " " in cell[_NAME:]}
 
 
 class Quotes(NamedTuple):

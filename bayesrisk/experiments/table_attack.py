@@ -342,8 +342,11 @@ class _Attack:
             bounds = replace(bounds, counts=bounds.counts[fits])
             self.facts = bounds.facts
         elif number < places:  # certificates are of all
-            text = f"{number:,} of {places:,} places are bounded so far.  Of these alone:"
-            self.first = [text, *hidden_sentences(bounds, self._coarse)]
+            # One sentence, so that no part of it is read as one on all places.
+            one = number == 1
+            text = f"{number:,} of {places:,} places {'is' if one else 'are'} bounded so far"
+            alone = " ".join(hidden_sentences(bounds, self._coarse))
+            self.first = [f"{text}; of {'it' if one else 'these'} alone: {alone}"]
         else:
             if proofs:
                 bounds = self.certificates.add_bounds(self.tables, bounds)

@@ -345,6 +345,10 @@ def plot_reidentification(rates: pd.DataFrame, *, ax: Where = None) -> Panels:
     sizes = [size for size in rates["block_size"].unique() if size in linked]
     position = {size: i for i, size in enumerate(sizes)}
     left, right = panels = canvas.pair(ax, 7.2, 3.4)
+    # Ratios set the scale: the interval of a class with few blocks may run off it.
+    ratios = points.loc[~points["source"].isin(_GUESSERS), "left_out_ratio"].dropna()
+    ratios = ratios[ratios > 0]
+    far = 10.0 * max(1.0, *ratios)
     sources = rates["source"].unique().tolist()
     attacks = [name for name in sources if name not in _GUESSERS]
     ends: list[tuple[FloatArray, FloatArray, FloatArray, Any]] = []  # of intervals of ratios
@@ -361,7 +365,7 @@ def plot_reidentification(rates: pd.DataFrame, *, ax: Where = None) -> Panels:
         positions = np.array([float(position[size]) for size in rows["block_size"]])
         positions += 0.08 * (sources.index(name) - len(sources) / 2)
         for axes, rate in ((left, "precision"), *([] if is_guess else [(right, "left_out_ratio")])):
-            upper = rows[f"{rate}_upper"].replace(np.inf, np.nan)  # few blocks: no upper end
+            upper = rows[f"{rate}_upper"].replace(np.inf, far)  # few blocks: no upper end
             span = canvas.reach(rows[rate], rows[f"{rate}_lower"], upper)
             label = _GUESSERS.get(name, canvas.as_text(name))
             axes.errorbar(positions, rows[rate], yerr=span, capsize=2.0, label=label, **marks)
@@ -371,9 +375,6 @@ def plot_reidentification(rates: pd.DataFrame, *, ax: Where = None) -> Panels:
     left.set(ylabel="precision", ylim=(0.0, 1.05))
     right.set_ylabel("precision / guesser's")
     canvas.ratio_axis(right, points["left_out_ratio"])
-    # Ratios set the scale: the interval of a class with few blocks may run off it.
-    ratios = points.loc[~points["source"].isin(_GUESSERS), "left_out_ratio"].dropna()
-    ratios = ratios[ratios > 0]
     if len(ratios):
         log = right.get_yscale() == "log"
         right.set_ylim(min(ratios.min(), 1.0) / 2.0 if log else 0.0, 1.7 * max(ratios.max(), 1.0))

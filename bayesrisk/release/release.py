@@ -294,11 +294,13 @@ def _chance_words(release: Release) -> str:
     return f"{sampler}, from entropy of the operating system that is kept nowhere."
 
 
-def _setting_words(value: object) -> str:
-    """Return a parameter in words; shares of levels and tables stand in brackets."""
-    if not isinstance(value, Mapping):
-        return str(value)
-    return f"({', '.join(f'{name} {_setting_words(part)}' for name, part in value.items())})"
+def setting_words(value: object) -> str:
+    """Return a parameter in words; shares of levels and tables, and lists, stand in brackets."""
+    if isinstance(value, Mapping):
+        return f"({', '.join(f'{name} {setting_words(part)}' for name, part in value.items())})"
+    if isinstance(value, list | tuple):
+        return f"({', '.join(map(setting_words, value))})"
+    return str(value)
 
 
 def _readme(release: Release, files: Mapping[str, str]) -> str:
@@ -313,7 +315,7 @@ def _readme(release: Release, files: Mapping[str, str]) -> str:
         for wanted in (True, False)
     )
     places = ", ".join(f"{len(codes):,} at {level}" for level, codes in tables.geoids.items())
-    settings = ", ".join(f"{n} {_setting_words(v)}" for n, v in spec.parameters.items())
+    settings = ", ".join(f"{n} {setting_words(v)}" for n, v in spec.parameters.items())
     below = any(counts.min() < 0 for counts in tables.counts.values() if counts.nnz)
     if any(law.random and not isinstance(law, SimulationOnly) for law in spec.tables.values()):
         other.append(f"  Tables need not add up{', and counts may be below 0' if below else ''}.")

@@ -167,3 +167,13 @@ def test_a_caption_that_is_the_title_above_it_is_not_shown_twice():
 def test_nothing_is_a_dash_in_a_table():
     frame = pd.DataFrame({"a": pd.array([1, None], "Int64"), "b": [0.5, np.nan]})
     assert page.table(frame, "t").rows == [["1", "0.5"], ["–", "–"]]
+
+
+def test_columns_of_sentences_wrap_and_no_others():
+    law = "the true count plus noise of one size in every cell"
+    frame = pd.DataFrame({"level": ["ward", "town"], "law": ["none", law], "counts": [304, 12]})
+    table = page.table(frame.assign(name="discrete-gaussian:rho=0.0992264,sensitivity=add"), "t")
+    assert table.words == {1}
+    html = page.render("x", [], [("table", table)], **FROM).decode()
+    found = re.findall(r'<t[hd] class="words">(.*?)</t[hd]>', html)
+    assert found == ["law", "none", law]

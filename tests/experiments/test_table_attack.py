@@ -355,7 +355,8 @@ def test_bounds_of_many_places_are_written_as_they_come_and_end_with_the_time(
     assert asked[:7] == [1, 2, 4, 8, 16, 32, 57]
     names = ["low", "high", "status"]
     pd.testing.assert_frame_equal(found.frames["bounds"][names], whole.frames["bounds"][names])
-    assert any(text.startswith("1 of 120 places") for text in said)
+    assert said[0].startswith("1 of 120 places is bounded so far; of it alone: ")
+    assert all(" alone: " in text for text in said[: said.index("All 120 places are bounded.")])
     assert not any(" places are bounded so far" in text for text in found.sentences)
     # What is true of all places follows a line that says so.
     assert said.index("All 120 places are bounded.") < said.index(found.sentences[0])

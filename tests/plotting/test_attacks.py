@@ -138,6 +138,8 @@ def test_an_arrow_says_which_intervals_of_ratios_leave_the_panel(rates):
         arrows = [y for one in right.lines if one.get_marker() == "^" for y in one.get_ydata()]
         assert arrows == [top] * int((frame["left_out_ratio_upper"] > top).sum())
     assert len(arrows) == 1
+    (bars,) = right.containers[0].lines[2]  # the one without an upper end leaves the panel, too
+    assert max(bars.get_segments()[0][:, 1]) > top
 
 
 def test_majority_curves():

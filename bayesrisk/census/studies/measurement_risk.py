@@ -42,6 +42,14 @@ CURVE = 120  # thresholds of the curve
 _CELLS = 2**20  # of a shard, about
 _SEVERAL = "several"  # constraints that settle a cell together
 _SETTLED = "settled "
+#: What constraints of the 2020 census fix, by their names in its files.
+_FIXED = {
+    "hhgq_total_ub": "the most people that homes, or facilities of a type, hold",
+    "hhgq_total_lb": "the least people that facilities of a type hold",
+    "nurse_nva_0": "nobody under 18 in nursing homes",
+    "total": "the number of all people",
+    _SEVERAL: "several together",
+}
 _COUNTED = pa.schema(
     {"sigma2": pa.float64(), "noisy_count": pa.int64(), "cells": pa.int64()}.items()
 )
@@ -328,7 +336,9 @@ class MeasurementsStudy(NoisyStudy):
     def sentences(self, facts: Mapping[str, Any]) -> list[str]:
         """Return the result of a run in sentences."""
         k, units = facts["known_count"], f"{facts['units']:,} units ({facts['level']})"
-        kinds = "; ".join(f"{cells:,} by {name}" for name, cells in facts["settled"].items())
+        kinds = "; ".join(
+            f"{cells:,} by {_constraint(name)}" for name, cells in facts["settled"].items()
+        )
         sentences = [surely_more(facts), *(_exceeding(row, k) for row in facts["exceedance"])]
         sentences.append(f"Cells whose count published constraints fix: {kinds or 'none'}.")
         if facts["combine"]:
@@ -460,6 +470,12 @@ def _exceeding(row: Mapping[str, Any], k: int) -> str:
         f"{row['proved_empty']:,} of these cells empty; with them {row['cells_with_constraints']:,}"
         " are above."
     )
+
+
+def _constraint(name: str) -> str:
+    """Return a constraint in words, with its name, and its level where that is another."""
+    words = _FIXED.get(name.rpartition(" ")[2])
+    return name if words is None else f"{words} ({name})"
 
 
 def quotes(facts: Mapping[str, Any]) -> Quotes:

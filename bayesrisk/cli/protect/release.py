@@ -440,7 +440,7 @@ def _contents(folder: Path, advance: Callable[[int], None]) -> dict[str, Any]:
     """Return the description and the contents of a release, every file checked."""
     from bayesrisk.experiments.release_report import cost
     from bayesrisk.mechanisms.registry import meaning
-    from bayesrisk.release.release import ReleaseIndex
+    from bayesrisk.release.release import ReleaseIndex, setting_words
     from bayesrisk.release.specification import MechanismSpec, law_words
 
     places: Counter[str] = Counter()
@@ -459,7 +459,10 @@ def _contents(folder: Path, advance: Callable[[int], None]) -> dict[str, Any]:
         document = ReleaseIndex.read(folder).document
         spec = MechanismSpec.from_dict(document["spec"])
         simulation, diagnostics = document["simulation"], document["diagnostics"]
-    parameters = (f"{name} {quote(value)}" for name, value in spec.parameters.items())
+    parameters = (
+        f"{name} {quote(value) if isinstance(value, str) else setting_words(value)}"
+        for name, value in spec.parameters.items()
+    )
     words = meaning(spec.mechanism, spec.parameters, "")
     return {
         **made_up_mark(folder),

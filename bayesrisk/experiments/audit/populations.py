@@ -29,7 +29,7 @@ from bayesrisk.mechanisms.registry import make_mechanism, read_recipe, usual_par
 from bayesrisk.release import Release
 from bayesrisk.risk.audit import AuditedPopulation, AuditQuestion, checks, spot_comparisons
 from bayesrisk.risk.audit.constructions import equal_in_law
-from bayesrisk.risk.audit.place_beliefs import DrawnLaws
+from bayesrisk.risk.audit.place_beliefs import DrawnLaws, PilotTimeError, check_time_of_pilots
 from bayesrisk.risk.audit.population import PublicPrior, mean_errors, randomised
 from bayesrisk.risk.audit.reading import READINGS
 from bayesrisk.risk.audit.release_law import DIFFERENCES, PLACES, release_differences
@@ -532,17 +532,20 @@ class PopulationInParts:
             rows = self.shards(1)[0]
             release = self.release(protection, 0, self.target_parts(rows)[0])[1]
             if not is_additive(release.spec):
-                self._try(protection, rows[:1])
+                if (protection.name, protection.setting) not in self._pilots:
+                    self._try(protection, rows[:1])
                 by_chains = any(self.too_large[protection.name].values())
         return by_chains
 
     def pilot(self, protection: Protection) -> Pilot:
-        """Return the CPU time of statements about the first targets, cached by protection."""
+        """Return the CPU time of statements about the first targets, or raise a PilotTimeError."""
         key = protection.name, protection.setting
         if key not in self._pilots:
-            self._pilots[key] = Pilot()
+            check_time_of_pilots()
+            pilot = Pilot()
             with suppress(BayesRiskError):  # which a shard will raise
-                self._pilots[key] = self._measured(protection)
+                pilot = self._measured(protection)
+            self._pilots[key] = pilot
         return self._pilots[key]
 
     def take_pilots(self, other: PopulationInParts) -> None:
@@ -563,6 +566,16 @@ class PopulationInParts:
 
     def _measured(self, protection: Protection) -> Pilot:
         first, frame = self._try(protection, self._pilot_rows(1, 1))  # compiles what is compiled
+        try:
+            pilot = self._costs(protection, first)
+            begin = time.process_time()
+            self.spots(protection, 0, frame, 1)
+            return pilot._replace(check=time.process_time() - begin)
+        except PilotTimeError:  # one place is known
+            return Pilot(0.0, first)
+
+    def _costs(self, protection: Protection, first: float) -> Pilot:
+        """Return the CPU seconds of a protection after its first target, which compiled kernels."""
         too_large, laws = self.too_large[protection.name], self._law_stores[protection.setting].laws
         random, places = self.randomised(protection), 1 if first > _LONG else _PILOT
         rows = self._pilot_rows(places, 1)
@@ -576,8 +589,8 @@ class PopulationInParts:
             rest = self._try(protection, more)[0] - one - person * (more.size - rows.size)
             target = max(rest, 0.0) / max(self.kinds(more) - self.kinds(rows), 1)
             release = max(one / rows.size - target - person, 0.0)
-            pilot = Pilot(0.0, release, target, person=person)
-        elif all(without is None for _, without, *_ in laws):
+            return Pilot(0.0, release, target, person=person)
+        if all(without is None for _, without, *_ in laws):
             seconds = []
             for number in (1, _PILOT):  # another release, for which nothing is kept
                 begin = time.process_time()
@@ -585,21 +598,17 @@ class PopulationInParts:
                 seconds.append(time.process_time() - begin)
             target = max(seconds[1] - seconds[0], 0.0) / (_PILOT - 1)
             release = max(seconds[0] - target, 0.0)
-            pilot = Pilot(max(first - seconds[0], 0.0), release, target)
-        else:
-            self._try(protection, self._pilot_rows(_PILOT, -(-_PILOT // rows.size)))
-            took = pd.DataFrame(
-                [(*key[:2], seconds) for key, (_, seconds) in laws.items()],
-                columns=["place", "without", "seconds"],
-            )
-            alone = took.dropna()
-            place = took[took["without"].isna()].groupby("place")["seconds"]
-            release = place.size().mean() * alone["seconds"].mean()  # laws of all readings
-            target = alone["seconds"].sum() / alone["without"].nunique()
-            pilot = Pilot(max(place.sum().mean() - release, 0.0), release, target)
-        begin = time.process_time()
-        self.spots(protection, 0, frame, 1)
-        return pilot._replace(check=time.process_time() - begin)
+            return Pilot(max(first - seconds[0], 0.0), release, target)
+        self._try(protection, self._pilot_rows(_PILOT, -(-_PILOT // rows.size)))
+        took = pd.DataFrame(
+            [(*key[:2], seconds) for key, (_, seconds) in laws.items()],
+            columns=["place", "without", "seconds"],
+        )
+        alone = took.dropna()
+        place = took[took["without"].isna()].groupby("place")["seconds"]
+        release = place.size().mean() * alone["seconds"].mean()  # laws of all readings
+        target = alone["seconds"].sum() / alone["without"].nunique()
+        return Pilot(max(place.sum().mean() - release, 0.0), release, target)
 
     def kinds(self, rows: IntArray) -> int:
         """Return the number of different records of targets; of parts, that of all targets."""

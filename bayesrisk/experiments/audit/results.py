@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import pyarrow.parquet as pq
@@ -86,12 +86,11 @@ def read_audit(folder: str | Path) -> AuditResults:
     return AuditResults(statements, *(result_table(store.result(f"{name}.csv")) for name in names))
 
 
-def begun_audit(folder: str | Path) -> tuple[int | None, int | None] | None:
-    """Return the numbers of people and releases of an audit in a folder; None without one."""
+def begun_audit(folder: str | Path) -> Mapping[str, Any]:
+    """Return the settings of an audit in a folder; none without one."""
     with suppress(OutputError):
-        config = RunFolder.existing(folder, LAYOUT).config
-        return config["targets"], config["releases"]
-    return None
+        return RunFolder.existing(folder, LAYOUT).config
+    return {}
 
 
 def audited_protection(

@@ -8,7 +8,8 @@ import itertools
 import json
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, cast
@@ -49,6 +50,7 @@ from bayesrisk.risk import audit
 from bayesrisk.risk.audit.checks import NO_PROOFS, proof_totals
 from bayesrisk.risk.audit.constructions import can_be_made, constructions
 from bayesrisk.risk.audit.measures import widest_interval
+from bayesrisk.risk.audit.place_beliefs import PilotTimeError, pilots_until
 from bayesrisk.risk.audit.population import NO_ERRORS
 from bayesrisk.risk.audit.privacy import privacy_losses
 from bayesrisk.risk.audit.release_law import NO_DIFFERENCES
@@ -59,6 +61,7 @@ from bayesrisk.tables import Schema, Workload
 _FIRST = 8  # releases, before it is asked whether they are enough
 _SPOTS = 20  # targets of each protection whose beliefs are found once more
 _RESULTS = 6.0  # seconds of the figures and tables of an audit
+_PATIENCE = 10.0  # seconds of the clock after which no further pilot begins
 _PROVED = 5000  # counts of each protection of which it is asked what they prove
 Cost = Callable[[int, int], float]  # seconds of a processor, by people and releases
 _OF_PROCESS = (
@@ -451,12 +454,15 @@ class AuditStudy(Study):
             number = self._most_releases
             lines.append(f"at most {number} releases of a protection with chance are made{more}")
         size, first = len(self._shards), len(self._slots[0])
-        seconds: dict[int, float] = {}
+        seconds, unknown = dict[int, float](), dict[str, None]()
         names = [
             "the release without protection" if shown_name(one.name) == NOTHING else one.name
             for one in self.protections
         ]
         parts = dict.fromkeys(names, 0.0)
+        end = time.monotonic() + _PATIENCE
+        if self.goal is None:
+            self._tried(self._populations.values(), end)
         for shard in todo:
             slot, (name, rows, _) = shard // size, self._shards[shard % size]
             number, step = self._order[slot]
@@ -465,36 +471,64 @@ class AuditStudy(Study):
             if repeated:
                 releases = len(self._batches[step]) * self._randomised(trial.protection)
             population = self._populations[name]
-            pilot, survey = population.pilot(trial.protection), population.survey
+            survey = population.survey
             places = np.unique(survey.target_places[np.searchsorted(survey.targets, rows)]).size
-            release_time = pilot.release_time(places, population.kinds(rows), rows.size)
-            once = places * pilot.place + min(-(-_SPOTS // size), rows.size) * pilot.check
-            seconds[shard] = (0.0 if repeated else once) + releases * release_time
-            parts[names[number]] += seconds[shard]
+            try:
+                with pilots_until(end):
+                    pilot = population.pilot(trial.protection)
+            except PilotTimeError:
+                unknown[names[number]] = None
+            else:
+                release_time = pilot.release_time(places, population.kinds(rows), rows.size)
+                once = places * pilot.place + min(-(-_SPOTS // size), rows.size) * pilot.check
+                seconds[shard] = (0.0 if repeated else once) + releases * release_time
+                parts[names[number]] += seconds[shard]
             too_large = population.too_large.get(trial.protection.name, {})
             self._too_large_first[name, trial.protection.name] = {
                 key: {0} for key, numbers in too_large.items() if 0 in numbers
             }
         later = sum(value for shard, value in seconds.items() if shard >= first * size)
-        return Outlook(lines, seconds, parts, later)
+        return Outlook(lines, seconds, parts, later, [*unknown])
 
-    def fit_time(self, seconds: float, *, workers: int = 1) -> AuditStudy:
+    def _tried(self, populations: Iterable[PopulationInParts], end: float) -> list[Protection]:
+        """Return protections whose pilots ended in time, those without chance first."""
+        populations, tried = [*populations], []
+        with suppress(PilotTimeError), pilots_until(end):
+            for one in sorted(self.protections, key=populations[0].randomised):
+                for population in populations:
+                    population.pilot(one)
+                tried.append(one)
+        return tried
+
+    def fit_time(
+        self, seconds: float, *, workers: int = 1, begun: float | None = None
+    ) -> AuditStudy:
         """Return this audit of as many people and releases as take about so long, by pilots.
 
-        The seconds are of the clock, those of pilots and results among them.  There are at least
-        two releases of a protection with chance, if that can be, and then as many people as there
-        is time for.
+        The seconds are of the clock, since ``begun``, those of pilots and results among them.
+        Protections without chance are tried first; those whose pilots take more than half of the
+        time are left out.  There are at least two releases of a protection with chance, if that
+        can be, and then as many people as there is time for.
         """
         seconds = check.scalar(seconds, "seconds", lower=0.0, bounds="()")
         if self.goal is not None:
             raise ArgumentError("seconds", "cannot be limited where a setting is searched for")
         begin = clocks()
-        most = max(one.survey.targets.size for one in self._populations.values())
-        costs = [self._cost(one, p) for one in self._populations.values() for p in self.protections]
+        begun = begin[1] if begun is None else begun
+        end = max(begun, begin[1] - seconds / 4.0) + seconds / 2.0
+        if not (tried := self._tried(self._surveyed.values(), end)):
+            rule, more = "must be enough for a pilot of one protection", ": more, or fewer columns"
+            raise ArgumentError("seconds", rule, shown=f"{seconds:g}{more}")
+        study = replace(self, protections=[one for one in self.protections if one in tried])
+        for name, population in study._surveyed.items():
+            population.take_pilots(self._surveyed[name])
+        populations = [*study._populations.values()]
+        most = max(one.survey.targets.size for one in populations)
+        costs = [self._cost(one, p) for p in tried for one in populations]
         power = workers, *pace_since(begin)
-        overhead = time.monotonic() - begin[1] + _RESULTS
+        overhead = time.monotonic() - begun + _RESULTS
         left = max(seconds - overhead, seconds / 2.0)
-        releases = self._most_releases
+        releases = study._most_releases
 
         def needed(people: int, releases: int) -> float:
             size = -(-people // self.targets_per_shard)  # shards of a protection
@@ -514,12 +548,12 @@ class AuditStudy(Study):
                 "seconds",
                 "must be enough for one person",
                 shown=f"{seconds:g}: about {math.ceil(least)} are needed, fewer without the "
-                f"slowest protection, {self._slowest(costs)}",
+                f"slowest protection, {self._slowest(costs, tried)}",
             )
-        study = replace(self, targets=people, releases=releases)
-        for name, population in study._populations.items():
-            population.take_pilots(self._populations[name])
-        return study
+        fitting = replace(study, targets=people, releases=releases)
+        for name, population in fitting._populations.items():
+            population.take_pilots(study._populations[name])
+        return fitting
 
     def _cost(self, population: PopulationInParts, protection: Protection) -> Cost:
         """Return the function of people and releases that says how long a protection takes."""
@@ -535,9 +569,9 @@ class AuditStudy(Study):
 
         return cost
 
-    def _slowest(self, costs: Sequence[Cost]) -> str:
+    def _slowest(self, costs: Sequence[Cost], tried: Sequence[Protection]) -> str:
         slow = max(range(len(costs)), key=lambda number: costs[number](1, 1))
-        return shown_name(self.protections[slow % len(self.protections)].name)
+        return shown_name(tried[slow * len(tried) // len(costs)].name)
 
     def news(self, folder: RunFolder) -> list[str]:
         """Return a line about each protection whose first releases have ended since the last."""

@@ -82,11 +82,13 @@ class Outlook(NamedTuple):
     seconds: Mapping[int, float] = MappingProxyType({})  # of a processor; none: all alike
     parts: Mapping[str, float] = MappingProxyType({})  # of what takes how long, by name
     optional: float = 0.0  # seconds of these that may turn out not to be needed
+    unknown: Sequence[str] = ()  # names of what takes time that nobody knows yet
 
     def sentences(self, workers: int, pace: float = 1.0, load: float = 0.0) -> list[str]:
         """Return the notes, and the expected time for ``workers`` workers."""
+        more = [f"not known yet, how long it takes: {one}" for one in self.unknown]
         if not (total := sum(self.seconds.values())):
-            return list(self.lines)
+            return [*self.lines, *more]
         whole = ends_of_shards([*self.seconds.values()], workers, pace, load)[-1]
         times = [spoken(whole * (1.0 - part / total)) for part in (self.optional, 0.0)]
         text = " to ".join(dict.fromkeys(times)).replace("to about", "to")
@@ -95,7 +97,7 @@ class Outlook(NamedTuple):
         if len(self.parts) > 1 and total > _SHORT:
             most = 2.0 * self.parts[slowest] > sum(self.parts.values())
             text += f"; {slowest} takes " + ("most of it" if most else "longest")
-        return [*self.lines, text]
+        return [*self.lines, text, *more]
 
 
 def ends_of_shards(
@@ -379,7 +381,8 @@ def _timed(
     """
     for sentence in outlook.sentences(*power):
         announce(sentence, False)
-    seconds = [outlook.seconds.get(shard, 1.0) or 1e-6 for shard in todo]
+    usual = max(outlook.seconds.values(), default=1.0)
+    seconds = [outlook.seconds.get(shard, usual) or 1e-6 for shard in todo]
     ends, work = ends_of_shards(seconds, *power), np.cumsum(seconds)
     begin, ahead = time.monotonic(), ends[-1] if outlook.seconds else 0.0
 

@@ -19,11 +19,13 @@ from concurrent.futures import (
     Future,
     ProcessPoolExecutor,
     ThreadPoolExecutor,
+    wait as wait_for,
 )
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, TypeVar
+from weakref import WeakSet
 
 from bayesrisk._base import interrupts, validation as check
 from bayesrisk._base.plugins import Registry
@@ -233,6 +235,7 @@ class DaskExecutor(Executor):
         self._pool: Any = None
         self._client: Any = None
         self._open = ExitStack()
+        self._futures = WeakSet[Future[Any]]()
 
     def room(self) -> int:
         """Return the number of calls that the cluster can process at once.
@@ -252,6 +255,7 @@ class DaskExecutor(Executor):
         if self._pool is None:
             self._connect()
         future: Future[_R] = self._pool.submit(fn, *args, **kwargs)
+        self._futures.add(future)
         return future
 
     def _connect(self) -> None:
@@ -288,9 +292,12 @@ class DaskExecutor(Executor):
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Disconnect from the cluster, and end it if it is local."""
-        if self._pool is not None:
-            self._pool.shutdown(wait=wait)
-            self._pool = self._client = None
+        if cancel_futures:
+            for future in tuple(self._futures):
+                future.cancel()
+        if wait:  # Dask's own way waits for ever for a call that went with a lost scheduler
+            wait_for([future for future in self._futures if not future.cancelled()])
+        self._pool = self._client = None
         self._open.close()
 
 

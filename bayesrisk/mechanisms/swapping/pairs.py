@@ -449,7 +449,8 @@ def swap_geography(data: Microdata) -> Geography:
             "place",
             f"of schema {records.schema.name!r} must be more than one, between which records are "
             "swapped",
-            shown="none; rounding, suppression and noise need no places",
+            shown="none; rounding, suppression and noise need no places; for swapping name their "
+            "column, such as place=town",
         )
     return geography
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -57,6 +59,29 @@ class _Rest:
 SharedLaws = tuple[dict[tuple[bytes, bool], _Rest], dict[tuple[bytes, int], RecordLaw]]
 
 
+class PilotTimeError(Exception):
+    """The time of pilots was over before one had ended."""
+
+
+_pilots_end = ContextVar("pilots_end", default=float("inf"))  # of the clock
+
+
+@contextmanager
+def pilots_until(end: float) -> Iterator[None]:
+    """Let pilots begin no law after a moment of the clock: they raise a PilotTimeError."""
+    token = _pilots_end.set(end)
+    try:
+        yield
+    finally:
+        _pilots_end.reset(token)
+
+
+def check_time_of_pilots() -> None:
+    """Raise a PilotTimeError if the time of pilots is over."""
+    if time.monotonic() > _pilots_end.get():
+        raise PilotTimeError
+
+
 @dataclass(eq=False)
 class DrawnLaws:
     """Laws drawn by chains during a pilot, with their seconds, for reuse."""
@@ -66,6 +91,8 @@ class DrawnLaws:
 
     def take(self, key: tuple[Any, ...]) -> RecordLaw | None:
         """Return a drawn law, or None if there is none."""
+        if self.in_pilot:
+            check_time_of_pilots()
         entry = self.laws.get(key) if self.in_pilot else self.laws.pop(key, None)
         return None if entry is None else entry[0]
 

@@ -78,8 +78,10 @@ _MEMBER = re.compile(r"\bid: ?\[\d+\]", re.IGNORECASE)  # of a label: "Member ID
 _PERIOD = re.compile(
     r"years? (ended|ending|to)\b.*|((calendar|civil|financial|fiscal|academic|school|tax|survey|"
     r"census|reference|reporting|report|data|start|end|base|epi|epidemiological|iso|mmwr|week|"
-    r"month|quarter|mid) )*(years?|date|periods?|time ?(period|frame)?|month|quarter|week|jahr|"
-    r"monat|woche|kw|année|annee|mois|semaine|jaar|maand|år|vecka|ano|año|mes|semana)( id)?"
+    r"month|quarter|mid) )*(years?|date|periods?|time ?(period|frame)?|month|quarter|week|jahre?|"
+    r"monate?|woche|kw|années?|annee|mois|semaine|jaar|jaren|maand|år|vecka|månad|anos?|años?|mes|"
+    r"mês|semana|ann[oi]|mes[ei]|rok|lata|miesiąc|måned|uge|uke|vuosi|kuukausi|év|tahun|bulan|"
+    r"年[度次]?|月|연도|년|월)( id)?"
 )
 #: Other words before those: counts of a first year, or a year that is written out.
 _SOME_PERIOD = re.compile(r"[a-z ]+ (years?|date|period|month|quarter|week)( id)?")

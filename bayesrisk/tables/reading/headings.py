@@ -31,6 +31,7 @@ UNIT = re.compile(
     re.IGNORECASE,
 )
 UNNAMED, _LONGEST, _OLDEST = "category 1", 40, 130
+_KNOWN = ("sex", "age", "year")
 #: A label of a dimension, as Statistics Canada writes it above a column.
 MEMBER = re.compile(r"dim: (.*?)(?: \(\d+\))?: member id: \[\d+\]: ", re.IGNORECASE)
 #: Labels of those whose age, sex or other label nobody knows.
@@ -86,6 +87,11 @@ def wide(
     paths = part_paths(list(heads.values()), columns, rules)
     heads |= {numeric[position]: path for position, path in paths.items()}
     parts = _with_periods({i: _with_totals(part) for i, part in _parts(heads).items()})
+    size = max(map(len, parts.values()))
+    inner = {part[-1] for part in parts.values() if len(part) == size > 1}
+    for i, part in parts.items():  # a total of those below it that are called so was merged
+        if len(part) == 1 and part[0] in inner and total_word(part[0]) == 2:
+            parts[i] = part * size
     kinds = {
         i: [heading_kind(label, depth) for depth, label in enumerate(part, 1)]
         for i, part in parts.items()
@@ -209,7 +215,37 @@ def _parts(heads: Mapping[int, str]) -> dict[int, list[str]]:
             return parts
         if mark == ": " and (tree := _tree(parts)):
             return tree
-    return {i: [head] for i, head in heads.items()}
+    return _with_underscores(heads) or {i: [head] for i, head in heads.items()}
+
+
+def _with_underscores(heads: Mapping[int, str]) -> dict[int, list[str]]:
+    """Return headings split at underscores, as *2020_m_0-9*, where all kinds but one are known.
+
+    Known are sexes, ages and years; a heading that has none of a kind counts all of these.
+    """
+    parts = {i: head.split("_") for i, head in heads.items()}
+    shared = set.intersection(*({*part} for part in parts.values()))
+    parts = {i: [p for p in part if p not in shared] for i, part in parts.items()}
+    size = max(map(len, parts.values()))
+    kinds, full = list[str](), [part for part in parts.values() if len(part) == size > 1]
+    for labels in map(set, zip(*full, strict=True)):
+        times = Counter(heading_kind(label, 0) for label in labels)
+        kind, number = times.most_common(1)[0]
+        kinds.append(kind if 2 * number > len(labels) and kind in _KNOWN else "")
+        if not kinds[-1] and any(map(str.isdecimal, labels)):
+            return {}
+    if kinds.count("") > 1 or len({*kinds}) < len(kinds):
+        return {}
+    results = dict[int, list[str]]()
+    for i, part in parts.items():
+        named = {heading_kind(p, 0): p for p in part[:-1]} if len(part) < size else {}
+        if not part or not {*named} <= {*kinds[:-1]}:
+            return {}
+        firsts = (
+            [named.get(kind, "Total") for kind in kinds[:-1]] if len(part) < size else part[:-1]
+        )
+        results[i] = [*firsts, part[-1]]
+    return results if len({*map(tuple, results.values())}) == len(results) else {}
 
 
 def _with_totals(parts: Sequence[str]) -> list[str]:
@@ -268,7 +304,7 @@ def heading_kind(label: str, depth: int, name: str = "category") -> str:
     words = any(map(str.isalpha, label)) or (ends == (0, 0) and not label.isdecimal())
     if ends and ends[0] < _OLDEST and (words or not single):
         return "age"
-    if re.fullmatch(r"(19|20)\d\d ?([*†‡^]{1,3}|\(\w\))?", label):  # 2014** has a note
+    if re.fullmatch(r"(19|20)\d\d ?([*†‡^]{1,3}|\(\w\)|년|年)?", label):  # 2014** has a note
         return "year"
     return f"{name} {depth}"
 

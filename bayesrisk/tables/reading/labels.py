@@ -18,7 +18,7 @@ from bayesrisk.tables.reading.cells import Cell
 from bayesrisk.tables.reading.nested import REST, Nesting, adds_up, beyond_chance
 from bayesrisk.tables.reading.rows import exclusive
 from bayesrisk.tables.reading.rules import ReadingRules
-from bayesrisk.tables.reading.sums import CodedLabels, Ends, Groups, LabelSums
+from bayesrisk.tables.reading.sums import CodedLabels, Ends, Groups, LabelSums, SumInGroups
 from bayesrisk.tables.sheets.texts import (
     SOME,
     interval,
@@ -53,8 +53,8 @@ class TableVariable:
         A published label for groups of codes.
     separate : bool
         Whether nothing is concluded between labels, since these may overlap or have no total.
-    sums : dict
-        The published labels of which a total or subtotal would be the sum.
+    sums : list of SumInGroups
+        What the sum of each total and subtotal says, in each group.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class TableVariable:
         for label in published:
             first.setdefault(key(label), label)
         self.first, self.separate = first, False
-        self.sums: dict[str, list[str]] = {}
+        self.sums: list[SumInGroups] = []
         self.totals = {k for k in first if rules.get(k, "all" if k in totals else "") == "all"}
         choices = {k: [key(p) for p in rules[k].split(" | ")] for k in first if k in rules}
         parts = {k: choices.get(k) or _leaves(k, children) for k in first if k not in self.totals}
@@ -241,10 +241,10 @@ def _all_evidence(
     labels: Mapping[str, list[str]],
     choices: Mapping[str, tuple[dict[str, str], dict[str, list[str]]]],
     coded: CodedLabels, totals: Mapping[str, Sequence[str]],
-) -> tuple[dict[str, _Evidence], dict[str, dict[str, list[str]]], set[str]]:  # fmt: skip
+) -> tuple[dict[str, _Evidence], dict[str, list[SumInGroups]], set[str]]:  # fmt: skip
     """Return the evidence on each variable, its sums, and those with counts of all."""
     evidence, implied = dict[str, _Evidence](), set[str]()
-    sums_by_name: dict[str, dict[str, list[str]]] = {}
+    sums_by_name: dict[str, list[SumInGroups]] = {}
     for name, texts in labels.items():
         sums = LabelSums(name, coded, totals)  # one at a time, since they may be large
         finding = _evidence(name, texts, *choices[name], sums)
@@ -255,7 +255,7 @@ def _all_evidence(
             sums.impossible(one.groups, every, size + rest) for rest in (0, 1)
         )
         evidence[name] = finding._replace(impossible=(wrong, other), doubts=doubts)
-        sums_by_name[name] = _sums(evidence[name], sums)
+        sums_by_name[name] = [sums.in_groups(*one) for one in _sums(finding, sums).items()]
         implied |= {name} if sums.implied else set()
     return evidence, sums_by_name, implied
 
@@ -619,7 +619,8 @@ def _totals_rule(name: str, one: TableVariable, evidence: _Evidence, rules: Read
         return rules.ask(plain, "partial", text + overlap)
     if (groups.above and not one.exclusive) or len(one.labels) < 2:
         return "separate"  # more than the total: some are counted twice
-    if (one.exhaustive and not short) or groups.rounded:
+    unseen = groups.vague and not groups.telling  # words alone say that nobody else is counted
+    if (one.exhaustive and not short and not unseen) or groups.rounded:
         text = (
             "the labels of each variable make up its totals, and all files count the same records"
         )

@@ -5,7 +5,7 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from math import ceil, log2, sqrt
+from math import ceil, log2, pi, prod, sqrt
 from pathlib import Path
 from typing import NamedTuple
 
@@ -60,6 +60,8 @@ _BASES = (5, 10, 100, 1000)
 _SHARE, _LEAST_SHARE = 20, 20
 #: Numbers are multiples of a base by chance in one case of 2**8.
 _BITS = 8
+#: All sums of rounded counts hold by chance in one case of 2**2, or fewer.
+_ADDED_BITS = 2
 #: Of one label most counts are multiples by chance in one case of 2**30.
 _ROUND_BASES, _ROUND_BITS = (100, 10, 5), 30
 #: Numbers of one column that are no multiples of 5 by chance.
@@ -130,7 +132,16 @@ def values(cells: Sequence[Cell], rules: ReadingRules, sheets: Sequence[Sheet]) 
         if (value := cache.get(words)) is None:
             value = cache[words] = _value(cell, law, rules, answers)
         results.append(value)
+    _check_sum(cells, results)
     return results
+
+
+def _check_sum(cells: Sequence[Cell], meanings: Sequence[Value]) -> None:
+    """Refuse the largest count where all together are no sum below that of no limit."""
+    least = [value.ends[0] for value in meanings]
+    if sum(least) >= UNBOUNDED:
+        cell = cells[least.index(max(least))]
+        raise cell.refuse(f"leave the sum of all counts below {UNBOUNDED:,}")
 
 
 def _cell_laws(
@@ -223,6 +234,8 @@ def _guess(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) ->
         text = f"all are multiples of {base}; random holds for nearest, too"
         midpoint = base == 3 and all(n % 6 == 3 for n in positive)
         text += "; midpoint-6 fits as well" * midpoint
+        added = _sums_of_rounded(_coded(cells), base, rules)
+        text += "; but all sums hold, so that totals may be sums of rounded counts" * added
         return _Guess(f"random-{base}", text, doubtful=midpoint)
     if base := _column_base(cells, rules):
         return _Guess(f"random-{base}", f"all are multiples of {base}, but in columns named so")
@@ -376,18 +389,40 @@ def _missed(coded: CodedLabels) -> list[list[tuple[int, int]]]:
 
     The pairs of each variable stand together.
     """
-    words = {name: {key(x): total_word(x) for x in labels} for name, labels in coded.labels.items()}
-    totals = {
-        name: sorted(filter(labels.get, labels), key=lambda k: -labels[k])
-        for name, labels in words.items()
-    }
     off = list[list[tuple[int, int]]]()
-    for column, (name, every) in enumerate(totals.items()):
-        if not every and coded.codes[:, column].all():
+    totals = _named_totals(coded)
+    spelled = {name: [*map(key, labels)] for name, labels in totals.items()}
+    for column, (name, labels) in enumerate(spelled.items()):
+        if not labels and coded.codes[:, column].all():
             continue  # there is no total
-        sums = LabelSums(name, coded, totals)
-        off.append(sums.missed(every[0] if every else ""))
+        off.append(LabelSums(name, coded, spelled).missed(labels[0] if labels else ""))
     return list(filter(None, off))
+
+
+def _named_totals(coded: CodedLabels) -> dict[str, list[str]]:
+    """Return the labels of each variable that words call totals, the clearest first."""
+    return {
+        name: sorted(filter(total_word, labels), key=total_word, reverse=True)
+        for name, labels in coded.labels.items()
+    }
+
+
+def _sums_of_rounded(coded: CodedLabels, base: int, rules: ReadingRules) -> bool:
+    """Return whether totals are sums of rounded counts, by no chance; ask how far off they are.
+
+    A sum of n counts, each rounded at random, misses its total by a variance of n / 6 squares of
+    the base, so that it holds with a probability of about 1 / sqrt(2 pi n / 6).
+    """
+    off = list(itertools.chain(*_missed(coded)))
+    bits = sum(log2(max(pi * size / 3, 1)) / 2 for _, size in off)
+    totals = {name: labels[0] for name, labels in _named_totals(coded).items() if labels}
+    if any(d for d, _ in off) or bits < _ADDED_BITS or not totals:
+        return False
+    most = (base - 1) * prod(len(coded.labels[name]) - 1 for name in totals)
+    for name, total in totals.items():
+        text = f"{total}: a sum of rounded counts, each off by {base - 1} at most"
+        rules.ask(f"labels.{name}.{total}.counts", f"perturbed-{most}", text)
+    return True
 
 
 def _perturbed(off: Sequence[tuple[int, int]], *, note: bool) -> int:
@@ -552,8 +587,6 @@ def _cell_law(
 def _plain(cell: Cell, law: Likelihood, number: int) -> Value:
     """Return a count as it stands; refuse one that is not rounded as all are."""
     number *= cell.unit
-    if number > UNBOUNDED:
-        raise cell.refuse(f"be at most {UNBOUNDED}")
     low, high = _support(law, number)
     if low > high:
         raise cell.refuse(f"be rounded as counts says ({law})")
@@ -571,6 +604,8 @@ def _value(cell: Cell, rule: PlainLaw, rules: ReadingRules, answers: Mapping[str
     if ends and WHOLE.fullmatch(text) and cell.row:
         return _plain(cell, law, ends[0])
     if ends is None:
+        if WHOLE.fullmatch(text) and not marked:
+            raise cell.refuse(f"leave the sum of all counts below {UNBOUNDED:,}")
         note = None if marked else noted(text)
         mark = note.note if note else text
         whole = marked or not (DECIMAL.fullmatch(text) or NEGATIVE.fullmatch(text))

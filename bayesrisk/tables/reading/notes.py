@@ -40,7 +40,12 @@ _SHOWN = re.compile(
     r"\b(shown|displayed|denoted|indicated|marked|represented|replaced|flagged|appear|printed|"
     r"identified|given)\b"
 )
-_NONE = re.compile(r"(is |a |true |exact(ly)? )*(nil|zero|none|0|no (cases|deaths|people|persons))")
+#: Signs, and how sentences write and call them.
+_SIGNS = {"*": r"\*|asterisks?", "-–—−": "[-–—−]|dash(?:es)?|hyphens?"}
+_NONE = re.compile(
+    r"(is |a |true |exact(ly)? |that |the |counts? |quantity |values? )*"
+    r"(nil|zero|none|0|no (cases|deaths|people|persons))"
+)
 #: Others than small counts are withheld, too, so that they cannot be worked out.
 _SECOND = re.compile(
     r"secondary|complementary|consequential|(other|additional|further|next|second|larger)\b.{0,60}"
@@ -162,21 +167,21 @@ def _explained(mark: str, note: Note) -> tuple[str, Note] | None:
     if not core:
         return None
     quotes = r"[\s'\"‘’“”\[\]()]*"
+    name = next((words for signs, words in _SIGNS.items() if core in signs), re.escape(core))
     first = re.match(
-        rf"{quotes}(?:symbol |the |an? )?{quotes}{re.escape(core)}(?![\w*]|{re.escape(core[-1])})"
-        rf"{quotes}"
+        rf"{quotes}(?:(?:symbols?|legend|key|notes?|the|an?)\b[: ]+)*{quotes}"
+        rf"(?:{name})(?![\w*]|{re.escape(core[-1])})(?:{quotes}(?:{name})(?!\w))?{quotes}"
         r"(?:=|:|-|–|—|,|represents?|indicates?|denotes?|means?|refers? to|stands? for|is|are)?"
         r"\s*(.+)",
         plain,
     )
-    name = "asterisk" if core == "*" else re.escape(core)
-    display = _SHOWN.search(plain) and re.search(rf"(?<![\w*]){name}(?![\w*])", plain)
+    display = _SHOWN.search(plain) and re.search(rf"(?<![\w*])(?:{name})(?![\w*])", plain)
     meaning = first[1] if first else plain if display else ""
     if not meaning or _OTHER.search(meaning):
         return None
     if limits := None if _SECOND.search(meaning) else small_counts(meaning):
         return span(*limits), note
-    if _NONE.fullmatch(meaning.strip(" .")):
+    if _NONE.fullmatch(meaning.strip(" .;")):
         return "0", note
     if _HIDDEN.search(meaning):
         return "withheld", note

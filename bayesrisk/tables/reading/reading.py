@@ -236,7 +236,7 @@ def _read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:
     check_ranges(cells, ends, rules)
     cells, nesting = nested(cells, ends, rules)
     variables_ = variables(cells, ends, nesting, rules)
-    ask_for_counts(cells, ends, variables_, sheets, rules)
+    ask_for_counts(cells, variables_, sheets, rules)
     _check_names(sheets, [*variables_, *nesting.outer], rules)
     _ask_large(cells, variables_, rules)
     limits = list(_limits(cells, meanings, nesting, variables_))

@@ -481,13 +481,13 @@ class SheetColumns:
         """Return whether a column has no number: marks or ranges, as others are or by name."""
         column, head = self.columns[i], self.heads[i]
         ranges = {t for t in column if number_range(t) and not WHOLE.fullmatch(t)}
-        if not head or not all(t and (is_mark(t) or t in ranges) for t in column):
-            return False
-        if UNITS.fullmatch(head):  # what is counted in a row: %, no.
+        unit = UNITS.fullmatch(head)  # what is counted in a row: %, no.
+        if not head or unit or not all(t and (is_mark(t) or t in ranges) for t in column):
             return False
         if not any(any(map(str.isalnum, t)) for t in column):
             return True
-        if _COUNT.fullmatch(head) and self.heads.count(head) == 1:  # else it is a code of labels
+        called = _COUNT.fullmatch(head) and self.heads.count(head) == 1  # else a code of labels
+        if called or (ranges and (sex(head) or _PERSONS.search(head))):  # all are <5
             return True
         counts = [
             j for j, other in enumerate(self.columns)

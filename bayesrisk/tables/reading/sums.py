@@ -15,6 +15,8 @@ from bayesrisk.tables.sheets.texts import key
 _MOST_ENTRIES = 2**24
 _MANY, _MANY_BITS = 8, 64  # groups, and bits, that show sums of rounded counts
 _MORE = 18  # groups in which 3 standard errors show as much as 2 do in 8 groups
+#: Squares of two standard deviations of a count that is changed by 2 at most: a miss by little.
+_NEAR = 8
 _ALONE = 10  # bits that one group needs, where a sum holds by chance in one case of 1,000
 Ends = tuple[int, int]
 BoolPair = tuple[BoolArray, BoolArray]
@@ -35,7 +37,8 @@ class Groups(NamedTuple):
 
     ``bits`` is how unlikely it is that all fit by chance, as minus the logarithm to base 2;
     ``balanced`` says that sums of rounded counts miss totals above and below alike; ``contrary``
-    is the number of groups whose ranges of ages contradict each other.
+    is the number of groups whose ranges of ages contradict each other, ``vague`` of those whose
+    counts are all there, as ranges that say nothing.
     """
 
     telling: int = 0
@@ -45,6 +48,7 @@ class Groups(NamedTuple):
     bits: float = 0.0
     balanced: bool = False
     contrary: int = 0
+    vague: int = 0
 
     @property
     def rounded(self) -> bool:
@@ -55,6 +59,25 @@ class Groups(NamedTuple):
     def no_chance(self) -> bool:
         """Whether a sum fits in several groups, or in one alone whose numbers have many digits."""
         return self.good > 1 or (self.good > 0 and self.bits >= _ALONE)
+
+
+class SumInGroups(NamedTuple):
+    """A sum of labels by group, with the counts that take part.
+
+    The rows of ``numbers`` are whether it says something, fits, is too large, too small, exact, and
+    misses by little for changed counts; and bits.  ``group`` is that of each of ``cells``.
+    """
+
+    numbers: NDArray[np.float64]
+    cells: IntArray
+    group: IntArray
+
+    def by_place(self, place: IntArray, number: int) -> NDArray[np.float64]:
+        """Return the numbers of the groups at each place; ``place`` is that of every count."""
+        size = max(self.numbers.shape[1], 1)
+        position, group = np.divmod(np.unique(place[self.cells] * size + self.group), size)
+        every = [np.bincount(position, one[group], minlength=number) for one in self.numbers]
+        return np.stack(every)
 
 
 class CodedLabels:
@@ -165,24 +188,26 @@ class LabelSums:
         bits = np.where(good, -np.log2(np.where(good, share, 1.0)), 0.0)
         return [telling, good, above, exact, bits]
 
-    def by_group(self, total: str, parts: Sequence[str]) -> NDArray[np.float64]:
-        """Return by group whether a sum says something, fits, is less, is exact; and its bits.
-
-        The sum is of ``parts``, to be compared with ``total``; a column stands for each group.
-        """
-        positions, result = [self.column[p] for p in parts], np.zeros((5, len(self.low)))
-        rows = np.flatnonzero(self.bounded[:, self.column[total]])
+    def in_groups(self, total: str, parts: Sequence[str]) -> SumInGroups:
+        """Return the comparison of a sum of parts with a total in each group."""
+        column, positions = self.column[total], [self.column[p] for p in parts]
+        rows = np.flatnonzero(self.bounded[:, column])
         full = np.all(self.bounded[:, positions][rows], axis=1)
         low, high = (e[:, positions][rows].sum(axis=1) for e in (self.low, self.largest))
         telling, good, above, exact, bits = self._judged_groups(low, high, full, rows, total)
-        result[:, rows] = telling, good, telling & ~good & ~above, exact, bits
-        return result
+        missed = np.maximum(low - self.high[rows, column], self.low[rows, column] - high)
+        near = telling & ~good & (missed <= (_NEAR * (len(parts) + 1)) ** 0.5)
+        numbers = np.zeros((7, len(self.low)))
+        numbers[:, rows] = telling, good, above, telling & ~good & ~above, exact, near, bits
+        cells = np.flatnonzero((self.group >= 0) & np.isin(self.label, [column, *positions]))
+        return SumInGroups(numbers, cells, self.group[cells])
 
     def adding_up(self, parts: Sequence[str]) -> Callable[[str], Groups]:
         """Return the judgement on whether parts, but itself, add up to a label."""
         positions, inside = [self.column[p] for p in parts], {*parts}
         low, high = self.low[:, positions].sum(axis=1), self.largest[:, positions].sum(axis=1)
         number = self.bounded[:, positions].sum(axis=1)
+        present = self.present[:, positions].sum(axis=1)
         positive = np.all(self.low[:, positions] > 0, axis=1)
 
         def judge(label: str) -> Groups:
@@ -191,8 +216,13 @@ class LabelSums:
             full = number[rows] - inner == len(parts) - inner
             least = low[rows] - inner * self.low[rows, column]
             most = high[rows] - inner * self.largest[rows, column]
-            *numbers, bits = self.judged(least, most, full, rows, label)
-            telling, good, above, exact = map(int, numbers)
+            if not full.any():  # no group has all labels: those that have two or more of them
+                some = (number == present)[rows] & (present[rows] - inner > 1)
+                shown, fitting, *_ = self.judged(least, most, some, rows, label)
+                full = some if fitting and fitting == shown else full
+            every = self._judged_groups(least, most, full, rows, label)
+            telling, good, above, exact = (int(groups.sum()) for groups in every[:-1])
+            vague = int((full & ~every[0]).sum())
             # By how much a total exceeds its parts, from the middles of what their laws allow.
             stated = full & positive[rows]
             middles = self.low[rows, column] + self.largest[rows, column]
@@ -201,7 +231,8 @@ class LabelSums:
             balanced = len(missed) >= _MANY and abs(float(missed.mean())) <= float(
                 errors * missed.std() / len(missed) ** 0.5
             )
-            return Groups(telling, good, above, exact, float(bits), balanced)
+            bits = float(every[-1].sum())
+            return Groups(telling, good, above, exact, bits, balanced, vague=vague)
 
         return judge
 
@@ -304,7 +335,7 @@ class LabelSums:
                 groups = judge(label)
                 if groups.good != groups.telling or groups.good < 2 or groups.bits < bits:
                     continue
-                telling = self.by_group(label, parts)[1] > 0
+                telling = self.in_groups(label, parts).numbers[1] > 0
                 positive = self.low[:, [self.column[p] for p in parts]][telling] > 0
                 if positive.any(axis=0).all():
                     options.setdefault(label, []).append(parts)

@@ -6,14 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from bayesrisk._base.validation import IntArray
 from bayesrisk.exceptions import DataError, quote
 from bayesrisk.tables.reading.cells import Cell
 from bayesrisk.tables.reading.labels import TableVariable
 from bayesrisk.tables.reading.rules import ReadingRules
-from bayesrisk.tables.reading.sums import CodedLabels, Ends, LabelSums
 from bayesrisk.tables.sheets.sheet import Sheet
 from bayesrisk.tables.sheets.texts import PATH, interval, key, listing, sex, total_word
 
@@ -54,14 +51,15 @@ _ANY = re.compile(
 #: Laws under which sums hold.
 _BY_SUMS = ("exact", "stats-nz")
 _GROUPS = 3  # in which sums of changed counts are exact by chance in one case of 100
+_ONE_WAY = 5  # groups that changed counts miss one way by chance in one case of 16
 _BOTH_WAYS = 2  # groups on each side of which sums that hold have no more
 _BITS = 10  # by which one sum alone is no chance
 _MOST_LABELS = 2**14  # of a variable, among which words for totals are looked for
 
 
 def ask_for_counts(
-    cells: Sequence[Cell], ends: Sequence[Ends], variables: Mapping[str, TableVariable],
-    sheets: Sequence[Sheet], rules: ReadingRules,
+    cells: Sequence[Cell], variables: Mapping[str, TableVariable], sheets: Sequence[Sheet],
+    rules: ReadingRules,
 ) -> None:  # fmt: skip
     """Leave the law of a file open where sums deny it, or nothing shows that numbers are counts.
 
@@ -73,7 +71,7 @@ def ask_for_counts(
     columns = {(c.file, c.column): c.file for c in cells if c.row and c.file in files}
     if not columns:
         return
-    exact, changed, counting = _evidence(cells, ends, variables)
+    exact, denied, counting = _evidence(cells, variables, rules)
     stated = {c for c, t in rules.columns.items() if t == "count" or "=" in t}
     words = {sheet.name: any(map(says_records, _titles(sheet))) for sheet in sheets}
     for file in files:
@@ -89,8 +87,8 @@ def ask_for_counts(
             setting = f"columns.{first}=ignored leaves it out"
             rules.leave_open(question, f"{every} or other records ({setting})")
         guess, text = rules.questions[question]
-        if guess in _BY_SUMS and file in changed:
-            rules.leave_open(question, f"sums of {name} miss totals both ways")
+        if guess in _BY_SUMS and file in denied:
+            rules.leave_open(question, f"sums of {name} {denied[file]}")
         elif guess in _BY_SUMS:
             number = exact[file]
             groups = f"{number} group" + "s" * (number > 1)
@@ -131,9 +129,9 @@ def _question(file: str, rules: ReadingRules) -> str:
 
 
 def _evidence(
-    cells: Sequence[Cell], ends: Sequence[Ends], variables: Mapping[str, TableVariable]
-) -> tuple[dict[str, int], set[str], set[tuple[str, str]]]:
-    """Return exact sums by file, files of which a sum misses totals both ways, and columns.
+    cells: Sequence[Cell], variables: Mapping[str, TableVariable], rules: ReadingRules
+) -> tuple[dict[str, int], dict[str, str], set[tuple[str, str]]]:
+    """Return exact sums by file, why sums of a file deny exact counts, and columns.
 
     All sums of these columns that say something hold, too many for chance.
     """
@@ -141,36 +139,31 @@ def _evidence(
     files = {name: i for i, name in enumerate(dict.fromkeys(c.file for c in cells))}
     column = np.array([columns[c.file, c.column] for c in cells])
     file = np.array([files[c.file] for c in cells])
-    coded = CodedLabels([cell.labels for cell in cells], ends)
-    totals = {name: sorted(one.totals) for name, one in variables.items()} if len(files) > 1 else {}
-    evidence, changed = np.zeros((5, len(columns))), np.zeros(len(files), np.bool_)
-    number = np.zeros(len(files), np.int64)
-    for name, one in [(name, one) for name, one in variables.items() if one.sums]:
-        sums = LabelSums(name, coded, totals)
-        for whole, parts in one.sums.items():
-            evidence += _by_place(sums, whole, parts, column, len(columns))
-            telling, good, below, exact, _ = _by_place(sums, whole, parts, file, len(files))
-            above = telling - good - below
-            less = np.minimum(below, above)
-            changed |= (less >= _BOTH_WAYS) | ((less > 0) & (good <= below + above))
-            number += exact.astype(np.int64)
-    telling, good, _, _, bits = evidence
+    evidence, both_ways = np.zeros((7, len(columns))), np.zeros(len(files), np.bool_)
+    number, clean, little, rest = np.zeros((4, len(files)), np.int64)
+    pairs = [(name, one) for name, variable in variables.items() for one in variable.sums]
+    for name, one in pairs:
+        evidence += one.by_place(column, len(columns))
+        _, good, above, below, exact, near, _ = one.by_place(file, len(files)).astype(np.int64)
+        less, missed = np.minimum(below, above), below + above
+        both_ways |= (less >= _BOTH_WAYS) | ((less > 0) & (good <= missed))
+        number += exact
+        clean += exact * (missed == 0)
+        overlap = variables[name].separate
+        if not (overlap and f"totals.{name}" in rules.choices):  # labels are known to overlap
+            little += near * ((missed == near) & (missed < _ONE_WAY))
+        rest += missed * (not overlap)
+    denied = {
+        "miss totals both ways": both_ways,
+        "miss totals by little": (little > 0) & (clean < _GROUPS),
+        "never hold exactly": (rest > 0) & (number == 0),
+    }
+    telling, good, *_, bits = evidence
     certain = (good > 0) & (good == telling) & ((good > 1) | (bits >= _BITS))
-    files_changed = {name for name, i in files.items() if changed[i]}
+    reasons = {name: text for text, files_ in reversed(denied.items())
+               for name, i in files.items() if files_[i]}  # fmt: skip
     exact_sums = {name: int(number[i]) for name, i in files.items()}
-    return exact_sums, files_changed, {pair for pair, i in columns.items() if certain[i]}
-
-
-def _by_place(
-    sums: LabelSums, whole: str, parts: Sequence[str], place: IntArray, number: int
-) -> NDArray[np.float64]:
-    """Return the evidence of a sum by column or file: five rows, as of :class:`LabelSums`."""
-    every = [sums.column[k] for k in (whole, *parts)]
-    rows = np.flatnonzero((sums.group >= 0) & np.isin(sums.label, every))
-    groups = sums.by_group(whole, parts)
-    pairs = np.unique(place[rows] * groups.shape[1] + sums.group[rows])
-    position, group = np.divmod(pairs, max(groups.shape[1], 1))
-    return np.stack([np.bincount(position, one[group], minlength=number) for one in groups])
+    return exact_sums, reasons, {pair for pair, i in columns.items() if certain[i]}
 
 
 def check_records(frame: pd.DataFrame, source: object) -> None:

@@ -41,7 +41,7 @@ class Headed(NamedTuple):
 
 def headed(name: str, lines: Sequence[Line], columns: CountColumns) -> Headed:
     """Return lines parted at the headings of their table, without columns beside it."""
-    above, lines = _parted(name, lines, columns)
+    above, lines = _parted(name, _above_numbers(lines), columns)
     rows = [line.row for line in lines]
     empty = _empty_columns(lines)
     head, size = _first_rows_as_one(rows, columns, empty)
@@ -60,6 +60,17 @@ def headed(name: str, lines: Sequence[Line], columns: CountColumns) -> Headed:
 
     below = [line._replace(row=used(line.row)) for line in lines[size:]]
     return Headed(above, [*map(used, rows[:size])], used(head), below, left)
+
+
+def _above_numbers(lines: Sequence[Line]) -> Sequence[Line]:
+    """Return lines without empty ones between headings and a row that numbers their columns."""
+    rows = [line.row for line in lines]
+    for k in range(1, len(rows) - 1):
+        if not any(rows[k - 1]) and numbers_columns(rows[k], rows[k + 1 :][:_FEW_ROWS]):
+            end = max((j for j in range(k) if any(rows[j])), default=k)
+            headings = end < k and filled_texts(rows[end]) > 1
+            return [*lines[: end + 1], *lines[k:]] if headings else lines
+    return lines
 
 
 def _parted(

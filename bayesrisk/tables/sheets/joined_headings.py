@@ -213,7 +213,8 @@ def wrapped(text: str, more: str) -> str:
 def _in_turn(head: Sequence[str], row: Sequence[str], below: Mapping[int, Sequence[str]]) -> bool:
     """Return whether numbers are headings: codes with leading zeros, or others below one heading.
 
-    Those are years, or numbers one after another.  So are years that stand again below each.
+    Those are years, or numbers one after another.  So are years that stand again below each, and
+    codes of many names, which rise from 1 with few gaps.
     """
     numbers = [row[j] for j in below if WHOLE.fullmatch(row[j])]
     filled = [head[j] for j in below if row[j]]
@@ -228,6 +229,10 @@ def _in_turn(head: Sequence[str], row: Sequence[str], below: Mapping[int, Sequen
     if several and spans and all(map(is_year, numbers)):
         return _few_years(below)
     plain = [int(text) for text in numbers if text.isdecimal() and len(text) < _YEARS_DIGITS]
+    names = {head[j] for j in below if WHOLE.fullmatch(row[j])} - {""}
+    if len(plain) > 2 * _FEW_NUMBERS and len(names) == len(plain) == len(numbers):
+        few_gaps = plain[0] == 1 and plain[-1] < 2 * len(plain) and plain == sorted({*plain})
+        return few_gaps and not any(map(says_number, names))
     follow = len(plain) > _FEW_NUMBERS and plain == [*range(plain[0], plain[0] + len(numbers))]
     return spans and follow
 

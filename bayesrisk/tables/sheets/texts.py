@@ -14,7 +14,7 @@ _MORE, _LESS = r"(?:more|over|above|older|plus)", r"(?:fewer|less|under|below|yo
 _COUNTED = r"(?:(?:n|counts?|numbers?|enrol?lments?|totals?) ?)?"
 _ENDS: dict[str, Callable[..., tuple[int, int]]] = {
     _NUMBER: lambda a: (a, a),
-    rf"{_NUMBER} ?(?:-|–|—|to|_) ?{_NUMBER}": lambda a, b: (a, b),
+    rf"{_NUMBER} ?(?:[-–—~〜～_]|to) ?{_NUMBER}": lambda a, b: (a, b),
     rf"{_COUNTED}(?:<|under|below|{_LESS} than) ?{_NUMBER}": lambda a: (0, a - 1),
     rf"{_COUNTED}(?:<=|≤|up to|at most|no more than) ?{_NUMBER}": lambda a: (0, a),
     rf"(?:>|over|{_MORE} than) ?{_NUMBER}": lambda a: (a + 1, UNBOUNDED),
@@ -76,30 +76,34 @@ _TOTALS = re.compile(
     r"insgesamt|gesamt|zusammen|summe|ensemble|totaal|totalt|in totale|i alt|yhteensä|samtals|"
     r"celkem|spolu|og[oó]łem|razem|összesen|toplam|ukupno|skupaj|iš viso|kopā|kokku|общо|всего|"
     r"всього|итого|σ[υύ]νολο|cyfanswm|iomlán|jumlah|所有|合计|合計|总计|總計|総計|総数|總數|总数|計|"
-    r"男女計|합계|총계|계|ambos(?: os)? (?:sexos|géneros)|(?:les )?deux sexes|entrambi i sessi|"
-    r"beide (?:geschlechter|geslachten)|båda könen|begge køn|begge kjønn|molemmat sukupuolet",
+    r"男女計|합계|총계|계|전체|총인구수?|ambos(?: os)? (?:sexos|géneros)|(?:les )?deux sexes|"
+    r"entrambi i sessi|beide (?:geschlechter|geslachten)|båda könen|begge køn|begge kjønn|"
+    r"molemmat sukupuolet",
     re.IGNORECASE,
 )
 _ALL = re.compile(rf"(?:all|both|total of all)(?: the)? {_WHOM}", re.IGNORECASE)
 _PERHAPS = re.compile(
     r"(?:all|both)(?! other)(?: [\w-]+){1,2}|.* totals?|totals? .*|persons|people|everybody|"
-    r"everyone|population|t|9+|tou(?:s|tes)|tod[oa]s(?: .+)?|tutt[ie]|alle(?: \w+)?|samtliga|"
-    r"hel[ae] (?:riket|landet)|riket|koko maa|cały kraj|全国|全國|전국",
+    r"everyone|population|t|9+|tou(?:s|tes)|tod[oa]s(?: .+)?|tutt[ie]|"
+    r"(?:all[ae]|samtliga)(?: \w+)?|hel[ae] (?:riket|landet)|riket|koko maa|cały kraj|"
+    r"全国|全國|전국",
     re.IGNORECASE,
 )
 _SEXES = {
     "male": "m males men boys männlich männer hommes masculin garçons hombres varones homens "
             "maschi uomini mannen män mænd menn miehet pojat mężczyźni muži muškarci moški férfi "
-            "férfiak bărbați vyrai vīrieši erkek άνδρες мужчины чоловіки мъже",
+            "férfiak bărbați vyrai vīrieši erkek άνδρες мужчины чоловіки мъже laki-laki pria "
+            "男 男性 男子 남 남자 남성",
     "female": "f females women girls weiblich frauen femmes féminin filles mujeres mulheres "
               "femmine donne vrouwen kvinnor kvinder kvinner naiset tytöt kobiety ženy žene ženske "
-              "nő nők femei moterys sievietes kadın γυναίκες женщины жінки жени",
+              "nő nők femei moterys sievietes kadın γυναίκες женщины жінки жени perempuan wanita "
+              "女 女性 女子 여 여자 여성",
 }  # fmt: skip
 _SYNONYMS = {word: sex for sex, words in _SEXES.items() for word in words.split()}
 _SEX = {"m": "male", "males": "male", "f": "female", "females": "female"}
 _AGE = re.compile(
     r"\b(years?|yrs?)( old| of age)?\b|\b(ages?|aged)\b|\by ?(?=\d|lt|ge)|"
-    r"\b(jahr(en?)?|ans?|años?|ann[io]|anos?|jaar|år)\b"
+    r"\b(jahr(en?)?|ans?|años?|ann[io]|anos?|jaar|år|tahun)\b|(?<=\d) ?[歳才岁세]"
 )
 
 
@@ -147,7 +151,8 @@ _WORDS: dict[str, Callable[[re.Match[str]], str]] = {
     rf"(\d) (?:{_UNDER}) (\d{{1,9}})\b.*": lambda m: f"{m[1]}-{int(m[2]) - 1}",
     rf"(?:{_BELOW}) (?=\d)": lambda _: "<",
     r"(?:mehr als|über|plus de|más de|mais de|più di|meer dan) (?=\d)": lambda _: ">",
-    rf" ?(?:und|u\.|et|y|e|ou|en|och|og) (?:{_ABOVE})": lambda _: "+",
+    rf" ?(?:und|u\.|et|y|e|ou|en|och|og) (?:{_ABOVE})|(?<=\d) ?(?:以上|이상)": lambda _: "+",
+    r"(\d{1,9}) ?(?:未満|未满|미만)": lambda m: f"<{m[1]}",
     r"(\d) (?:bis|à|a|tot|til|till) (?=\d)": lambda m: f"{m[1]}-",
 }
 _RANGE_WORDS = [(re.compile(pattern), words) for pattern, words in _WORDS.items()]

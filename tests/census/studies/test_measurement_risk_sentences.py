@@ -5,7 +5,12 @@ import pandas as pd
 import pytest
 
 from bayesrisk.census.studies.measurement_counts import _level_sentence, _quotes
-from bayesrisk.census.studies.measurement_risk import more_than_known, quotes, surely_more
+from bayesrisk.census.studies.measurement_risk import (
+    _constraint,
+    more_than_known,
+    quotes,
+    surely_more,
+)
 
 
 def curve(cells, expected):
@@ -22,6 +27,15 @@ def facts(cells=1000, more=0, k=0):
         "cells": cells, "known_count": k, "more_than_known": more, "exceedance": [row],
         "settled": {"a": 3, "b": 4},
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("level", ["", "Tract "])
+def test_constraints_of_the_census_are_said_in_words_beside_their_names(level):
+    for name in ("hhgq_total_ub", "hhgq_total_lb", "nurse_nva_0", "total"):
+        words = _constraint(level + name)
+        assert words.endswith(f" ({level}{name})")
+        assert "_" not in words.rpartition(" (")[0]
+    assert _constraint("of_others") == "of_others"
 
 
 def test_what_noise_explains_is_no_finding():

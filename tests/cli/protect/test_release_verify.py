@@ -87,6 +87,7 @@ def test_what_a_count_says(name, options, is_, tmp_path):
     done = verify(tmp_path / "out")
     assert done.exit_code == 0
     assert "those with a record" in done.stdout
+    assert "{" not in done.stdout  # settings in words
     assert ("Not exactly:" in done.stdout) is (name != "identity")
 
 

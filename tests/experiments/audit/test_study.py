@@ -4,6 +4,7 @@ import csv
 import json
 import re
 import string
+import time
 
 import numpy as np
 import pandas as pd
@@ -20,13 +21,20 @@ from bayesrisk.exceptions import (
     PartFileError,
 )
 from bayesrisk.experiments import run
-from bayesrisk.experiments.audit import AuditStudy, Protection, populations, read_audit
+from bayesrisk.experiments.audit import (
+    AuditStudy,
+    Protection,
+    populations,
+    read_audit,
+    study as audit_study,
+)
 from bayesrisk.experiments.audit.populations import Pilot, PopulationInParts
 from bayesrisk.experiments.runs import engine
 from bayesrisk.inference.microdata.posterior import record_law
 from bayesrisk.risk import Statements
 from bayesrisk.risk.audit import Adversary, audit_measures, audit_targets, compare, place_beliefs
 from bayesrisk.risk.audit.measures import widest_interval
+from bayesrisk.risk.audit.place_beliefs import check_time_of_pilots
 
 pytestmark = pytest.mark.usefixtures("quick_figures")
 
@@ -274,6 +282,58 @@ def test_a_time_for_nobody_is_refused_with_what_is_needed(people, monkeypatch):
     monkeypatch.setattr(PopulationInParts, "pilot", lambda *_: Pilot(0.0, 1.0, 1.0))
     with pytest.raises(ArgumentError, match="about 11 are needed"):
         study(people, protections=[WHAT[0], WHAT[2]]).fit_time(1.0)
+
+
+def slow_rounding(monkeypatch, now):
+    """Let pilots take 3 seconds of a clock, where rounding took 100, and laws nothing."""
+    costs = {"identity": 3.0, "rounding": 100.0}
+
+    def measured(_, protection):
+        now[0] += costs[protection.name]
+        check_time_of_pilots()
+        return Pilot(0.0, 0.1, 0.1)
+
+    monkeypatch.setattr(PopulationInParts, "_measured", measured)
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+
+
+def test_a_protection_whose_pilot_takes_too_long_is_left_out_of_a_limited_time(people, monkeypatch):
+    now = [1000.0]
+    asked = study(people, protections=[WHAT[2], WHAT[0]])
+    slow_rounding(monkeypatch, now)
+    monkeypatch.setattr(audit_study, "pace_since", lambda _: (1.0, 0.0))
+    found = asked.fit_time(30.0)
+    assert [one.name for one in found.protections] == ["identity"]
+    assert found.targets == 8
+    slow_rounding(monkeypatch, now)
+    with pytest.raises(ArgumentError, match="got 2: "):
+        study(people, protections=[WHAT[2], WHAT[0]]).fit_time(2.0, begun=now[0] - 1.0)
+
+
+def test_a_pilot_that_is_cut_after_one_target_knows_the_cost_of_its_place(people, monkeypatch):
+    population = study(people)._populations[""]
+    took = iter([2.5])
+
+    def one_target(_, protection, rows):
+        if (seconds := next(took, None)) is None:
+            raise place_beliefs.PilotTimeError
+        population.too_large[protection.name] = {}
+        population._law_stores[protection.setting] = place_beliefs.DrawnLaws()
+        return seconds, pd.DataFrame()
+
+    monkeypatch.setattr(PopulationInParts, "_try", one_target)
+    assert population.pilot(WHAT[1]) == Pilot(0.0, 2.5)
+    assert population.pilot(WHAT[1]).release_time(3, 8, 8) == 7.5
+
+
+def test_an_outlook_waits_for_no_pilot_and_names_those_that_are_left(people, monkeypatch):
+    asked, now = study(people, protections=[WHAT[2], WHAT[0]], releases=2), [1000.0]
+    assert asked.shards
+    slow_rounding(monkeypatch, now)
+    found = asked.outlook(range(asked.shards))
+    assert found.unknown == ["rounding"]
+    assert found.parts["rounding"] == 0.0 < found.parts["the release without protection"]
+    assert found.sentences(1)[-1].endswith(": rounding")
 
 
 def test_news_come_once_of_each_protection(people, done, tmp_path):

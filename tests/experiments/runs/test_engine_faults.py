@@ -186,7 +186,7 @@ class Cluster:
         self.file.unlink(missing_ok=True)
         places = ("--host", "127.0.0.1", "--no-dashboard", "--scheduler-file", self.file)
         self.scheduler = self._start("dask_scheduler", "--port", self.port, *places)
-        wait_for(self.file.exists)
+        wait_for(lambda: self.file.exists() and self.file.read_text().endswith("}"))
         self.address = json.loads(self.file.read_text())["address"]
         self.port = int(self.address.rpartition(":")[2])  # the same when it comes back
         for number in (1, 2):

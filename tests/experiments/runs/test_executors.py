@@ -5,7 +5,7 @@ import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from pathlib import Path
 from types import MappingProxyType
 
@@ -56,6 +56,30 @@ def test_what_has_not_begun_is_cancelled_on_leaving():
         threading.Timer(0.2, release.set).start()
         results.close()
     assert len(begun) < 5
+
+
+def test_a_lost_scheduler_does_not_hold_up_its_client():
+    """Futures whose end nobody tells of: one is said to be cancelled, the other to be nothing."""
+    futures = []
+
+    class Lost(Executor):
+        def submit(self, fn, /, *args, **kwargs):
+            futures.append(Future())
+            if len(futures) == 2:
+                futures[0].cancel()
+                futures[0].set_running_or_notify_cancel()
+            return futures[-1]
+
+    left = threading.Event()
+
+    def client():
+        with pytest.raises(WorkerError, match="was lost before"):
+            list(as_finished(Lost(), _double, [1, 2]))
+        left.set()
+
+    threading.Thread(target=client, daemon=True).start()
+    assert left.wait(20)
+    assert futures[1].cancelled()
 
 
 def test_an_error_is_raised_where_results_are_taken():

@@ -211,3 +211,27 @@ def test_a_note_on_a_mark_is_of_no_shorter_mark(tmp_path):
     reading = read_text(tmp_path, text)
     assert reading.questions["marks..."][0] == "0-4"
     assert reading.questions["marks.."][0] == "withheld"
+
+
+@pytest.mark.parametrize(
+    ("legend", "answer"),
+    [
+        ("Legend: – = 1 to 4", "1-4"),
+        ("Key: '-' = counts under 5", "0-4"),
+        ("A dash indicates a count from 1 to 4", "1-4"),
+        ("Dashes represent counts below 5", "0-4"),
+        ("Note: - indicates that the count is zero", "0"),
+        ("Symbols: - nil; * suppressed", "0"),
+        ("A dash (-) means suppressed", "withheld"),
+    ],
+)
+@pytest.mark.parametrize("mark", ["-", "–"])
+def test_legends_of_a_dash_say_what_it_stands_for(legend, answer, mark, tmp_path):
+    count = 0 if answer == "0" else 3
+    rows = [f"North,{mark},7,{7 + count}", "South,14,9,23", f"Total,{14 + count},16,{30 + count}"]
+    file = tmp_path / "t.csv"
+    file.write_text("\n".join(["region,Male,Female,Total", *rows, "", f'"{legend}"', ""]))
+    reading = TableReading.read(file)
+    guess, text = reading.questions[f"marks.{mark}"]
+    assert guess == answer
+    assert "row 6 says" in text

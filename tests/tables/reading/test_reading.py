@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from bayesrisk import PublishedTables, TableReading
+from bayesrisk import PublishedTables, TableReading, attack
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.inference import RecordPrior, RecordQuestion, microdata_posterior
 from bayesrisk.reconstruction import count_bounds, find_claims, reconstruct
@@ -429,3 +429,17 @@ def test_marks_that_no_count_has_are_refused_with_those_that_are_there(tmp_path)
     marks = {".": "1-20", "e": "note", "4": "1-4"}
     read = PublishedTables.read(file, reading=TableReading.read(file, marks=marks).accepted())
     assert ends(read)[frozenset("B")] == (1, 20)
+
+
+@pytest.mark.parametrize(
+    ("counts", "row"), [([2**51, 2**51, "*"], 1), ([7, 2**52, "*"], 2), ([7, 2**60, "*"], 2)]
+)
+def test_counts_whose_sum_has_no_end_are_refused_with_the_largest(counts, row):
+    frame = pd.DataFrame({"region": ["A", "B", "Total"], "count": [str(n) for n in counts]})
+    text = rf"row {row}, column 'count': .* below {MOST:,}, got '{counts[row - 1]}'"
+    with pytest.raises(DataError, match=text):
+        attack(frame, counts="exact", totals="complete", marks={"*": "withheld"})
+    smaller = frame.assign(count=["3", str(2**51), "*"])
+    settings = {"counts": "exact", "totals": "complete", "marks": {"*": "withheld"}}
+    bounds = attack(smaller, **settings).frames["bounds"]
+    assert bounds["high"].tolist() == [3, 2**51, 2**51 + 3]

@@ -245,3 +245,59 @@ def test_sections_whose_labels_make_up_other_totals_are_labels(tmp_path):
     said = TableReading.read(file, counts="exact").accepted()
     assert {"north", "south"}.isdisjoint(said.cells.columns)
     assert "North" in {*said.cells["section"]} or any("North" in x for x in said.cells["section"])
+
+
+UNDERSCORES = {
+    "2012년_거주자_총인구수": (2012, "all", "all"), "2012년_거주자_0~9세": (2012, "all", 0),
+    "2012년_거주자_10세이상": (2012, "all", 1), "2012년_남_거주자_총인구수": (2012, "m", "all"),
+    "2012년_남_거주자_0~9세": (2012, "m", 0), "2012년_남_거주자_10세이상": (2012, "m", 1),
+    "2012년_여_거주자_총인구수": (2012, "f", "all"), "2012년_여_거주자_0~9세": (2012, "f", 0),
+    "2012년_여_거주자_10세이상": (2012, "f", 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("years", [("2012",), ("2012", "2013")])
+def test_headings_with_underscores_are_of_sexes_ages_and_years(tmp_path, years):
+    """Who is of no sex in a heading is of both: 30 in all, of whom 10 + 4 are male."""
+    counts = {("m", 0): 10, ("m", 1): 4, ("f", 0): 7, ("f", 1): 9}
+    totals = {"m": 14, "f": 16, "all": 30, 0: 17, 1: 13}
+    heads = [head.replace("2012", year) for year in years for head in UNDERSCORES]
+    numbers = [
+        counts.get((sex, age)) or (totals[sex] if age == "all" else totals[age])
+        for _, sex, age in UNDERSCORES.values()
+    ] * len(years)  # fmt: skip
+    rows = [[place, *(n * k for n in numbers)] for k, place in ((1, "Gam"), (2, "Nam"), (4, "Dol"))]
+    text = "".join(f"{','.join(map(str, row))}\n" for row in [["place", *heads], *rows])
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    cells = TableReading.read(tmp_path / "t.csv").cells
+    assert {*cells["sex"]} == {"남", "여", "all"}
+    assert {*cells["age"]} == {"0~9세", "10세이상", "all"}
+    assert ("year" in cells) == (len(years) > 1)
+    found = cells[(cells["place label"] == "Dol") & (cells["sex"] == "남")]
+    assert {*found.loc[found["age"] == "all", "stated"]} == {"56"}
+
+
+@pytest.mark.parametrize("heads", ["new_a,total_a,new_b,total_b", "m_0_4,f_0_4,m_5_9,f_5_9"])
+def test_headings_with_underscores_of_unknown_kinds_are_names(tmp_path, heads):
+    (tmp_path / "t.csv").write_text(f"place,{heads}\nAsh,3,5,8,2\nElm,4,1,7,9\n", encoding="utf-8")
+    cells = TableReading.read(tmp_path / "t.csv").cells
+    assert {*heads.split(",")} == {*cells["category 1"]}
+
+
+@pytest.mark.parametrize("unknown", [0, 3])
+def test_a_total_of_totals_counts_all_below_it_although_its_heading_was_merged(tmp_path, unknown):
+    """Three people of no stated sex are in the total of Elm alone: sums of both sexes miss it."""
+    counts = {"Ash": (4, 9, 6, 2), "Elm": (7, 3, 5, 8), "Oak": (1, 6, 9, 9), "Yew": (12, 5, 3, 6)}
+    text = "Place,Male,Male,Male,Female,Female,Female,Total,Total,Total\n"
+    text += f",{','.join(['National,Foreign,Total'] * 3)}\n"
+    for place, (a, b, c, d) in counts.items():
+        rest = unknown if place == "Elm" else 0
+        row = (a, b, a + b, c, d, c + d, a + c, b + d, a + b + c + d + rest)
+        text += f"{place},{','.join(map(str, row))}\n"
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    reading = TableReading.read(tmp_path / "t.csv")
+    assert ("totals.sex" in reading.questions) == bool(unknown)
+    if unknown:
+        guess, question = reading.questions["totals.sex"]
+        assert guess == "partial"
+        assert "in 1 of 12 groups" in question

@@ -324,3 +324,32 @@ def test_totals_of_a_spreadsheet_sum_up_its_rows(off, tmp_path):
         assert {"totals.district", "totals.region"} <= {*reading.questions}
         found = bounds_of(reading).query("stated == '*'")
         assert found[["low", "high"]].to_numpy().tolist() == [[5, 5]]
+
+
+@pytest.mark.parametrize("case", ["levels", "levels behind", "another sum", "level by level"])
+def test_a_column_of_levels_tells_what_is_within_what(case, tmp_path):
+    towns = {"North": {"Ash": (44, 21), "Elm": (55, 49)}, "South": {"Fir": (58, 52), "Yew": (6, 9)}}
+    sums = {p: tuple(map(sum, zip(*t.values(), strict=True))) for p, t in towns.items()}
+    whole = tuple(a + b for a, b in zip(*sums.values(), strict=True))
+    rows = [("Country", "Arda", *whole)]
+    for province, inner in towns.items():
+        rows.append(("Province", province, *sums[province]))
+        rows += [("Town", town, *counts) for town, counts in inner.items()]
+    if case == "another sum":  # a town of no province stands among those of one
+        rows.append(("Town", "Oak", 7, 8))
+    if case == "level by level":
+        rows.sort(key=lambda row: row[0])
+    heads = ["Level", "Place", "2011", "2021"]
+    if case == "levels behind":
+        rows, heads = [(p, n, a, b) for n, p, a, b in rows], ["Place", "Level", "2011", "2021"]
+    text = "".join(f"{','.join(map(str, row))}\n" for row in [heads, *rows])
+    reading = indented(tmp_path, text)
+    named = {key for key in ("level", "place label") if key in reading.cells}
+    if not case.startswith("levels"):
+        assert "level" in named
+        return
+    assert not named
+    counts = reading.cells.set_index(["place label 1", "year"])["stated"].astype(int)
+    assert dict(counts["North: Elm"]) == {"2011": 55, "2021": 49}
+    assert counts["South", "2011"] == 64
+    assert counts["all", "2021"] == whole[1]

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from bayesrisk import attack
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.tables.reading.reading import TableReading
 
@@ -641,3 +642,23 @@ def test_ages_of_people_count_nobody(tmp_path, head):
     reading = read_rows(tmp_path, ["case", head, "visits"], rows)
     assert [*reading.cells["stated"]] == [str(n) for _, _, n in rows]
     assert len(read_rows(tmp_path, ["case", "admissions", "visits"], rows).cells) == 24
+
+
+@pytest.mark.parametrize("heads", [["Male", "Female"], ["Persons"], ["Count"]])
+def test_counts_that_are_all_one_range_are_counts(heads):
+    frame = pd.DataFrame({"region": ["North", "South"]} | {head: ["<5"] * 2 for head in heads})
+    reading = TableReading.from_frame(frame)
+    assert reading.cells["stated"].tolist() == ["<5"] * 2 * len(heads)
+    bounds = attack(reading.accepted()).frames["bounds"]
+    assert bounds["low"].tolist() == [0] * len(bounds)
+    assert bounds["high"].tolist() == [4] * len(bounds)
+
+
+@pytest.mark.parametrize("head", ["ANNI", "Jahre", "Rok", "年次"])
+def test_years_beside_shares_count_nobody(tmp_path, head):
+    text = f"Schools by years;;;\n{head};North;South;All\nPrimary;;;\n"
+    shares = "".join(f"{y};{y % 7 + 40},{y % 5 + 1};{y % 9 + 30},7;36,{y % 4 + 1}\n"
+                     for y in range(2018, 2024))  # fmt: skip
+    with pytest.raises(DataError, match="must have a column of counts") as refused:
+        read_text(tmp_path, f"{text}{shares}Secondary;;;\n{shares}")
+    assert "North: numbers with decimals" in str(refused.value)

@@ -39,3 +39,19 @@ def test_many_rounded_sums_may_miss_their_total_by_a_little(bias, balanced):
     groups = sums.adding_up([str(k) for k in range(17)])("all")
     assert (groups.good, groups.telling) == (48, 48)
     assert groups.rounded == balanced
+
+
+@pytest.mark.parametrize(("off", "holds"), [(0, True), (1, False)])
+def test_labels_that_no_group_has_together_make_up_the_total_where_they_stand(off, holds):
+    """The first class is called otherwise from 2020 on, so that each year has two of three."""
+    names = {2019: "under 19", 2020: "under 20", 2021: "under 20"}
+    rows, ends = list[dict[str, str]](), list[tuple[int, int]]()
+    for year, name in names.items():
+        first, second = year % 97 + 30, year % 89 + 60
+        counts = {name: first, "older": second, "all": first + second + off * (year == 2021)}
+        for label, count in counts.items():
+            rows.append({"age": label, "year": str(year)})
+            ends.append((count, count))
+    sums = LabelSums("age", CodedLabels(rows, ends), {})
+    groups = sums.adding_up(["under 19", "under 20", "older"])("all")
+    assert (groups.telling, groups.good) == ((3, 3) if holds else (0, 0))

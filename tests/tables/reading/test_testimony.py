@@ -297,3 +297,91 @@ def test_small_exact_counts_are_not_doubted(seed):
     rows = [(f"Area {i}", f"Cause {j}") for i in range(60) for j in range(40)]
     frame = pd.DataFrame(rows, columns=["area", "cause"]).assign(deaths=numbers.astype(str))
     assert not reading_of(frame).open
+
+
+def changed_table(seed, change):
+    """Return counts by region and sex with totals, and the same with some changed by 1."""
+    rng = np.random.default_rng(seed)
+    true = np.zeros((5, 3), np.int64)
+    true[:4, :2] = rng.integers(5, 30, (4, 2))
+    true[4] = true[:4].sum(axis=0)
+    true[:, 2] = true[:, :2].sum(axis=1)
+    counts = true + change * rng.integers(-1, 2, true.shape)
+    frame = pd.DataFrame(counts.astype(str), columns=["Male", "Female", "Total"])
+    frame.insert(0, "region", ["RA", "RB", "RC", "RD", "Total"])
+    return frame, true
+
+
+def check_bounds(reading, frame, true):
+    """Check that the true counts of a table lie in the bounds of all that an attack says."""
+    name, *heads = frame.columns
+    bounds = br.attack(reading.accepted()).frames["bounds"].replace("all", "Total")
+    for row in bounds.to_dict("records"):
+        count = true[list(frame[name]).index(row[name]), heads.index(row["sex"])]
+        assert row["low"] <= count <= row["high"]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_rest_follows_from_counts_that_miss_their_totals_by_one(seed):
+    """Every count of a good table is changed by 1 at most: what its sums contradict is asked."""
+    assert not reading_of(changed_table(seed, 0)[0]).open
+    frame, true = changed_table(seed, 1)
+    reading = reading_of(frame)
+    counts = frame[["Male", "Female", "Total"]].astype(int).to_numpy()
+    if (counts == true).all():
+        return
+    if reading.rules["counts"] == "exact":
+        assert reading.open == {"counts"}
+        return
+    check_bounds(reading, frame, true)
+
+
+def test_misses_one_way_are_a_rest_where_other_sums_hold_or_they_are_many():
+    few = rows_of("""region,male,female,total
+        RA,7,12,20 RB,13,10,23 RC,7,8,17 RD,8,7,15 Total,37,37,75""")
+    reading = reading_of(few)
+    assert reading.open == {"counts"}
+    assert "miss totals by little" in reading.questions["counts"][1]
+    shown = rows_of("""region,male,female,total
+        RA,7,12,20 RB,13,10,23 RC,7,8,17 RD,8,7,15 Total,35,37,75""")
+    assert reading_of(shown).open == frozenset()  # all columns add up
+    rows = [("R" + chr(65 + i), 20 + i, 30 + 2 * i, 51 + 3 * i) for i in range(8)]
+    many = pd.DataFrame(rows, columns=["region", "male", "female", "total"]).astype(str)
+    assert not any("miss totals" in text for _, text in reading_of(many).questions.values())
+
+
+def test_a_rest_without_one_sum_that_holds_is_asked():
+    frame = rows_of("""town,male,female,total
+        Ard,205,215,618 Ben,205,215,627 Cor,207,215,625""").rename(columns=str.capitalize)
+    reading = reading_of(frame)
+    assert reading.rules["totals.sex"] == "partial"
+    assert "never hold exactly" in reading.questions["counts"][1]
+    assert reading.open == {"counts"}
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("base", [3, 5])
+def test_totals_that_are_sums_of_rounded_counts_are_no_rounded_totals(seed, base):
+    rng = np.random.default_rng(seed)
+    true = np.zeros((5, 3), np.int64)
+    true[:4, :2] = rng.integers(5, 30, (4, 2))
+    stated = true // base * base + base * (rng.random(true.shape) < true % base / base)
+    for table in (true, stated):
+        table[4] = table[:4].sum(axis=0)
+        table[:, 2] = table[:, :2].sum(axis=1)
+    frame = pd.DataFrame(stated.astype(str), columns=["Male", "Female", "Total"])
+    frame.insert(0, "town", [*TOWNS[:4], "Total"])
+    reading = reading_of(frame)
+    assert reading.rules["labels.sex.Total.counts"] == f"perturbed-{8 * (base - 1)}"
+    check_bounds(reading, frame, true)
+
+
+@pytest.mark.parametrize("law", ["perturbed-2", "random-5", "nearest-5"])
+def test_sexes_need_not_make_up_totals_of_which_ranges_say_nothing(law):
+    """True: 2 and 3 in the North, and 2 whose sex is not known."""
+    frame = rows_of("region,Male,Female,Total North,5,5,5 South,5,10,15")
+    reading = reading_of(frame, counts=law)
+    assert reading.rules["totals.sex"] == "partial"
+    assert "totals" not in reading.rules
+    shown = rows_of("region,Male,Female,Total North,85,105,190 South,95,110,205")
+    assert "totals.sex" not in reading_of(shown, counts=law).rules

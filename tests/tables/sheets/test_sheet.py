@@ -38,6 +38,20 @@ def test_names_of_counts_may_go_on_below_them_and_have_codes(tmp_path):
     assert sheet_of(tmp_path, text).heads == ["Day!!DAY", "Year!!YEAR", *counties]
 
 
+@pytest.mark.parametrize(
+    ("row", "codes"),
+    [("1 3 4 5 7 8 10", True), ("1 2 3 4 5 6 7", True), ("1 3 4 7 5 8 10", False),
+     ("1 3 4 5 7 8 14", False), ("2 3 4 5 7 8 10", False)],
+)  # fmt: skip
+def test_numbers_that_rise_below_names_are_codes_of_these(tmp_path, row, codes):
+    names = ["Ash", "Birch", "Elm", "Fir", "Oak", "Yew", "Hazel"]
+    text = f"Day,Place,,,,,,\n,{','.join(names)}\nDAY,{row.replace(' ', ',')}\n"
+    text += "1 May,24,27,21,25,9,8,30\n2 May,21,29,20,25,8,6,22\n3 May,2,7,21,5,9,8,3\n"
+    sheet = sheet_of(tmp_path, text)
+    assert [row[0] for _, row in sheet.rows] == ["DAY"] * (not codes) + ["1 May", "2 May", "3 May"]
+    assert [head.rpartition("!!")[2] for head in sheet.heads[1:]] == names
+
+
 def test_dates_below_the_numbers_of_weeks_are_headings_and_scratch_numbers_are_not(tmp_path):
     weeks = range(1, 6)
     text = (
@@ -285,12 +299,15 @@ def test_numbers_below_a_repeated_heading_need_no_block_above(tmp_path):
     assert not any("All" in head for head in heads)
 
 
+@pytest.mark.parametrize("gap", [0, 2])
 @pytest.mark.parametrize("row", ["A,B,1,2,3", "А,Б,1,2,3", "1,2,3,4,5"])
-def test_a_row_that_numbers_the_columns_is_no_row_of_counts(row, tmp_path):
-    text = f"Crime,Row,Known,Solved,Sent\n{row}\nTheft,1,9,4,3\nFraud,2,8,5,1\nArson,3,7,6,2\n"
+def test_a_row_that_numbers_the_columns_is_no_row_of_counts(row, gap, tmp_path):
+    numbers = ",,,,\n" * gap + f"{row}\n" + ",,,,\n" * gap
+    text = f"Crime,Row,Known,Solved,Sent\n{numbers}Theft,1,9,4,3\nFraud,2,8,5,1\nArson,3,7,6,2\n"
     sheet = sheet_of(tmp_path, text)
     assert [row[0] for _, row in sheet.rows] == ["Theft", "Fraud", "Arson"]
-    assert (2, row.replace(",", ", "), "numbers of columns") in sheet.left
+    assert sheet.heads == ["Crime", "Row", "Known", "Solved", "Sent"]
+    assert (2 + gap, row.replace(",", ", "), "numbers of columns") in sheet.left
 
 
 def test_labels_of_one_letter_number_no_columns(tmp_path):
