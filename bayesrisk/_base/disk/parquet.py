@@ -135,10 +135,10 @@ def _most(*files: Path) -> int:
     return max(MAX_TABLE, MAX_BYTES_PER_BYTE * sum(file.stat().st_size for file in files))
 
 
-def check_together(name: str, size: int, files: Sequence[Path], fault: Fault = DataError) -> None:
+def check_together(name: str, size: int, files: Sequence[Path]) -> None:
     """Refuse files that each can be held, but all of them, of so many bytes, cannot."""
-    with named(name, fault):
-        check_held(name, size, _most(*files), fault)
+    with named(name):
+        check_held(name, size, _most(*files))
 
 
 def _check_flat(schema: pa.Schema, file: Path, fault: Fault) -> None:
