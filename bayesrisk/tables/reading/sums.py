@@ -230,8 +230,8 @@ class LabelSums:
             # By how much a total exceeds its parts, from the middles of what their laws allow.
             stated = full & positive[rows]
             middles = self.low[rows, column] + self.largest[rows, column]
-            own = middles if inner and column in counting else 0
-            missed = (middles - sides[rows] + own)[stated] / 2
+            part = middles if inner and column in counting else 0
+            missed = (middles - sides[rows] + part)[stated] / 2
             errors = 3 if len(missed) >= _MORE else 2  # 2 are exceeded by chance in one case of 20
             balanced = len(missed) >= _MANY and abs(float(missed.mean())) <= float(
                 errors * missed.std() / len(missed) ** 0.5
