@@ -219,11 +219,11 @@ class LabelSums:
             least = low[rows] - inner * self.low[rows, column]
             most = high[rows] - inner * self.largest[rows, column]
             if not full.any():  # no group has all labels: those that have two or more of them
-                some = (number == present)[rows] & (present[rows] - inner > 1)
-                shown, fitting, *_ = self.judged(least, most, some, rows, label)
-                shared = self.present[np.ix_(rows[some], positions)].all(axis=0).sum()
-                alike = fitting and 2 * shared >= present[rows[some]].min()  # else other variables
-                full = some if alike and fitting == shown else full
+                mask = (number == present)[rows] & (present[rows] - inner > 1)
+                sums, fits, *_ = self.judged(least, most, mask, rows, label)
+                shared = self.present[np.ix_(rows[mask], positions)].all(axis=0).sum()
+                one_variable = fits and 2 * shared >= present[rows[mask]].min()
+                full = mask if one_variable and fits == sums else full
             every = self._judged_groups(least, most, full, rows, label)
             telling, good, above, exact = (int(groups.sum()) for groups in every[:-1])
             vague = int((full & ~every[0]).sum())
