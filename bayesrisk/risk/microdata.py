@@ -15,6 +15,7 @@ from bayesrisk._base.display import Tabular, displayed, number
 from bayesrisk._base.validation import BoolArray, IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, quote
 from bayesrisk.tables import Records
+from bayesrisk.tables.cells import joint_codes, joint_kinds, renumbered
 
 Source = pd.DataFrame | Records
 DENSE = 2**22  # combinations that are counted in a table of all of them
@@ -32,12 +33,7 @@ def checked_source(source: Source, label: str) -> Source:
 
 def key_names(keys: Iterable[str]) -> list[str]:
     """Return the column names, checked: at least one, and all different."""
-    names = list(check.texts([keys] if isinstance(keys, str) else keys, "keys"))
-    if not names:
-        raise ArgumentError("keys", "must name a column", shown="none")
-    if len(set(names)) < len(names):
-        raise ArgumentError("keys", "must name every column once", shown=", ".join(names))
-    return names
+    return list(check.column_names([keys] if isinstance(keys, str) else keys, "keys"))
 
 
 def coded(sources: Mapping[str, Source], names: Sequence[str], role: str) -> list[IntArray]:
@@ -80,25 +76,12 @@ def _column(source: Source, name: str, label: str, role: str) -> pd.Series:
     return column
 
 
-def renumbered(codes: IntArray) -> IntArray:
-    """Return the codes renumbered from 0 without gaps."""
-    return np.unique(codes, return_inverse=True)[1].reshape(-1).astype(np.int64)
-
-
 def classes(codes: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
     """Return each record's class by several columns, and the number of records in each class.
 
     Linear in the records where there are few combinations, else by sorting.
     """
-    flat = np.zeros(len(codes[0]), dtype=np.int64)
-    span = 1
-    for column in codes:
-        size = int(column.max(initial=0)) + 1
-        if span * size >= _LARGEST:  # as many numbers as there are classes so far
-            flat = renumbered(flat)
-            span = int(flat.max(initial=0)) + 1
-        flat = flat * size + column
-        span *= size
+    flat, span = joint_codes(codes, _LARGEST)
     if span > max(DENSE, 4 * len(flat)):
         flat = renumbered(flat)
     return flat, np.bincount(flat, minlength=1)
@@ -422,7 +405,7 @@ def repeated_microdata(
             raise ArgumentError(label, "must have at least one record", shown="none")
     names = key_names(keys)
     n = len(original)
-    key = renumbered(classes(coded(pair, names, "keys"))[0])
+    key = joint_kinds(coded(pair, names, "keys"))
     d, s = _by_class(key, n)
     q = key[:n]
     measures: dict[str, float] = {
@@ -434,7 +417,7 @@ def repeated_microdata(
     if target is not None:
         if check.text(target, "target") in names:
             raise ArgumentError("target", "must be none of the keys", got=target)
-        cell = renumbered(classes([key, coded(pair, [target], "target")[0]])[0])
+        cell = joint_kinds([key, coded(pair, [target], "target")[0]])
         dt, st = _by_class(cell, n)
         single = np.zeros(len(s), np.bool_)  # one value of the target, in the protected data
         single[key[n:][st[cell[n:]] == s[key[n:]]]] = True

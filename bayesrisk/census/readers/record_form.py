@@ -26,7 +26,7 @@ from bayesrisk.census.readers import text as forms
 from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.tables import Records, Schema
 from bayesrisk.tables.records import CHUNK
-from bayesrisk.tables.schema import AGE_BIN_STARTS
+from bayesrisk.tables.schema import AGE_BIN_STARTS, age_group
 
 # Codings of records of persons: what a file writes for male and female, and for yes and no.
 #
@@ -372,11 +372,6 @@ def _check_tract(piece: forms.Piece, column: str, blocks: pa.Array) -> None:
     tracts = pc.if_else(lost, pc.utf8_lpad(values, 11, "0"), values)
     equal = pc.fill_null(pc.equal(tracts, pc.utf8_slice_codeunits(blocks, 0, 11)), False)
     piece.check(column, equal.to_numpy(), "the first 11 digits of the block")
-
-
-def age_group(age: IntArray) -> IntArray:
-    """Return the age group (0 to 37) of each age."""
-    return np.asarray(np.searchsorted(AGE_BIN_STARTS, age, side="right") - 1)
 
 
 def _records(

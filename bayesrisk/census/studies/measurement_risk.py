@@ -36,6 +36,7 @@ from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.inference.count.measurements import MeasurementTables
 from bayesrisk.inference.count.posterior import bayes_rule
 from bayesrisk.plotting import plot_noisy_measurements
+from bayesrisk.tables.cells import positions
 
 CURVE = 120  # thresholds of the curve
 _CELLS = 2**20  # of a shard, about
@@ -299,7 +300,7 @@ class MeasurementsStudy(NoisyStudy):
         row = (
             np.full(units.size, -1)
             if measured_answers is None
-            else nmf_reader.positions(units, measured_answers.geocodes)
+            else positions(units, measured_answers.geocodes)
         )
         absent = {"unmeasured": int((row < 0).sum())} if near.listed else {}
         if not combine:  # units without an answer have nothing to be judged by

@@ -34,6 +34,15 @@ from bayesrisk.tables.exchange import made_up_mark
 from bayesrisk.tables.published import select_rows
 
 
+def _people_settings(nation: Nation, seed: int) -> dict[str, Any]:
+    """Return the settings that people are drawn by: number of blocks, their digest, and seed."""
+    check.instance(nation, Nation, "nation")
+    text = json.dumps(asdict(nation.spec), sort_keys=True)
+    settings = hashlib.sha256(text.encode()).hexdigest()
+    seed = check.integer(seed, "seed", lower=0)
+    return {"blocks": nation.blocks, "settings": settings, "seed": seed}
+
+
 class _NationFolder(PlaceFolder):
     holds: ClassVar[str] = "microdata"
 
@@ -58,12 +67,8 @@ class NationStudy(Study):
     @functools.cached_property
     def config(self) -> dict[str, Any]:
         """Number of blocks, digest of the settings, seed, and number of counties."""
-        check.instance(self.nation, Nation, "nation")
-        text = json.dumps(asdict(self.nation.spec), sort_keys=True)
         return {
-            "blocks": self.nation.blocks,
-            "settings": hashlib.sha256(text.encode()).hexdigest(),
-            "seed": check.integer(self.seed, "seed", lower=0),
+            **_people_settings(self.nation, self.seed),
             "shards": self.nation.counties,
             "version": __version__,
             **made_up_mark(True),
@@ -151,15 +156,12 @@ class NationAttackStudy(Study):
     @functools.cached_property
     def config(self) -> dict[str, Any]:
         """Settings, with the digest of the nation's settings, and the number of counties."""
-        check.instance(self.nation, Nation, "nation")
-        text = json.dumps(asdict(self.nation.spec), sort_keys=True)
+        people = _people_settings(self.nation, self.seed)
         every = check.integer(self.every, "every", lower=1)
         for rule in check.items(self.rules, "rules"):
             make_mechanism(rule)
         return {
-            "blocks": self.nation.blocks,
-            "settings": hashlib.sha256(text.encode()).hexdigest(),
-            "seed": check.integer(self.seed, "seed", lower=0),
+            **people,
             "every": every,
             "rules": list(self.rules),
             "share": check.scalar(self.share, "share", lower=0.0, upper=1.0),

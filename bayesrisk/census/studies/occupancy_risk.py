@@ -47,12 +47,8 @@ def household_frame(households: pd.DataFrame, *, source: str) -> pd.DataFrame:
     for name, (low, high) in _BOUNDS.items():
         values = pd.to_numeric(households[name], errors="coerce").to_numpy(dtype=float)
         bad = ~((values >= low) & (values <= high) & (values == np.floor(values)))
-        if bad.any():
-            row = int(bad.argmax())
-            raise DataError(
-                f"{source}: row {row + 1}, column {name!r}: must be a whole number in "
-                f"[{low}, {high}], got {quote(households[name].iloc[row])}"
-            )
+        rule = f"be a whole number in [{low}, {high}]"
+        check.refuse_row(bad, households[name], source, name, rule)
         columns[name] = values.astype(np.int64)
     breach = occupancy_violation(columns["size"], columns["bedrooms"])
     return pd.DataFrame(

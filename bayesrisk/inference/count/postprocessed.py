@@ -23,7 +23,7 @@ from bayesrisk.distributions.discrete_gaussian import BERNOULLI
 from bayesrisk.distributions.discrete_laplace import noise_precision
 from bayesrisk.distributions.kernels import REACH
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.inference.count.measurements import MAX_SIBLINGS, SumLaws, exact_wanted, sum_laws
+from bayesrisk.inference.count.measurements import MAX_SIBLINGS, SIBLING_NOISE, SumLaws, sum_laws
 from bayesrisk.inference.count.posterior import bayes_rule
 
 # Compiled inner loops, which check no arguments.
@@ -293,7 +293,8 @@ class PostprocessedCount:
         n = check.count_array(self.group_count, "group_count", lower=1, upper=_MAX_GROUP)
         m = check.count_array(self.n_siblings, "n_siblings", lower=1, upper=MAX_SIBLINGS)
         k = check.count_array(self.known_count, "known_count", lower=0)
-        precision, exact = noise_precision(self.noise), exact_wanted(self.sibling_noise)
+        noise = check.choice(self.sibling_noise, "sibling_noise", SIBLING_NOISE)
+        precision, exact = noise_precision(self.noise), noise == "exact"
         p = check.probability(self.prior, "prior")
         values = PostprocessedValues(
             np.array(n), np.array(m), np.array(k), np.array(precision), np.array(p), exact

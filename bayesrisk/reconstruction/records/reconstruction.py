@@ -19,6 +19,7 @@ from bayesrisk.interfaces import AttackResult
 from bayesrisk.reconstruction.persons import age_bin
 from bayesrisk.reconstruction.records.problem import Problem, check_records, published_problem
 from bayesrisk.reconstruction.records.solve import solve_blocks
+from bayesrisk.reconstruction.records.system import PERSON
 from bayesrisk.release import Release
 from bayesrisk.tables.published import SeveralTables
 
@@ -241,9 +242,6 @@ def reconstruct(
 # Reconstruction as an attack on a release: what the registry knows it by.
 
 
-_PERSON = ("sex", "age", "race", "hisp")
-
-
 class ReconstructionAttack:
     """Attack that reconstructs records from a release, with the parameters of :func:`reconstruct`.
 
@@ -315,7 +313,7 @@ def record_form(reconstruction: Reconstruction) -> pd.DataFrame:
         # Records of the least deviation have nothing from larger places: there it is -1.
         ages = frame[name].to_numpy() if name in frame else np.full(len(frame), -1)
         frame[name] = np.where(ages < 0, youngest, ages)
-    if not set(_PERSON) <= set(space.schema.names):
+    if not set(PERSON) <= set(space.schema.names):
         return frame
     frame["agebin"] = age_bin(frame["age"]) if len(frame) else frame["age"]
     order = [reconstruction.problem.level, "sex", "age", "agebin", "race", "hisp"]

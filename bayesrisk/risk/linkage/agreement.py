@@ -19,7 +19,14 @@ from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.reconstruction.linkage import Guesses, cells_of_modes
 from bayesrisk.reconstruction.matching import match_records
-from bayesrisk.reconstruction.persons import CELLS, Persons, person_frame, race_ethnicity
+from bayesrisk.reconstruction.persons import (
+    CELLS,
+    RECORDS,
+    TRUTH,
+    Persons,
+    person_frame,
+    race_ethnicity,
+)
 from bayesrisk.risk.intervals import (
     block_moments,
     group_sums,
@@ -37,7 +44,6 @@ _STARTS = (1, 10, 50, 100, 250, 500, 1000)
 #: Groups of targets: ``in-truth`` those whose block, sex and age bin the attacker knows rightly;
 #: uniques are alone in their block with their sex and age bin.
 PANELS = ("all", "in-truth", "modal", "nonmodal", "nonmodal-unique")
-TRUTH = ("block", "sex", "age", "race", "hisp", "person")
 
 
 def size_class(population: ArrayLike) -> NDArray[np.int64]:
@@ -213,7 +219,6 @@ WITHOUT = "own record left out"
 
 #: Records by the name of their source.
 Sources = Mapping[str, pd.DataFrame | Persons]
-RECORDS = ("block", "sex", "age", "race", "hisp")
 
 
 def read_guesses(baseline: str | Guesses, sources: Sources, rng: np.random.Generator) -> Guesses:

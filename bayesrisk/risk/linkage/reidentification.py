@@ -23,10 +23,9 @@ from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.reconstruction import linkage
 from bayesrisk.reconstruction.matching import match_records
-from bayesrisk.reconstruction.persons import Persons, person_frame, race_ethnicity
+from bayesrisk.reconstruction.persons import KNOWN, Persons, person_frame, race_ethnicity
 from bayesrisk.risk.linkage import agreement
 
-_KNOWN = ("block", "sex", "age", "person")
 _KIND = ["size_class", "in_truth", "modal", "unique", "zero_variability"]
 _GROUPS = ["source", "attacker", "block", *_KIND]
 _PLACE = ["block_size", "attacker", "source"]
@@ -166,7 +165,7 @@ def reidentify(
     targets = panel_targets(truth, proved)
     guesses = agreement.read_guesses(baseline_from, sources, random)
     files = {
-        name: person_frame(file, columns=_KNOWN, source=name) for name, file in attackers.items()
+        name: person_frame(file, columns=KNOWN, source=name) for name, file in attackers.items()
     }
     return link_targets(sources, files, targets, guesses, random, confidence=confidence)
 

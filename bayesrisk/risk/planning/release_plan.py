@@ -19,6 +19,7 @@ from bayesrisk._base import disk, validation as check
 from bayesrisk._base.display import Tabular, displayed
 from bayesrisk._base.validation import TextArray
 from bayesrisk.exceptions import ArgumentError
+from bayesrisk.mechanisms.base import by_level
 from bayesrisk.mechanisms.rules import AGENCY_RULES, UNPUBLISHED, Rule, RulesByTable
 from bayesrisk.release import Release
 from bayesrisk.risk.audit import Adversary
@@ -31,7 +32,6 @@ from bayesrisk.risk.planning.ladders import (
     PlanLimits,
     Publication,
     Rungs,
-    as_rules,
     publish,
     read_ladders,
     usual_ladders,
@@ -176,7 +176,7 @@ class _Judge:
         }  # fmt: skip
         line |= {"places": len(leaks), "verdict": verdict, "decided_by": decided}
         if self._beliefs is not None and (verdict == "safe" or whole):
-            rules = as_rules(setting)
+            rules = by_level(setting)
             broken = self._beliefs.exceeded(rules, limits)
             if broken and verdict == "safe":
                 line |= {"verdict": broken, "decided_by": self._beliefs._order[0]}
@@ -378,7 +378,7 @@ def _searched(
         uniform_rule = next(iter(rule)) if len(rule) == 1 else ""
         lines.append({"role": role, "rule": uniform_rule} | by_ladder | spent | judge.lines[texts])
     frontier = pd.DataFrame(lines).sort_values(["cost", "role"], kind="stable", ignore_index=True)
-    rules = {} if best is None else as_rules(judge.setting(best))
+    rules = {} if best is None else by_level(judge.setting(best))
     blocking = {} if best is not None else _blocking(judge.lines, limits)
     places = truth.geoids[truth.workload.levels[-1]]
     return ReleasePlan(truth.workload, limits, rules, frontier, settings, blocking, places)

@@ -20,6 +20,7 @@ from bayesrisk.tables.likelihoods import (
     TrueCounts,
 )
 from bayesrisk.tables.reading.cells import Cell
+from bayesrisk.tables.reading.labels import sums_shown
 from bayesrisk.tables.reading.notes import (
     Note,
     marked,
@@ -60,8 +61,9 @@ _BASES = (5, 10, 100, 1000)
 _SHARE, _LEAST_SHARE = 20, 20
 #: Numbers are multiples of a base by chance in one case of 2**8.
 _BITS = 8
-#: All sums of rounded counts hold by chance in one case of 2**2, or fewer.
-_ADDED_BITS = 2
+#: All sums of rounded counts hold by chance in one case of 2**4, or fewer.
+_ADDED_BITS = 5
+_MOST_ADDED = 12  # labels of which each is asked about
 #: Of one label most counts are multiples by chance in one case of 2**30.
 _ROUND_BASES, _ROUND_BITS = (100, 10, 5), 30
 #: Numbers of one column that are no multiples of 5 by chance.
@@ -210,14 +212,14 @@ def _guess(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) ->
                 rules.columns[f"{key(column)}.counts"] = answer
         return _Guess(f"nearest-{step}", f"they are in units of {step:,}")
     positive, doubt = [n for n in numbers if n > 0], ""
+    stated = bool({"counts", f"counts.{Path(cells[0].file).name}"} & rules.choices.keys())
+    missed = _missed(coded := _coded(cells))
     if positive and (rule := rounding(notes)):
         way, base, sentence = rule
         most = base - 1 if way == "random" else base // 2  # by which one count may be off
-        pairs = itertools.chain(*_missed(_coded(cells)))
-        fits = all(abs(d) <= most * size for d, size in pairs)
+        fits = all(abs(d) <= most * size for d, size in itertools.chain(*missed))
         if fits and base > 1 and not any(n % base for n in numbers):
-            return _Guess(f"{way}-{base}", sentence.quoted)
-        stated = {"counts", f"counts.{Path(cells[0].file).name}"} & rules.choices.keys()
+            return _rounded(f"{way}-{base}", sentence.quoted, coded, rules, stated=stated)
         if base > 1 and any(n % base for n in numbers) and not stated:
             if rounded := _rounded_parts(cells, f"{way}-{base}", base, sentence, rules):
                 return _Guess("exact", f"true, but {rounded} rounded: {sentence.quoted}")
@@ -234,17 +236,15 @@ def _guess(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) ->
         text = f"all are multiples of {base}; random holds for nearest, too"
         midpoint = base == 3 and all(n % 6 == 3 for n in positive)
         text += "; midpoint-6 fits as well" * midpoint
-        added = _sums_of_rounded(_coded(cells), base, rules)
-        text += "; but all sums hold, so that totals may be sums of rounded counts" * added
-        return _Guess(f"random-{base}", text, doubtful=midpoint)
+        guess = _rounded(f"random-{base}", text, coded, rules, stated=stated)
+        return guess._replace(doubtful=midpoint or guess.doubtful)
     if base := _column_base(cells, rules):
         return _Guess(f"random-{base}", f"all are multiples of {base}, but in columns named so")
-    coded = _coded(cells)
     if rounded := _rounded_totals(coded, rules):
         return _Guess("exact", f"true, but {rounded} rounded: sums of others miss them by little")
     near = max(_LEAST_SHARE, int(np.median(positive)) // _SHARE if positive else 0)
     off = [
-        pair for group in _missed(coded) for pair in group
+        pair for group in missed for pair in group
         if not note or max(abs(d) // size for d, size in group) <= near
     ]  # fmt: skip
     largest = _perturbed(off, note=note)
@@ -322,12 +322,13 @@ def _rounded_totals(coded: CodedLabels, rules: ReadingRules) -> str:
     Their counts are multiples of a base, by no chance, and miss all sums by half of it at most.
     """
     labels_shown = list[str]()
+    least = _BITS + log2(sum(map(len, coded.spellings.values())) or 1)  # of all that are looked at
     for column, name in enumerate(coded.names):
         codes, bases = coded.codes[:, column], dict[int, int]()
         for base in _BASES:
             whole = coded.low % base == 0
             bits = np.bincount(codes, whole & (coded.low > 0)) * log2(base)
-            multiples = (np.bincount(codes, ~whole) == 0) & (bits >= _BITS)
+            multiples = (np.bincount(codes, ~whole) == 0) & (bits >= least)
             bases |= dict.fromkeys(np.flatnonzero(multiples), base)
         if not bases:
             continue
@@ -389,40 +390,49 @@ def _missed(coded: CodedLabels) -> list[list[tuple[int, int]]]:
 
     The pairs of each variable stand together.
     """
+    words = {name: {key(x): total_word(x) for x in labels} for name, labels in coded.labels.items()}
+    totals = {
+        name: sorted(filter(labels.get, labels), key=lambda k: -labels[k])
+        for name, labels in words.items()
+    }
     off = list[list[tuple[int, int]]]()
-    totals = _named_totals(coded)
-    spelled = {name: [*map(key, labels)] for name, labels in totals.items()}
-    for column, (name, labels) in enumerate(spelled.items()):
-        if not labels and coded.codes[:, column].all():
+    for column, (name, every) in enumerate(totals.items()):
+        if not every and coded.codes[:, column].all():
             continue  # there is no total
-        off.append(LabelSums(name, coded, spelled).missed(labels[0] if labels else ""))
+        sums = LabelSums(name, coded, totals)
+        off.append(sums.missed(every[0] if every else ""))
     return list(filter(None, off))
 
 
-def _named_totals(coded: CodedLabels) -> dict[str, list[str]]:
-    """Return the labels of each variable that words call totals, the clearest first."""
-    return {
-        name: sorted(filter(total_word, labels), key=total_word, reverse=True)
-        for name, labels in coded.labels.items()
-    }
+def _rounded(
+    law: str, reason: str, coded: CodedLabels, rules: ReadingRules, *, stated: bool
+) -> _Guess:
+    """Return the guess of a law of rounded counts; ask how far off totals are that are their sums.
 
-
-def _sums_of_rounded(coded: CodedLabels, base: int, rules: ReadingRules) -> bool:
-    """Return whether totals are sums of rounded counts, by no chance; ask how far off they are.
-
-    A sum of n counts, each rounded at random, misses its total by a variance of n / 6 squares of
-    the base, so that it holds with a probability of about 1 / sqrt(2 pi n / 6).
+    A sum of n counts, each rounded to the nearest, misses its total by a variance of n / 12 squares
+    of the base, so that it holds with a probability of about 1 / sqrt(2 pi n / 12).  Sums of one
+    more variable speak for it twice as much.  The law is doubtful if labels that count all are not
+    there to be asked about, or too many.
     """
-    off = list(itertools.chain(*_missed(coded)))
-    bits = sum(log2(max(pi * size / 3, 1)) / 2 for _, size in off)
-    totals = {name: labels[0] for name, labels in _named_totals(coded).items() if labels}
-    if any(d for d, _ in off) or bits < _ADDED_BITS or not totals:
-        return False
-    most = (base - 1) * prod(len(coded.labels[name]) - 1 for name in totals)
-    for name, total in totals.items():
-        text = f"{total}: a sum of rounded counts, each off by {base - 1} at most"
-        rules.ask(f"labels.{name}.{total}.counts", f"perturbed-{most}", text)
-    return True
+    shown = {} if stated else {n: one for n, one in sums_shown(coded, rules).items() if one}
+    bits = float(len(shown))
+    for name, wholes in shown.items():
+        sums = LabelSums(name, coded, {})
+        for whole, parts in wholes.items():
+            bits += sums.adding_up(parts)(whole).good * log2(pi * (len(parts) + 1) / 6) / 2
+    if bits < _ADDED_BITS:
+        return _Guess(law, reason)
+    reason += "; but sums hold, so that totals may be sums of rounded counts"
+    every = [(name, whole) for name, wholes in shown.items() for whole in wholes]
+    if len(every) > _MOST_ADDED or not all(whole for _, whole in every):
+        return _Guess(law, reason, doubtful=True)
+    most = int(law.rpartition("-")[2]) - 1
+    size = prod(max(len(coded.labels[name]) - 1, 1) for name in shown)
+    for name, whole in every:
+        label = next(x for x in coded.labels[name] if key(x) == whole)
+        text = f"{label}: a sum of rounded counts, each off by {most} at most"
+        rules.ask(f"labels.{name}.{label}.counts", f"perturbed-{most * size}", text)
+    return _Guess(law, reason)
 
 
 def _perturbed(off: Sequence[tuple[int, int]], *, note: bool) -> int:

@@ -27,6 +27,7 @@ from bayesrisk.tables.reading.attributes import (
     is_measure,
     is_ordinal,
     is_period,
+    is_place_number,
     is_row_total,
     is_serial,
     is_spelled,
@@ -58,6 +59,7 @@ from bayesrisk.tables.reading.rows import (
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.sheets.estimates import refused_estimates
 from bayesrisk.tables.sheets.heading_rows import heading_positions
+from bayesrisk.tables.sheets.records import says_records
 from bayesrisk.tables.sheets.sheet import Sheet
 from bayesrisk.tables.sheets.texts import (
     DECIMAL,
@@ -235,7 +237,7 @@ class SheetColumns:
         different = self.row_counts[i]
         number = {t: int(t) for t in different if re.fullmatch(r"\d{1,9}", t)}
         plain = [number[t] for t in texts if t in number]
-        if any(re.fullmatch(r"0\d+", t) for t in different):
+        if any(re.fullmatch(r"0[ \d]*\d", t) for t in different):  # 01 001, of two levels
             return "codes with leading zeros"
         counted = bool(_COUNT.fullmatch(head)) or total_word(head) == 2
         digits = {t: re.sub(r"\D", "", t) for t in self.row_counts[i] if WHOLE.fullmatch(t)}
@@ -288,8 +290,8 @@ class SheetColumns:
 
     def _orders_rows(self, i: int, words: Sequence[int], *, named: bool) -> bool:
         """Return whether a column numbers the rows in their order, and is in no sum."""
-        ordinal = is_ordinal(self.columns[i], self._total_rows([i, *words]), named=named)
-        return ordinal and not self._adds_up(i)
+        total = self._total_rows([i, *words])
+        return is_ordinal(self.columns[i], total, named=named) and not self._adds_up(i)
 
     def _total_rows(self, words: Sequence[int]) -> list[bool]:
         """Return of each row whether some columns call it a total."""
@@ -319,21 +321,20 @@ class SheetColumns:
     def _before_labels(self, i: int, words: Sequence[int]) -> bool:
         """Return whether numbers before all labels, or few of them, are in no sum as others are.
 
-        Those before labels are other ones in each row; few stand in many rows each.
+        Those before labels, or of places, are other ones in each row; few stand in many rows each.
         """
         texts, plain = self.row_counts[i], self.columns[i]
         rest = [j for j, numbers in enumerate(self.numbers) if numbers and j not in (i, *words)]
         if not all(t.isdecimal() and len(t) < _DIGITS for t in texts):
             return False
-        numbers = [int(t) for t in plain]
-        distinct = i < min(words, default=0) and len(texts) == len(plain) > 2
-        distinct = distinct and (numbers == sorted(numbers) or len({*map(len, texts)}) == 1)
-        repeated = 1 < len(texts) <= len(plain) // _ROWS_OF_CODE
-        repeated = repeated and not self._is_merged(i, words)
+        called = is_place_number(self.heads[i], plain)
+        distinct = (called or i < min(words, default=0)) and len(texts) == len(plain) > 2
+        distinct = distinct and (plain == sorted(plain, key=int) or len({*map(len, texts)}) == 1)
+        repeated = 1 < len(texts) <= len(plain) // _ROWS_OF_CODE and not self._is_merged(i, words)
         if not (distinct or repeated) or self._adds_up(i):
             return False
         summing = filter(self._adds_up, rest)
-        return any(summing) if distinct else i < next(summing, 0)
+        return called or any(summing) if distinct else i < next(summing, 0)
 
     def _is_merged(self, i: int, words: Iterable[int]) -> bool:
         """Return whether whole numbers after all labels share a merged heading with others."""
@@ -374,8 +375,7 @@ class SheetColumns:
             i: columns[name]
             for i, names in enumerate(numbered(self.heads)) for name in names if name in columns
         }  # fmt: skip
-        words_for = ("count", "ignored")
-        names = {i: t for i, t in choices.items() if t not in words_for and "=" not in t}
+        names = {i: t for i, t in choices.items() if t not in ("count", "ignored") and "=" not in t}
         counts: dict[int, dict[str, str]] = {
             i: dict(p.split("=", 1) for p in t.split(", ") if "=" in p)
             for i, t in choices.items() if "=" in t or t == "count"
@@ -481,13 +481,13 @@ class SheetColumns:
         """Return whether a column has no number: marks or ranges, as others are or by name."""
         column, head = self.columns[i], self.heads[i]
         ranges = {t for t in column if number_range(t) and not WHOLE.fullmatch(t)}
-        unit = UNITS.fullmatch(head)  # what is counted in a row: %, no.
-        if not head or unit or not all(t and (is_mark(t) or t in ranges) for t in column):
+        plain = head and not UNITS.fullmatch(head)  # what is counted in a row: %, no.
+        if not (plain and all(t and (is_mark(t) or t in ranges) for t in column)):
             return False
         if not any(any(map(str.isalnum, t)) for t in column):
             return True
         called = _COUNT.fullmatch(head) and self.heads.count(head) == 1  # else a code of labels
-        if called or (ranges and (sex(head) or _PERSONS.search(head))):  # all are <5
+        if called or (ranges and (sex(head) or says_records(head))):  # all are <5
             return True
         counts = [
             j for j, other in enumerate(self.columns)

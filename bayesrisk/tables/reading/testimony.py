@@ -11,38 +11,10 @@ from bayesrisk.exceptions import DataError, quote
 from bayesrisk.tables.reading.cells import Cell
 from bayesrisk.tables.reading.labels import TableVariable
 from bayesrisk.tables.reading.rules import ReadingRules
+from bayesrisk.tables.sheets.records import says_records
 from bayesrisk.tables.sheets.sheet import Sheet
 from bayesrisk.tables.sheets.texts import PATH, interval, key, listing, sex, total_word
 
-# The beginnings of words for people, for what befalls them, and for numbers of them.
-_RECORDS = re.compile(
-    r"\b(persons?\b|people|population|individual|resident|inhabitant|citizen|adult|child|"
-    r"m[ae]n\b|wom[ae]n\b|m[äa]nner|frauen|males?\b|females?\b|boys?\b|girls?\b|patient|pupil|"
-    r"student|learner|enrol|admission|discharge|hospitali|episode|referral|attendance|appointment|"
-    r"household|famil|dwelling|births?\b|deaths?\b|died|death|suicide|marriage|matrimon|divor[cz]|"
-    r"cases?\b|infection|diagnos|vaccinat|doses?\b|victim|offen[cs]|offender|crime|incident|"
-    r"arrest|prisoner|inmate|homicide|murder|convict|defendant|casualt|injur|fatalit|collision|"
-    r"accident|claim|applica|applicant|recipient|beneficiar|migra|immigra|emigra|refugee|asylum|"
-    r"worker|employe|unemployed|jobs?\b|teacher|staff|nurse|doctor|veteran|vot(er|es?)\b|member|"
-    r"participant|respondent|visitor|tourist|passenger|user|graduat|apprentice|counts?\b|"
-    r"^n$|^no\.?$|^numbers?\b|number of|homeless|no\. of|headcount|freq|separation|caseload|"
-    r"person(en|er|as|nes|e)\b|einwohner|bevölkerung|fälle|todesf|gestorbene|geburten|schüler|"
-    r"studierende|haushalte|beschäftigte|arbeitslose|patient|anzahl|gäste|"
-    r"habitant|décès|naissance|cas\b|élève|étudiant|ménage|effectif|nombre|emplois|salarié|"
-    r"población|defuncion|muertes|fallecid|nacimiento|casos|alumn|estudiante|hogares|número|"
-    r"víctimas|delitos|viajeros|trabajador|pessoas|população|óbitos|mortes|nascimentos|"
-    r"domicílios|pacientes|popolazione|residenti|decessi|morti|nati\b|casi\b|alunni|studenti|"
-    r"famiglie|numero|pazienti|bevolking|inwoner|overleden|geboorte|leerling|huishouden|aantal|"
-    r"befolkning|folkmängd|folketal|døde|döda|fødte|födda|elev|studerande|hushåll|husholdning|"
-    r"antall?\b|mannfjöldi|fjöldi|osoby|osób|ludność|zgon|urodze|uczni|liczba|obyvatel|počet|"
-    r"väestö|väkiluku|kuolleet|lukumäärä|oppila|henkilö|népesség|lakos|halál)",
-    re.IGNORECASE,
-)
-#: Words of numbers about people that do not count them.
-_OTHER = re.compile(
-    r"\b(mean|median|average|code|id|rank|index|score|per|days|hours)\b|"
-    r"^(\w+ )?age$|\bage (of|at)\b"
-)
 #: Headings that say only that numbers stand there, or of which period they are.
 _ANY = re.compile(
     r"(obs(ervation)? )?(values?|valor(es)?|valeurs?|wert|waarde|verdi|värde)|obs||"
@@ -96,11 +68,6 @@ def ask_for_counts(
             guessed = "a guess, " * (number < _GROUPS)
             several = f"of {name} " * (len(files) > 1)
             rules.questions[question] = guess, f"{text} ({several}{guessed}{sums})"
-
-
-def says_records(text: str) -> bool:
-    """Return whether a text names people, or what befalls them."""
-    return bool(_RECORDS.search(text)) and not _OTHER.search(text.casefold())
 
 
 def _names_records(head: str, title: bool) -> bool:

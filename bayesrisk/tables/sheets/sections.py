@@ -126,8 +126,8 @@ def _lone_headings(
         else:
             texts = tuple(row[j] for j in (columns.labels or [0]))  # ages are numbers, and labels
             total = row[0] if total_word(row[0]) or not sections else ""
-            sections[number] = f"{upper}{PATH}{section}" if upper else section or total
-            repeated = repeated or first_section.setdefault(texts, section) != section
+            name = sections[number] = f"{upper}{PATH}{section}" if upper else section or total
+            repeated = repeated or first_section.setdefault(texts, name) != name
         above, gap = alone, False
     if above or not depths[0]:
         return _SectionHeadings({})

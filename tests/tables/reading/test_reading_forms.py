@@ -247,6 +247,23 @@ def test_sections_whose_labels_make_up_other_totals_are_labels(tmp_path):
     assert "North" in {*said.cells["section"]} or any("North" in x for x in said.cells["section"])
 
 
+@pytest.mark.parametrize("labels", [("0-17", "18+"), ("Ash", "Elm", "Total")])
+def test_the_same_section_below_each_of_two_is_of_both(labels, tmp_path):
+    """North, with *Wards* and its rows below it, and South with as many."""
+    counts = {"North": [5, 7, 12], "South": [9, 8, 17]}
+    text = "Item,n\n"
+    for name, numbers in counts.items():
+        rows = zip(labels, numbers, strict=False)
+        text += f"{name},\nGroup,\n" + "".join(f"{x},{n}\n" for x, n in rows)
+    (tmp_path / "t.csv").write_text(text)
+    cells = TableReading.read(tmp_path / "t.csv", counts="exact").cells
+    whole = cells.astype(str).agg(" ".join, axis=1)
+    for name, numbers in counts.items():
+        mine = cells["stated"][whole.str.contains(name)].astype(int)
+        assert sorted(mine) == sorted(numbers[: len(labels)])
+    assert len(cells) == 2 * len(labels)
+
+
 UNDERSCORES = {
     "2012년_거주자_총인구수": (2012, "all", "all"), "2012년_거주자_0~9세": (2012, "all", 0),
     "2012년_거주자_10세이상": (2012, "all", 1), "2012년_남_거주자_총인구수": (2012, "m", "all"),
@@ -301,3 +318,12 @@ def test_a_total_of_totals_counts_all_below_it_although_its_heading_was_merged(t
         guess, question = reading.questions["totals.sex"]
         assert guess == "partial"
         assert "in 1 of 12 groups" in question
+
+
+@pytest.mark.parametrize("month", ["2024.06", "2024M06"])
+def test_months_beside_years_in_headings_are_of_one_variable(tmp_path, month):
+    text = f"Place,{month},{month},2023,2023\nPlace,Total,0-17,Total,0-17\n"
+    text += "Ash,30,10,28,12\nElm,21,6,24,5\nOak,9,4,7,2\n"
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    reading = TableReading.read(tmp_path / "t.csv")
+    assert {*reading.cells["year"]} == {month, "2023"}

@@ -139,6 +139,10 @@ def test_exact_counts_are_doubted_where_those_of_a_label_are_multiples(seed, bas
         ("Patient age", False),
         ("Rainfall", False),
         ("Patient id", False),
+        ("Live births by age of mother", True),
+        ("Average age by number of pupils", False),
+        ("Deaths within 90 days of release", True),
+        ("Patient days", False),
     ],
 )
 def test_words_for_records(text, names):
@@ -317,7 +321,9 @@ def check_bounds(reading, frame, true):
     name, *heads = frame.columns
     bounds = br.attack(reading.accepted()).frames["bounds"].replace("all", "Total")
     for row in bounds.to_dict("records"):
-        count = true[list(frame[name]).index(row[name]), heads.index(row["sex"])]
+        labels = (list(frame[name]), row[name]), (heads, row["sex"])
+        known = all(label in every for every, label in labels)  # nobody is one of "others"
+        count = true[tuple(every.index(label) for every, label in labels)] if known else 0
         assert row["low"] <= count <= row["high"]
 
 
@@ -364,7 +370,7 @@ def test_a_rest_without_one_sum_that_holds_is_asked():
 def test_totals_that_are_sums_of_rounded_counts_are_no_rounded_totals(seed, base):
     rng = np.random.default_rng(seed)
     true = np.zeros((5, 3), np.int64)
-    true[:4, :2] = rng.integers(5, 30, (4, 2))
+    true[:4, :2] = rng.integers(20, 90, (4, 2))
     stated = true // base * base + base * (rng.random(true.shape) < true % base / base)
     for table in (true, stated):
         table[4] = table[:4].sum(axis=0)
@@ -385,3 +391,13 @@ def test_sexes_need_not_make_up_totals_of_which_ranges_say_nothing(law):
     assert "totals" not in reading.rules
     shown = rows_of("region,Male,Female,Total North,85,105,190 South,95,110,205")
     assert "totals.sex" not in reading_of(shown, counts=law).rules
+
+
+def test_few_totals_that_are_multiples_of_5_are_no_rounded_ones():
+    """Four of them in a table of ten labels are a matter of chance; counts are changed by 1."""
+    frame = rows_of("""status,cause,0-15,16-24,25+,Total
+        Single,Falls,11,8,4,25 Single,Burns,7,7,12,25
+        Married,Falls,10,10,6,25 Married,Burns,9,11,9,30""")
+    reading = reading_of(frame)
+    assert not any(name.startswith("labels.") for name in reading.rules)
+    assert reading.rules["counts"].startswith("perturbed") or reading.open == {"counts"}
