@@ -318,3 +318,11 @@ def test_a_total_of_totals_counts_all_below_it_although_its_heading_was_merged(t
         guess, question = reading.questions["totals.sex"]
         assert guess == "partial"
         assert "in 1 of 12 groups" in question
+
+
+def test_ages_with_underscores_are_whole(tmp_path):
+    text = "cause,Celkem,Y_LT15,Y15-64,Y_GE65\nBites,26,9,11,6\nCuts,18,7,5,6\n"
+    (tmp_path / "t.csv").write_text(text)
+    cells = TableReading.read(tmp_path / "t.csv").cells
+    assert {*cells["age"]} == {"all", "Y_LT15", "Y15-64", "Y_GE65"}
+    assert "category 1" not in cells
