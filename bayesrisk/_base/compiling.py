@@ -3,12 +3,11 @@
 Kernels get contiguous arrays and scalars, fill an ``out`` array, and check nothing: the public
 function that calls them has done so.  A *step* is a part of kernels that Python code never calls:
 it is compiled within each of them.  Compiled kernels are cached on disk beside the package (or in
-``NUMBA_CACHE_DIR``), so the compile time is paid once per installation, and again for those whose
-source, or that of their steps, has changed; where no folder for it
-can be written, or the disk is full, kernels are compiled anew in every process, with one warning.
-What is in such a folder runs when it is read: one in which others can write is not used, and a
-``NUMBA_CACHE_DIR`` of that kind is refused.
-``fastmath`` stays off: the compensated arithmetic of the likelihoods relies on IEEE rounding.
+``NUMBA_CACHE_DIR``), so they are compiled once per installation, and again if their source or that
+of their steps changes. Where no folder can be written, or the disk is full, every process compiles
+anew, with one warning. What is in such a folder runs when it is read: one in which others can write
+is not used, and a ``NUMBA_CACHE_DIR`` of that kind is refused. ``fastmath`` stays off: the
+compensated arithmetic of the likelihoods relies on IEEE rounding.
 """
 
 import contextlib

@@ -65,6 +65,9 @@ _WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 _TEXTS = "; text must be a decimal such as '0.1' or a fraction such as '1/10'"
 #: L2 sensitivity of a histogram by what a neighbour does: one cell moves by one, or two do.
 SENSITIVITIES = {"add-remove": 1.0, "change-one": 2.0**0.5}
+#: Records that such a neighbour adds, takes away or (one of each) exchanges.
+MOVED = {"add-remove": 1, "change-one": 2}
+ULP = 2.0**-52  # relative distance of neighbouring doubles, at most
 _SHORT = 40  # characters of a value that advice repeats
 _BLOCK = 8192  # doubles that stay in the first-level cache
 
@@ -305,16 +308,25 @@ def integer(value: Any, name: str, *, lower: int = -MAX_COUNT, upper: int = MAX_
 
 
 def refuse_row(
-    bad: ArrayLike, values: ArrayLike, source: object, column: str, must: str, advice: str = ""
+    bad: ArrayLike,
+    values: ArrayLike,
+    source: object,
+    column: str,
+    must: str,
+    advice: str = "",
+    *,
+    rows: IntArray | None = None,
 ) -> None:
-    """Raise for the first bad value of a column, if there is one, with its row from 1."""
+    """Raise for the first bad value of a column, if there is one, with its row from 1.
+
+    ``rows`` says which rows of the file the values are of, by default the first ones.
+    """
     wrong = np.flatnonzero(np.asarray(bad))
     if wrong.size:
         value = np.asarray(values)[wrong[0]]
         text = quote(value.item() if isinstance(value, np.generic) else value)
-        raise DataError(
-            f"{source}: row {wrong[0] + 1}, column {column!r}: must {must}, got {text}{advice}"
-        )
+        row = (wrong if rows is None else rows[wrong])[0] + 1
+        raise DataError(f"{source}: row {row}, column {column!r}: must {must}, got {text}{advice}")
 
 
 def choice(value: object, name: str, options: tuple[str, ...], listing: str = "") -> str:
@@ -445,6 +457,16 @@ def texts(value: object, name: str) -> tuple[str, ...]:
         if not isinstance(entry, str):
             raise ArgumentTypeError(f"{name}[{i}]", "must be a text", got=entry)
     return tuple(str(entry) for entry in entries)
+
+
+def column_names(value: object, name: str) -> tuple[str, ...]:
+    """Return the names of at least one column, each once."""
+    names = texts(value, name)
+    if not names:
+        raise ArgumentError(name, "must name a column", shown="none")
+    if len(set(names)) < len(names):
+        raise ArgumentError(name, "must name every column once", shown=", ".join(names))
+    return names
 
 
 def text_array(value: object, name: str) -> NDArray[np.str_]:

@@ -23,16 +23,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesrisk._base import validation as check
-from bayesrisk._base.validation import FloatAnswer, FloatArray, IntArray, Number
+from bayesrisk._base.validation import ULP, FloatAnswer, FloatArray, IntArray, Number
 from bayesrisk.accounting.budget import exact_number
 from bayesrisk.distributions import kernels
 from bayesrisk.distributions.discrete_gaussian import normaliser
 from bayesrisk.exceptions import ArgumentError
 
 _METHODS = ("tight", "bun-steinke")
-_ULP = 2.0**-52
 #: Three roundings at most stand behind each term of a bound, and one behind each of the sums.
-_ROUND = 4.0 * _ULP
+_ROUND = 4.0 * ULP
 #: Least delta that is returned: below it doubles lose their precision.
 LEAST_DELTA = 2.0**-1022
 
@@ -59,7 +58,7 @@ def _slack(b: FloatArray, log_inverse: FloatArray) -> tuple[FloatArray, FloatArr
 def _up(exponent: FloatArray) -> FloatArray:
     """Return exp(exponent), at most 1, rounded up."""
     with np.errstate(under="ignore"):
-        value = np.exp(np.minimum(exponent, 0.0)) * (1.0 + 2.0 * _ULP)
+        value = np.exp(np.minimum(exponent, 0.0)) * (1.0 + 2.0 * ULP)
     return np.clip(value, LEAST_DELTA, 1.0)
 
 
@@ -111,7 +110,7 @@ def rho_to_epsilon(rho: Number, delta: Number, method: str = "tight") -> FloatAn
     check.broadcast(rho=budget, delta=failure)
     log_inverse = -np.log(failure)
     if method == "bun-steinke":
-        return ((budget + 2.0 * np.sqrt(budget * log_inverse)) * (1.0 + 2.0 * _ULP))[()]
+        return ((budget + 2.0 * np.sqrt(budget * log_inverse)) * (1.0 + 2.0 * ULP))[()]
     # Each of the two terms of L is at most L, and one of them at least L / 2.
     high = np.minimum(np.expm1(log_inverse), np.sqrt(log_inverse / budget))
     low = np.minimum(np.expm1(0.5 * log_inverse), np.sqrt(0.5 * log_inverse / budget))
@@ -156,7 +155,7 @@ def epsilon_to_rho(epsilon: Number, delta: Number, method: str = "tight") -> Flo
     log_inverse = -np.log(failure)
     if method == "bun-steinke":
         root = budget / (np.sqrt(log_inverse + budget) + np.sqrt(log_inverse))
-        return check.answer(root**2 * (1.0 - 6.0 * _ULP))
+        return check.answer(root**2 * (1.0 - 6.0 * ULP))
 
     def excess(t: FloatArray, e: FloatArray, big: FloatArray) -> FloatArray:
         b: FloatArray = np.exp(t)
@@ -168,7 +167,7 @@ def epsilon_to_rho(epsilon: Number, delta: Number, method: str = "tight") -> Flo
     b = np.exp(t)
     slack, magnitude = _slack(b, log_inverse)
     left = budget - slack - _ROUND * (budget + magnitude)
-    return check.answer(np.maximum(left / (1.0 + b) * (1.0 - 2.0 * _ULP), 0.0))
+    return check.answer(np.maximum(left / (1.0 + b) * (1.0 - 2.0 * ULP), 0.0))
 
 
 def rho_to_delta(rho: Number, epsilon: Number, method: str = "tight") -> FloatAnswer:

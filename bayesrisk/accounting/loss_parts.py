@@ -9,11 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from bayesrisk._base.compiling import kernel
-from bayesrisk._base.validation import FloatArray, IntArray
+from bayesrisk._base.validation import ULP, FloatArray, IntArray
 from bayesrisk.distributions import CountLaw, DiscreteGaussian, DiscreteLaplace, FiniteLaw
 from bayesrisk.distributions.sums import as_finite
-
-_ULP = 2.0**-52
 
 
 class Gaussians(NamedTuple):
@@ -94,15 +92,15 @@ def fill_transform(
                     spread += lists.mass[j] * (8.0 + 2.0 * abs(rotation))
                 spread += lists.ends[i + 1] - lists.ends[i]
                 modulus, n = math.sqrt(real * real + imaginary * imaginary), lists.times[i]
-                if size + n * math.log(min(modulus + spread * _ULP, 1.0)) < least:
-                    size, dead = size + n * math.log(min(modulus + spread * _ULP, 1.0)), True
+                if size + n * math.log(min(modulus + spread * ULP, 1.0)) < least:
+                    size, dead = size + n * math.log(min(modulus + spread * ULP, 1.0)), True
                     break
                 size += n * math.log(modulus)
                 phase += n * math.atan2(imaginary, real)
                 error += n * (8.0 + spread / modulus) + abs(phase)
         out[k, 0] = min(size, 0.0)
         out[k, 1] = phase
-        out[k, 2] = -1.0 if dead else error * _ULP
+        out[k, 2] = -1.0 if dead else error * ULP
 
 
 @kernel
@@ -248,10 +246,10 @@ class LossPart:
     def moment_error(self, tilt: float) -> float:
         """Return a bound on the rounding of :meth:`log_moment`."""
         if self.sigma2:
-            return 16.0 * _ULP * (self.times + abs(self.log_moment(tilt)))
+            return 16.0 * ULP * (self.times + abs(self.log_moment(tilt)))
         loss, mass, _ = self.values
         largest = float(np.abs(tilt * loss).max(initial=0.0))
-        return self.times * _ULP * (64.0 + mass.size + 8.0 * largest)
+        return self.times * ULP * (64.0 + mass.size + 8.0 * largest)
 
 
 class Nodes(NamedTuple):

@@ -23,11 +23,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayesrisk._base.validation import FloatArray
+from bayesrisk._base.validation import ULP, FloatArray
 from bayesrisk.accounting import loss_parts as kernels
 from bayesrisk.accounting.loss_parts import LossPart, Values, transform
 
-_ULP = 2.0**-52
 _MOST_VALUES = 2**21  # of all counts together, that are listed
 _MOST_PAIRS = 2**23  # values that are merged at a time
 _SMALL = 44.0  # what is left out is smaller than the answer by this logarithm
@@ -43,7 +42,7 @@ class Pair(NamedTuple):
 
     def with_endless(self, endless: float, lost: float) -> Pair:
         """Return the ends after adding the chance of an infinite loss and of omitted values."""
-        wide = 64.0 * _ULP
+        wide = 64.0 * ULP
         low = self.lower + endless * (1.0 - wide) - lost
         return Pair(max(low, 0.0), min(self.upper + endless * (1.0 + wide) + lost, 1.0))
 
@@ -72,10 +71,10 @@ class LossList:
         counts = sum(p.times for p in parts)
         largest = max(1.0, float(np.abs(loss[[0, -1]]).max()))
         #: Rounding of a loss, of sums and of what was merged; and of a probability, as a share.
-        self.shift = 8.0 * _ULP * largest * (counts + 1)
+        self.shift = 8.0 * ULP * largest * (counts + 1)
         self._alone = counts == 1
         sizes = sum((p.times - 1) * p.values.loss.size for p in parts)  # terms of convolutions
-        self.share = _ULP * (64.0 + 64.0 * counts + 8.0 * largest + sizes)
+        self.share = ULP * (64.0 + 64.0 * counts + 8.0 * largest + sizes)
         self._delta, self._weight = np.empty(loss.size), np.empty(loss.size)
         kernels.excesses(loss, mass, self._delta, self._weight)
 
@@ -112,14 +111,14 @@ class LossList:
     def delta(self, epsilon: float) -> Pair:
         """Return the ends of E (1 - exp(epsilon - L))+."""
         # Of one count, losses near epsilon are rounded in proportion to themselves.
-        shift = 4.0 * _ULP * (1.0 + abs(epsilon)) if self._alone else self.shift
+        shift = 4.0 * ULP * (1.0 + abs(epsilon)) if self._alone else self.shift
         low, high = (self._excess(epsilon + side * shift) for side in (1.0, -1.0))
         pair = Pair(low * (1.0 - self.share), high * (1.0 + self.share))
         return pair.with_endless(self.endless, self.lost)
 
     def epsilon(self, delta: float) -> Pair:
         """Return the ends of the least epsilon >= 0 that keeps delta, which inverts ``delta``."""
-        wide = 64.0 * _ULP
+        wide = 64.0 * ULP
         goals = (
             (delta + self.lost - self.endless * (1.0 - wide)) / (1.0 - self.share),
             (delta - self.lost - self.endless * (1.0 + wide)) / (1.0 + self.share),
@@ -133,7 +132,7 @@ class LossList:
             # goal = delta[k] + weight[k] (1 - exp(epsilon - loss[k]))
             share = (goal - self._delta[k]) / self._weight[k] if self._weight[k] else 1.0
             point = float(self.loss[k]) + math.log1p(-share) if share < 1.0 else -math.inf
-            shift = 8.0 * _ULP * (1.0 + abs(point)) + (0.0 if self._alone else self.shift)
+            shift = 8.0 * ULP * (1.0 + abs(point)) + (0.0 if self._alone else self.shift)
             ends.append(max(point + side * shift, 0.0) if math.isfinite(point) else 0.0)
         return Pair(*ends)
 
@@ -162,7 +161,7 @@ def _folded(part: LossPart) -> Values | None:
     """Return the sum of a group's losses if they are equally spaced, or None if it is too long."""
     loss, mass, endless = part.values
     gaps = np.diff(loss)
-    even = loss.size > 1 and np.ptp(gaps) <= 64.0 * _ULP * float(np.abs(loss[[0, -1]]).max())
+    even = loss.size > 1 and np.ptp(gaps) <= 64.0 * ULP * float(np.abs(loss[[0, -1]]).max())
     if part.times == 1 or not even or part.times**2 * loss.size**2 > 2**31:
         return None
     total = mass
@@ -177,7 +176,7 @@ def _sum(loss: FloatArray, mass: FloatArray, one: Values) -> tuple[FloatArray, F
     values = np.add.outer(loss, one.loss).ravel()
     order = np.argsort(values, kind="stable")
     values, chance = values[order], np.multiply.outer(mass, one.mass).ravel()[order]
-    width = 4.0 * _ULP * max(1.0, float(np.abs(values[[0, -1]]).max()))
+    width = 4.0 * ULP * max(1.0, float(np.abs(values[[0, -1]]).max()))
     count = kernels.merge(values, chance, width)
     return values[:count].copy(), chance[:count].copy()
 
@@ -216,7 +215,7 @@ class LossLine:
         self.left_out = tail + dead
         # E (exp(Y) - 1)+ = E |exp(Y) - 1| / 2 is at most half the standard deviation of exp(Y).
         variance = math.expm1(_UNIFORMS * (_log_sinc(2.0 * half) - 2.0 * _log_sinc(half)))
-        self.reach = (kappa + abs(move)) * (1.0 + 8.0 * _ULP)
+        self.reach = (kappa + abs(move)) * (1.0 + 8.0 * ULP)
         self.spread = 0.5 * math.sqrt(variance) * (1.0 + 1e-9)
         self.rounding = math.fsum(p.moment_error(self.tilt) for p in parts)
 
@@ -232,12 +231,12 @@ class LossLine:
         terms = np.cos(angle) * self.kernel.real - np.sin(angle) * self.kernel.imag
         middle = scale * self.step / math.pi * float(terms.sum())
         # 64 roundings of each term: of its factors, and of a sum by pairs.
-        off = nodes.error + _ULP * (64.0 + 4.0 * np.abs(nodes.t * epsilon))
+        off = nodes.error + ULP * (64.0 + 4.0 * np.abs(nodes.t * epsilon))
         error = scale * (self.step / math.pi * float(self.weight @ off) + self.left_out)
         rotation = self.tilt * self.period
         error += 2.0 * (math.exp(log_above - rotation) + math.exp(-rotation))
         error += abs(middle) * (
-            self.rounding + 64.0 * _ULP * (1.0 + abs(self.log_moment) + abs(point))
+            self.rounding + 64.0 * ULP * (1.0 + abs(self.log_moment) + abs(point))
         )
         return Pair(min(max(middle - error, 0.0), 1.0), min(max(middle + error, 2.0**-1022), 1.0))
 
@@ -253,7 +252,7 @@ class LossLine:
         right, left = (self._smooth(epsilon + side * self.reach) for side in (1.0, -1.0))
         a, b = self.spread / math.expm1(self.reach), self.spread / -math.expm1(-self.reach)
         lower = (
-            (smooth.lower - a * right.upper - b * left.upper) / (1.0 - a - b) * (1.0 - 16.0 * _ULP)
+            (smooth.lower - a * right.upper - b * left.upper) / (1.0 - a - b) * (1.0 - 16.0 * ULP)
         )
         return Pair(max(lower, 0.0), smooth.upper).with_endless(self.endless, self.lost)
 
@@ -284,7 +283,7 @@ def logistic(parts: Sequence[LossPart], shift: float) -> Pair:
     if direct <= max(rest, 0.0) + 1.0:
         return _finite_logistic(parts, shift, 1.0).with_endless(*endless_mass(parts))
     missing, lost = _finite_logistic(parts, shift, -1.0), endless_mass(parts)[1]
-    ends = Pair(1.0 - missing.upper - lost - 2.0 * _ULP, 1.0 - missing.lower + lost + 2.0 * _ULP)
+    ends = Pair(1.0 - missing.upper - lost - 2.0 * ULP, 1.0 - missing.lower + lost + 2.0 * ULP)
     return ends.with_endless(0.0, 0.0)
 
 
@@ -305,10 +304,10 @@ def _finite_logistic(parts: Sequence[LossPart], shift: float, side: float) -> Pa
     weight = nodes.size * 2.0 * np.pi * fall / (1.0 + fall**2)
     middle = math.fsum(weight * np.cos(nodes.phase + nodes.t * shift)) - 0.5 * math.pi
     middle *= scale * step / math.pi
-    off = float(weight @ (nodes.error + _ULP * (32.0 + 8.0 * np.abs(nodes.t * shift))))
+    off = float(weight @ (nodes.error + ULP * (32.0 + 8.0 * np.abs(nodes.t * shift))))
     tail = 4.0 * math.exp(-math.pi * last * step)
     error = scale * (step / math.pi * (off + math.pi * nodes.rest) + tail)
     error += 2.0 * (math.exp(-0.5 * period) + math.exp(whole + signed - 0.5 * period))
     rounding = math.fsum(p.moment_error(0.5 * side) for p in parts)
-    error += abs(middle) * (rounding + 64.0 * _ULP * (1.0 + abs(half) + abs(shift)))
+    error += abs(middle) * (rounding + 64.0 * ULP * (1.0 + abs(half) + abs(shift)))
     return Pair(middle - error, middle + error)

@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike
 from bayesrisk._base import validation as check
 from bayesrisk._base.display import Tabular, displayed, number
 from bayesrisk._base.frames import pandas as pd
-from bayesrisk._base.validation import FloatAnswer, FloatArray
+from bayesrisk._base.validation import ULP, FloatAnswer, FloatArray
 from bayesrisk.accounting.budget import census_2020_budget
 from bayesrisk.accounting.conversion import rho_to_epsilon
 from bayesrisk.accounting.loss_parts import LossPart
@@ -43,13 +43,11 @@ from bayesrisk.distributions import CountLaw, DiscreteGaussian, DiscreteLaplace,
 from bayesrisk.distributions.base import single_law
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, quote
 
-_ULP = 2.0**-52
 _MOST_CHANGE = 10**4
 _WIDTH = 1e-6  # of delta, as a share, with which a line that is there is taken
 _MOST_LINES = 8
 _ROUGH = 1e-3  # further loss of lines that only look for the place
 _GAP = 1e-4  # distance of two losses between which a slope is taken
-_MOVED = {"add-remove": 1, "change-one": 2}
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +126,7 @@ class PrivacyLoss(Tabular):
             places that depends on the records is taken as known.
         """
         if sensitivity is not None:
-            check.choice(sensitivity, "sensitivity", tuple(_MOVED))
+            check.choice(sensitivity, "sensitivity", tuple(check.MOVED))
         if isinstance(source, str):
             source = census_2020_budget(source)
         spec = getattr(source, "spec", source)
@@ -136,7 +134,7 @@ class PrivacyLoss(Tabular):
         if isinstance(source, pd.DataFrame):
             if "sigma2" not in source:
                 raise ArgumentError("source", "must have a column 'sigma2'", shown=list(source))
-            moved = _MOVED[sensitivity or "change-one"]
+            moved = check.MOVED[sensitivity or "change-one"]
             scales = check.real_array(source["sigma2"], "sigma2", lower=0.0, bounds="(]")
             counts = [(DiscreteGaussian(v), 1, moved) for v in scales.ravel().tolist()]
         elif hasattr(spec, "noise") and hasattr(spec, "parameters"):
@@ -185,7 +183,7 @@ class PrivacyLoss(Tabular):
         if epsilon < 0.0:
             # (1 - r)+ = 1 - r + (r - 1)+, with r = exp(epsilon - L), in the other order
             odds, other = math.exp(epsilon), self._backward._delta(-epsilon)
-            return Pair(*(1.0 - odds * (1.0 - end) for end in other)).with_endless(0.0, 4.0 * _ULP)
+            return Pair(*(1.0 - odds * (1.0 - end) for end in other)).with_endless(0.0, 4.0 * ULP)
         best = Pair(0.0, 1.0)
         for k in range(len(self._lines) + 1):
             if k == len(self._lines):  # none of them is good here
@@ -234,10 +232,10 @@ class PrivacyLoss(Tabular):
         upper = _crossing(lambda e: self._delta(e).upper, delta, low, high)
         lower = _crossing(lambda e: self._delta(e).lower, delta, low, high)
         # A root is one to its own rounding: walk to where the inequality holds.
-        step = 4.0 * _ULP * max(1.0, upper)
+        step = 4.0 * ULP * max(1.0, upper)
         while upper < top and self._delta(upper).upper > delta:
             upper, step = min(upper + step, top), 2.0 * step
-        step = 4.0 * _ULP * max(1.0, lower)
+        step = 4.0 * ULP * max(1.0, lower)
         while lower > 0.0 and self._delta(lower).lower < delta:
             lower, step = max(lower - step, 0.0), 2.0 * step
         return Pair(lower, upper)
@@ -474,8 +472,8 @@ class BeliefLaw(Tabular):
         """Average of posterior over prior: the marginal risk of a whole release."""
         mean = self.mean
         return Ends(
-            check.answer(np.asarray(mean.lower / self.prior) * (1.0 - 2.0 * _ULP)),
-            check.answer(np.asarray(mean.upper / self.prior) * (1.0 + 2.0 * _ULP)),
+            check.answer(np.asarray(mean.lower / self.prior) * (1.0 - 2.0 * ULP)),
+            check.answer(np.asarray(mean.upper / self.prior) * (1.0 + 2.0 * ULP)),
         )
 
     @property
@@ -485,7 +483,7 @@ class BeliefLaw(Tabular):
         .. math:: \pi\,(1 - \delta(-\mathrm{logit}\, \pi))
         """
         gain = self.loss.delta(-self._logit)
-        wide = 4.0 * _ULP
+        wide = 4.0 * ULP
         return Ends(
             check.answer(np.asarray(self.prior * (1.0 - gain.upper)) * (1.0 - wide)),
             check.answer(np.asarray(self.prior * (1.0 - gain.lower)) * (1.0 + wide)),
@@ -542,7 +540,7 @@ def _crossing(function: Callable[[float], float], level: float, low: float, high
         return low
     if excess(high) >= 0.0:
         return high
-    return float(brentq(excess, low, high, xtol=1e-13, rtol=8.0 * _ULP))
+    return float(brentq(excess, low, high, xtol=1e-13, rtol=8.0 * ULP))
 
 
 def _least(rate: float, x: FloatArray, curve: list[Pair]) -> Pair:
@@ -604,7 +602,7 @@ def _counts_of_spec(spec: Any, sensitivity: str | None) -> list[tuple[CountLaw, 
                 "without it a record is seen for certain, or the law is not known"
             )
     stated = spec.parameters.get("sensitivity")
-    moved = _MOVED[sensitivity or stated or "change-one"]
+    moved = check.MOVED[sensitivity or stated or "change-one"]
     overlap = spec.parameters.get("overlap", 1)
     cells = {key: overlap if isinstance(overlap, int) else overlap[key[1]] for key in spec.noise}
     return [(noise.to_law(), 1, moved * cells[key]) for key, noise in spec.noise.items()]

@@ -68,9 +68,10 @@ def look_alone(
     with renamed(_OPTIONS | {"max_size": "--max-size"}):
         result = br.risk.first_look(data, keys=keys, sensitive=sensitive, max_size=max_size)
     if output is not None:
+        from bayesrisk._base.disk.parquet import STORAGE
+
         with disk.whole_file(output) as stream:
-            frame = result.to_frame()
-            frame.to_parquet(stream, index=False, compression="zstd", write_page_checksum=True)
+            result.to_frame().to_parquet(stream, index=False, **STORAGE)
     print_answer(source.mark | document(result), result._answer(), as_json=as_json)
 
 

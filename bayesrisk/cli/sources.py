@@ -60,9 +60,9 @@ class RecordSource:
     ) -> "br.tables.Microdata | Iterator[br.Records]":
         """Return the microdata of a folder, or the pieces of a file of records.
 
-        These are in the schema that is named, or else in that of the tables.  Where there are other
-        codings of it, codes may be those of a dialect: the one that is said or that the file says
-        of itself, and of a file whose columns are not the schema's one of them must say it.
+        These are in the schema that is named, or else in that of the tables. Where there are other
+        codings of it, codes may be those of a dialect, which is given or which the file says of
+        itself. A file with columns other than the schema's needs one of these.
         """
         from bayesrisk.tables.records import CODINGS, file_pieces
 

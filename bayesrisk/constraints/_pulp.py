@@ -10,7 +10,14 @@ import pulp
 
 from bayesrisk._base.validation import IntArray
 from bayesrisk.constraints.model import IntegerModel, Status
-from bayesrisk.constraints.solvers import Deadline, Limits, Raw, SolverResult, settle_answer
+from bayesrisk.constraints.solvers import (
+    Deadline,
+    Limits,
+    Raw,
+    SolverResult,
+    checked_nodes,
+    settle_answer,
+)
 from bayesrisk.exceptions import ArgumentError, MissingDependencyError
 
 #: Short names; CBC is called differently in every major version of PuLP.
@@ -56,10 +63,7 @@ class PulpSolver:
     ) -> SolverResult:
         """Return the maximum; infeasibility is confirmed without presolve if the solver can."""
         limits = limits or Limits()
-        if limits.nodes is not None:
-            raise ArgumentError(
-                "node_limit", f"must be None for solver {self.name!r}", shown=limits.nodes
-            )
+        checked_nodes(limits.nodes, self.name)
         start = time.perf_counter()
         deadline = Deadline(limits.seconds)
         raw = self._run(model, objective, limits, presolve=True)

@@ -24,6 +24,11 @@ from bayesrisk.tables.likelihoods import UNBOUNDED
 ENDLESS = UNBOUNDED
 
 
+def less(ends: IntArray, part: IntArray) -> IntArray:
+    """Return ends of rows less a part of them; where there is none, there is none."""
+    return np.where(np.abs(ends) >= ENDLESS, ends, ends - part)
+
+
 class Columns(NamedTuple):
     """A sparse matrix of rows by unknowns, stored column by column.
 

@@ -49,8 +49,9 @@ class CountLaw(ABC):
         """Return the variance (for a discrete Gaussian, not the parameter sigma2)."""
 
     def _draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> IntAnswer:
-        """Return draws of a shape that includes the parameters'; laws without it define ``rvs``."""
-        raise NotImplementedError(f"{type(self).__name__} has no draws")
+        """Return draws of a shape that includes the parameters', by their quantiles."""
+        chances = rng.uniform(np.nextafter(0.0, 1.0), 1.0, shape)
+        return check.whole_answer(np.asarray(self.ppf(chances)).astype(np.int64))
 
     def rvs(
         self, size: int | tuple[int, ...] | None = None, random_state: Seed | None = None

@@ -171,9 +171,9 @@ def add_ripples(
     """Fill ``out`` with the ripple (see ``sums``) of two added sums of discrete Gaussians.
 
     Their rates are precision / left_n and precision / right_n; ``out`` has one entry for each
-    residue modulo n = left_n + right_n.  With i the right variable's value the exponent is
-    -h d**2 - H (i - d right_n / n)**2, H the sum of the two rates; the fraction is taken in whole
-    numbers, so that no digit of it is lost.
+    residue modulo n = left_n + right_n. With i the right variable's value and H the sum of the two
+    rates, the exponent is -h d**2 - H (i - d right_n / n)**2. The fraction is taken in whole
+    numbers: no digit is lost.
     """
     n = left_n + right_n
     rate = precision / left_n + precision / right_n

@@ -42,7 +42,7 @@ from bayesrisk.experiments.runs.folder import ADVICE, Layout, RunFolder
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.mechanisms.base import check_unlisted
 from bayesrisk.release import MechanismSpec, Release
-from bayesrisk.release.release import RELEASE_FILE, place_document, release_document
+from bayesrisk.release.release import RELEASE_FILE, release_document
 from bayesrisk.tables import (
     Geography,
     Microdata,
@@ -53,12 +53,11 @@ from bayesrisk.tables import (
     exchange,
     tabulate,
 )
-from bayesrisk.tables.microdata import OCCUPIED, as_microdata
+from bayesrisk.tables.microdata import OCCUPIED, UNITS, as_microdata
 from bayesrisk.tables.published import select_rows
 
 # Records in any order into microdata by place, without holding them.
 
-_UNITS = ("persons", "households")
 _BLOCKS = "blocks"
 
 
@@ -141,7 +140,7 @@ def _tables(
         if not isinstance(piece, (Records, Microdata)):
             raise ArgumentTypeError(f"records must be Records, got {type(piece).__name__}")
         data = as_microdata(piece)
-        for unit in _UNITS:
+        for unit in UNITS:
             if (part := getattr(data, unit)) is not None:
                 schema = part.schema
                 yield unit, schema, part.table
@@ -199,7 +198,7 @@ def _write_part(
     """Write the microdata of one place, and return its rows of the index."""
     units: dict[str, Records] = {}
     places: list[str] = []
-    for unit in _UNITS:
+    for unit in UNITS:
         if unit in schemas:
             schema = schemas[unit]
             rows = spilled(put_down / f"{code}-{unit}")
@@ -346,13 +345,17 @@ class PlaceFolder(RunFolder):
     def write_parts(self, shard: int, tables: Mapping[str, Any]) -> None:
         """Write the folder of a part, from the :class:`PlacePart` in ``part``, and small files."""
         part: PlacePart = tables["part"]
-        folder = self.path / exchange.part_name(part.code)
-        more = {"readable": False} if isinstance(part.content, Release) else {}
-        part.content.write(folder, replace=True, **more)
-        digest = exchange.manifest_digest(folder, self.holds)
+        folder, digest = self._write(part.code, part.content)
         rows = exchange.index_rows(part.code, np.sort(part.finest), part.width, digest)
         rows = rows.append_column("content", pa.array([disk.digest_folder(folder)] * len(rows)))
         super().write_parts(shard, {**tables, "index": rows})
+
+    def _write(self, code: str, content: PublishedTables | Release | Microdata) -> tuple[Path, str]:
+        """Write the folder of a part; return it, and the digest of its manifest."""
+        folder = self.path / exchange.part_name(code)
+        more = {"readable": False} if isinstance(content, Release) else {}
+        content.write(folder, replace=True, **more)
+        return folder, exchange.manifest_digest(folder, self.holds)
 
     def _check_whole(self, shard: int, states: Mapping[str, Any]) -> None:
         """Raise if the small files or the folder of a part have changed since they were written."""
@@ -366,10 +369,7 @@ class PlaceFolder(RunFolder):
         """Return the files of the index, after writing the tables of coarser levels."""
         digest = None
         if above is not None:
-            folder = self.path / exchange.part_name(exchange.ABOVE)
-            more = {"readable": False} if isinstance(above, Release) else {}
-            above.write(folder, replace=True, **more)
-            digest = exchange.manifest_digest(folder, self.holds)
+            digest = self._write(exchange.ABOVE, above)[1]
         rows = (self.read_part(shard, "index") for shard in range(self.shards))
         return exchange.index_files(self.holds, level, rows, digest)
 
@@ -534,10 +534,10 @@ class ReleaseStudy(TabulationStudy):
     are.  They differ from those of ``release`` of all records at once; their law is the same, but
     that swapping has its rate in each part.
 
-    Parts hold different records, so that the budget of a release is that of each part, not their
-    sum: whoever comes, goes or changes is in one part, or leaves one for another, and a mechanism
-    whose neighbours change one record is made for both.  Which parts there are is public where the
-    places are.
+    Parts hold different records, so the budget of a release is that of each part, not their sum.
+    Whoever comes, goes or changes is in one part, or leaves one for another. A mechanism whose
+    neighbours change one record is made for both. Which parts there are is public where the places
+    are.
 
     The folder ``NAME.confidential`` beside the release ``NAME``, which only its owner may read,
     holds a digest of the records and the seed of a simulation, to go on with a run.  It is not for
@@ -614,13 +614,14 @@ class ReleaseStudy(TabulationStudy):
             above = Release(spec.for_tables(tables.counts), tables, simulation=simulation)
         files = cast(PlaceFolder, folder).index(self.config["level"], above)
         names = [*open_index(self.records).codes, *([exchange.ABOVE] if above is not None else [])]
-        document = place_document(
-            release_document(spec, diagnostics, simulation=simulation),
-            hashlib.sha256(files[exchange.PARTITIONS]).hexdigest(),
-            {n: disk.digest(folder.path / exchange.part_name(n) / RELEASE_FILE) for n in names},
-        )
+        parts = {n: folder.path / exchange.part_name(n) / RELEASE_FILE for n in names}
+        document = {
+            **release_document(spec, diagnostics, simulation=simulation),
+            "partitions": hashlib.sha256(files[exchange.PARTITIONS]).hexdigest(),
+            "releases": {name: disk.digest(file) for name, file in parts.items()},
+        }
         index = files.pop(exchange.PARTITIONS)  # comes last: it says that the rest is there
-        return {**files, RELEASE_FILE: document, exchange.PARTITIONS: index}
+        return {**files, RELEASE_FILE: disk.sealed(document), exchange.PARTITIONS: index}
 
     def _description(self, folder: RunFolder) -> tuple[MechanismSpec, dict[str, float], bool]:
         """Return the common spec and facts of all parts, and whether one is simulated."""

@@ -147,11 +147,11 @@ class SimulatedLikelihood:
     hypothesis pulls each ratio of likelihoods towards 1, so each posterior towards its prior: an
     unseen value is no evidence, and n draws never give a ratio above :math:`(n + \alpha)/\alpha`.
 
-    ``values``, shape (V, cells), are the distinct releases, sorted (``SUPPRESSED`` marks a cell
-    that is not published), ``counts``, (hypotheses, V), how often each was drawn, and ``codes``,
-    (hypotheses, draws), which of them each draw gave: draws in one column share their random
-    stream.  ``draws`` is n, ``smoothing`` alpha; ``streams`` are ``"common"`` or
-    ``"independent"``, and the same ``seed``, their root, gives the same draws.
+    ``values``, shape (V, cells), are the distinct releases, sorted; ``SUPPRESSED`` marks a cell
+    that is not published. ``counts``, (hypotheses, V), is how often each was drawn, ``codes``,
+    (hypotheses, draws), which of them each draw gave. Draws in one column share their random
+    stream. ``draws`` is n, ``smoothing`` alpha; ``streams`` are ``"common"`` or ``"independent"``,
+    and the same ``seed``, their root, gives the same draws.
     """
 
     values: IntArray

@@ -22,6 +22,9 @@ from bayesrisk.tables.cells import CellSpace, code_kinds
 from bayesrisk.tables.microdata import OCCUPIED, as_microdata
 from bayesrisk.tables.published import marked
 from bayesrisk.tables.schema import FRAME_PLACES
+from bayesrisk.tables.workload import Key
+
+_V = TypeVar("_V")
 
 
 @dataclass(frozen=True)
@@ -362,6 +365,14 @@ def positive_parts(value: object, name: str) -> dict[str, Fraction]:
     """Return checked exact numbers > 0 by name, at least one."""
     parts = filled_mapping(value, name).items()
     return {str(key): positive(part, f"{name}[{key!r}]") for key, part in parts}
+
+
+def by_level(values: Mapping[Key, _V]) -> dict[str, dict[str, _V]]:
+    """Return what tables have by level and name."""
+    nested: dict[str, dict[str, _V]] = {}
+    for (level, table), value in values.items():
+        nested.setdefault(level, {})[table] = value
+    return nested
 
 
 def different_cells(schema: Schema, tables: list[Table]) -> NDArray[np.int64]:

@@ -156,10 +156,11 @@ class BottomUp(PreparingMechanism["PreparedBottomUp"]):
     Every cell of a measured table gets discrete Gaussian noise of scale :math:`\sigma^2 = \Delta^2
     / (2 c \rho)`. Here :math:`c \rho` is the budget of its table, and :math:`\Delta` is how far one
     record of the schema can move the table (its L2 norm). The record is the unit of privacy: the
-    household, for ``household-occupancy``. Then, place by place: negative counts become 0; tables
-    in which every record is in exactly one cell are scaled to the exact total of the place; what is
-    a function of such a table is computed from it; counts that have a bound are cut there; coarser
-    places are sums. Source: Steed, Qing and Wu (2024, arXiv:2407.04776), equation 6 and appendix F.
+    household, for ``household-occupancy``. Then, place by place, negative counts become 0. Tables
+    in which every record is in exactly one cell are scaled to the exact total of the place. What is
+    a function of such a table is computed from it, counts that have a bound are cut there, and
+    coarser places are sums. Source: Steed, Qing and Wu (2024, arXiv:2407.04776), equation 6 and
+    appendix F.
 
     Parameters
     ----------
@@ -172,9 +173,9 @@ class BottomUp(PreparingMechanism["PreparedBottomUp"]):
         says what is spent in all.
     allocation : {"das-2020", "uniform"}, optional
         ``das-2020``: the budgets of the 2020 disclosure avoidance system per count, as the
-        reference works them out for ``household-occupancy``: 0.0002 / 3360 of rho = 7.70 for
-        sizes (H13), 0.0002 / 2 of 7.70 for race and origin (P15), 0.0002 / 2 of 4.96 for children
-        (P16).  ``uniform``: ``rho`` in equal parts over the measured tables.
+        reference works them out for ``household-occupancy``. Sizes (H13) have 0.0002 / 3360 of rho
+        = 7.70, race and origin (P15) 0.0002 / 2 of 7.70, children (P16) 0.0002 / 2 of 4.96.
+        ``uniform``: ``rho`` in equal parts over the measured tables.
     rho : number or str, optional
         Total budget of ``uniform``.
     budget : mapping of table to number, optional

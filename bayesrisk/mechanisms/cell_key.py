@@ -18,7 +18,7 @@ from bayesrisk._base.disk.delimited import header_fields, open_text, text_tables
 from bayesrisk._base.disk.text import named
 from bayesrisk._base.validation import IntArray
 from bayesrisk.accounting.budget import exact_number
-from bayesrisk.exceptions import ArgumentError, DataError, quote
+from bayesrisk.exceptions import ArgumentError, quote
 from bayesrisk.mechanisms.base import BasePrepared, PreparingMechanism, Protected
 from bayesrisk.release import MechanismSpec
 from bayesrisk.tables import Microdata, PublishedTables, Workload, tabulate
@@ -35,10 +35,10 @@ Row = Mapping[Any, Any] | Sequence[int] | str
 class CellKey(PreparingMechanism["PreparedCellKeys"]):
     r"""Perturb every count by a table that is read at the count and its cell's key.
 
-    Every record gets a key :math:`k_i`, drawn uniformly from 0 to K - 1; the key of a cell with
-    records S is :math:`\sum_{i \in S} k_i \bmod K`, and a table says for each count and key by how
-    much the count changes.  The same people have the same key: in every table and at every level
-    they are the same published count.  A cell without a record has no key and stays 0.
+    Every record gets a key :math:`k_i`, drawn uniformly from 0 to K - 1. The key of a cell with
+    records S is :math:`\sum_{i \in S} k_i \bmod K`. A table says for each count and key by how much
+    the count changes. The same people have the same key: in every table and at every level they are
+    the same published count. A cell without a record has no key and stays 0.
 
     Parameters
     ----------
@@ -206,13 +206,8 @@ def _read_table(file: Path) -> pd.DataFrame:
         frame: pd.DataFrame = pa.concat_tables(text_tables(lines, names)).to_pandas()
     for name in [name for name in _COLUMNS if name in frame]:
         numbers = pd.to_numeric(frame[name], errors="coerce")
-        wrong = (numbers.isna() | (numbers % 1 != 0)).to_numpy()
-        if wrong.any():
-            row = int(wrong.argmax())
-            raise DataError(
-                f"{file}: row {row + 1}, column {name!r}: must be a whole number, got "
-                f"{quote(frame[name][row])}"
-            )
+        wrong = numbers.isna() | (numbers % 1 != 0)
+        check.refuse_row(wrong, frame[name], file, name, "be a whole number")
         frame[name] = numbers.astype(np.int64)
     return frame
 

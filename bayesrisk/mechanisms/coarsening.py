@@ -12,8 +12,8 @@ from bayesrisk._base import validation as check
 from bayesrisk.mechanisms.base import BaseMechanism, Dial, Protected, TableMechanism
 from bayesrisk.release import MechanismSpec, RangeSpec, RoundingSpec, TrueCounts
 from bayesrisk.tables import Microdata, PublishedTables, Records, Workload, tabulate
+from bayesrisk.tables.likelihoods import ROUNDINGS
 
-_METHODS = ("nearest", "random")
 _LARGEST = 2**31
 
 
@@ -67,7 +67,7 @@ class Rounding(_OneByOne):
 
     def __init__(self, *, base: int, method: str = "random") -> None:
         self._base = check.integer(base, "base", lower=2, upper=_LARGEST)
-        self._method = check.choice(method, "method", _METHODS)
+        self._method = check.choice(method, "method", ROUNDINGS)
         parameters = {"base": self._base, "method": self._method}
         law = RoundingSpec(self._base, self._method)
         super().__init__(MechanismSpec("rounding", parameters, others=law))

@@ -18,6 +18,7 @@ from bayesrisk.mechanisms.base import (
     Dial,
     Protected,
     TableMechanism,
+    by_level,
     census_level,
     filled_mapping,
     most_cells,
@@ -126,8 +127,6 @@ def _census(allocation: object, total: object) -> Budgets:
     return {(census_level(level), str(query)): rho for level, query, rho in rows}
 
 
-#: Records that a neighbour adds, takes away or (one of each) exchanges.
-_MOVED = {"add-remove": 1, "change-one": 2}
 _CHUNK = 2**22  # cells drawn at a time: bounds the memory beyond the tables themselves
 
 
@@ -152,13 +151,11 @@ class _NoiseMechanism(TableMechanism):
         check.choice(sensitivity, "sensitivity", tuple(check.SENSITIVITIES))
         self._budgets = budgets
         self._overlap = _overlaps(overlap, budgets)
-        nested: dict[str, dict[str, Fraction]] = {}
-        for (level, table), budget in budgets.items():
-            nested.setdefault(level, {})[table] = budget
-        parameters = {"budgets": nested, "sensitivity": sensitivity, "overlap": overlap}
+        parameters = {"budgets": by_level(budgets), "sensitivity": sensitivity, "overlap": overlap}
         noise = {
             key: NoiseSpec(
-                self._name, Fraction(_MOVED[sensitivity] * self._overlap[key]) / (self._norm * part)
+                self._name,
+                Fraction(check.MOVED[sensitivity] * self._overlap[key]) / (self._norm * part),
             )
             for key, part in budgets.items()
         }

@@ -13,6 +13,7 @@ from bayesrisk.exceptions import ArgumentError
 from bayesrisk.mechanisms.base import BaseMechanism, Protected
 from bayesrisk.release import MechanismSpec, SimulationOnly, TrueCounts
 from bayesrisk.tables import Attribute, Microdata, Records, Table, Workload, tabulate
+from bayesrisk.tables.cells import renumbered
 
 _LONGEST = 60  # characters of a cell's name that lists all cells that it was made of
 #: Groups of the codes of an attribute, or the smallest code of every group.
@@ -22,10 +23,10 @@ Groups = Sequence[Sequence[int]] | Sequence[int]
 class Recode(BaseMechanism):
     """Publish merged categories and larger places; all counts stay true.
 
-    Tables of levels finer than ``level`` are not published.  Cells that differ only within a group
-    of codes are added into one, and their table is then called ``"NAME recoded"``; a table that
-    cannot be written over the groups, because a cell cuts one and the rest of the group is not in
-    the table, is not published.  Tables without a grouped attribute stay as they are.
+    Tables of levels finer than ``level`` are not published. Cells that differ only within a group
+    of codes are added into one, and their table is then called ``"NAME recoded"``. A table with a
+    cell that cuts a group, whose rest is not in the table, cannot be written over the groups and is
+    not published. Tables without a grouped attribute stay as they are.
 
     Parameters
     ----------
@@ -224,4 +225,4 @@ def _code_groups(attribute: Attribute, groups: list[list[int]] | list[int], name
     number = codes - attribute.first + len(groups)  # codes of no group stay apart
     for index, one in enumerate(groups):
         number[np.array(one) - attribute.first] = index
-    return np.unique(number, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    return renumbered(number)

@@ -66,8 +66,8 @@ def plot_claims(
     """Return panels of places with a verified claim, and of claims' priors, by columns.
 
     Left the number of places with at least one claim (Figures 2a and 3a of Liu et al.), then a
-    panel for each prior: boxes are quartiles, whiskers reach 1.5 times their distance, points lie
-    beyond (Figures 2b, 2c, 3b and 3c).
+    panel for each prior (2b, 2c, 3b and 3c). Boxes are quartiles, whiskers reach 1.5 times their
+    distance, points lie beyond.
 
     Parameters
     ----------

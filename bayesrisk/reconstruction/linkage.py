@@ -16,9 +16,8 @@ from bayesrisk._base import validation as check
 from bayesrisk._base.randomness import Seed, generator
 from bayesrisk._base.validation import IntArray
 from bayesrisk.exceptions import ShapeError
-from bayesrisk.reconstruction.persons import CELLS, Persons, person_frame, race_ethnicity
+from bayesrisk.reconstruction.persons import CELLS, RECORDS, Persons, person_frame, race_ethnicity
 
-_COLUMNS = ("block", "sex", "age", "race", "hisp")
 _BLOCK_GROUP = 12  # digits of the geoid that name the block group
 
 
@@ -81,7 +80,7 @@ def modal_guess(records: pd.DataFrame | Persons) -> pd.DataFrame:
 
     ``records`` are what the adversary holds: ``block, sex, age, race, hisp``.
     """
-    frame = person_frame(records, columns=_COLUMNS, source="records")
+    frame = person_frame(records, columns=RECORDS, source="records")
     return _with_cells(frame, cells_of_modes(frame))
 
 
@@ -91,7 +90,7 @@ def proportional_guess(records: pd.DataFrame | Persons, *, rng: Seed) -> pd.Data
     Everyone gets the race and ethnicity of a record of the block chosen uniformly.  ``records``
     are what the adversary holds: ``block, sex, age, race, hisp``.
     """
-    frame = person_frame(records, columns=_COLUMNS, source="records")
+    frame = person_frame(records, columns=RECORDS, source="records")
     block = pd.factorize(frame["block"])[0]
     order = np.argsort(block, kind="stable")
     size = np.bincount(block) if block.size else np.zeros(0, np.int64)
@@ -132,7 +131,7 @@ class Guesses:
         block and block group have no mode.
         """
         name = check.text(source, "source")
-        frame = person_frame(records, columns=_COLUMNS, source=name)
+        frame = person_frame(records, columns=RECORDS, source=name)
         persons = Persons(frame, name)
         if everywhere is not None:
             everywhere = check.count_array(everywhere, "everywhere", lower=0)

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 
 from bayesrisk._base import validation as check
 from bayesrisk._base.validation import IntArray
-from bayesrisk.exceptions import DataError, quote
-from bayesrisk.tables.schema import AGE_BIN_STARTS
+from bayesrisk.exceptions import DataError
+from bayesrisk.tables.schema import age_group
 
 
 def age_bin(age: ArrayLike) -> IntArray:
@@ -30,12 +30,16 @@ def age_bin(age: ArrayLike) -> IntArray:
     array([ 0, 21, 22, 22, 23, 36, 37])
     """
     ages = check.count_array(age, "age", lower=0, upper=110)
-    return np.searchsorted(AGE_BIN_STARTS, ages, side="right") - 1
+    return age_group(ages)
 
 
 #: Race (63 combinations) by Hispanic origin.
 CELLS = 126
-_NAMES = ("block", "sex", "age", "race", "hisp", "person")
+#: Columns of records, and of the true ones, which say who it is.
+RECORDS = ("block", "sex", "age", "race", "hisp")
+TRUTH = (*RECORDS, "person")
+#: Columns of persons whom an attacker knows.
+KNOWN = ("block", "sex", "age", "person")
 _RANGES = {"sex": (0, 1), "age": (0, 110), "race": (1, 63), "hisp": (0, 1)}
 
 
@@ -48,9 +52,9 @@ class Persons:
     Attributes
     ----------
     frame : pandas.DataFrame
-        A row for each person, numbered from 0: those of ``block`` (text of 15 digits; whole numbers
-        are turned into it), ``sex`` (0, 1), ``age`` (0 to 110), ``race`` (1 to 63), ``hisp`` (0, 1)
-        and ``person`` that the records have, and ``agebin`` after ``age``.  Do not change it.
+        A row for each person, numbered from 0. Of ``block`` (text of 15 digits; whole numbers are
+        turned into it), ``sex`` (0, 1), ``age`` (0 to 110), ``race`` (1 to 63), ``hisp`` (0, 1) and
+        ``person`` it has those of the records, and ``agebin`` after ``age``. Do not change it.
     source : str
         How messages call the records.
 
@@ -72,7 +76,7 @@ class Persons:
     def __post_init__(self) -> None:
         frame = check.frame(self.frame, f"{check.text(self.source, 'source')}: frame")
         columns: dict[str, Any] = {}
-        for name in _NAMES:
+        for name in TRUTH:
             if name not in frame:
                 continue
             column = frame[name]
@@ -124,12 +128,8 @@ def _blocks(column: pd.Series, source: str) -> pd.Series:
     else:
         text = column.astype("str")
     text = text.reset_index(drop=True)
-    for block in text.unique():
-        if len(block) != 15 or not (block.isascii() and block.isdigit()):
-            row = int(np.argmax((text == block).to_numpy())) + 1
-            raise DataError(
-                f"{source}: row {row}, column 'block': must be 15 digits, got {quote(block)}"
-            )
+    good = {b for b in text.unique() if len(b) == 15 and b.isascii() and b.isdigit()}
+    check.refuse_row(~text.isin(good), text, source, "block", "be 15 digits")
     return text
 
 

@@ -46,13 +46,6 @@ def release_document(
     }
 
 
-def place_document(
-    document: Mapping[str, Any], partitions: str, releases: Mapping[str, str]
-) -> bytes:
-    """Return the description of a release by place, with the digests of its index and parts."""
-    return disk.sealed({**document, "partitions": partitions, "releases": dict(releases)})
-
-
 def read_document(file: Path, more: set[str] = _TABLES) -> dict[str, Any]:
     """Return a release's description from a file, with seal, format and keys checked."""
     document: dict[str, Any] = disk.read_document(file)

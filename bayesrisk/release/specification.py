@@ -24,12 +24,10 @@ from bayesrisk.tables.likelihoods import (
     read_likelihood,
     same_keys,
 )
+from bayesrisk.tables.workload import Key
 
 _SPEC_KEYS = {"mechanism", "parameters", "tables", "others", "places"}
 _PLACES = ("public", "occupied")
-
-#: A table at a level of the geography: ``(level, table)``.
-Key = tuple[str, str]
 
 
 @displayed

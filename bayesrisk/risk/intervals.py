@@ -221,8 +221,8 @@ def stratified_rates(
 ) -> pd.DataFrame:
     r"""Return the rate of hits in a whole frame of blocks, from a sample of blocks by size.
 
-    The sizes of all blocks are published.  Classes of size (1 to 7 people, 8 to 15, 16 to 31 and so
-    on) are strata: with :math:`X_h` people of the frame in class h, of whom :math:`x_h` are in
+    The sizes of all blocks are published. Classes of size (1 to 7 people, 8 to 15, 16 to 31 and so
+    on) are strata. With :math:`X_h` people of the frame in class h, of whom :math:`x_h` are in
     sampled blocks, which have :math:`y_h` hits in :math:`t_h` trials, the rate is
 
     .. math:: R = \sum_h \frac{X_h}{x_h} y_h \Big/ \sum_h \frac{X_h}{x_h} t_h .

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from bayesrisk._base import validation as check
 from bayesrisk._base.display import Tabular, displayed, number
 from bayesrisk._base.frames import pandas as pd
-from bayesrisk._base.validation import FloatAnswer, FloatArray
+from bayesrisk._base.validation import ULP, FloatAnswer, FloatArray
 from bayesrisk.accounting.privacy_loss import PrivacyLoss
 from bayesrisk.distributions import CountLaw, DiscreteGaussian, Noise
 from bayesrisk.distributions.base import single_law
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from bayesrisk.plotting import Axes
 
 _MOST_CHANGE = 10**4
-_ULP = 2.0**-52
 
 
 @displayed
@@ -301,7 +300,7 @@ def rho_for_advantage(advantage: float, *, change: int = 1, sensitivity: float =
         return math.fsum(mass) - wanted
 
     low, high = math.log(1e-14 / moved**2), math.log(40.0)
-    root = float(brentq(excess, low, high, xtol=1e-14, rtol=4 * _ULP))
+    root = float(brentq(excess, low, high, xtol=1e-14, rtol=4 * ULP))
     step = 1e-13
     while excess(root) > 0.0:  # a root is one to its own rounding only
         root -= step

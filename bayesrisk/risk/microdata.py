@@ -15,6 +15,7 @@ from bayesrisk._base.display import Tabular, displayed, number
 from bayesrisk._base.validation import BoolArray, IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, quote
 from bayesrisk.tables import Records
+from bayesrisk.tables.cells import joint_codes, joint_kinds, renumbered
 
 Source = pd.DataFrame | Records
 DENSE = 2**22  # combinations that are counted in a table of all of them
@@ -32,12 +33,7 @@ def checked_source(source: Source, label: str) -> Source:
 
 def key_names(keys: Iterable[str]) -> list[str]:
     """Return the column names, checked: at least one, and all different."""
-    names = list(check.texts([keys] if isinstance(keys, str) else keys, "keys"))
-    if not names:
-        raise ArgumentError("keys", "must name a column", shown="none")
-    if len(set(names)) < len(names):
-        raise ArgumentError("keys", "must name every column once", shown=", ".join(names))
-    return names
+    return list(check.column_names([keys] if isinstance(keys, str) else keys, "keys"))
 
 
 def coded(sources: Mapping[str, Source], names: Sequence[str], role: str) -> list[IntArray]:
@@ -80,25 +76,12 @@ def _column(source: Source, name: str, label: str, role: str) -> pd.Series:
     return column
 
 
-def renumbered(codes: IntArray) -> IntArray:
-    """Return the codes renumbered from 0 without gaps."""
-    return np.unique(codes, return_inverse=True)[1].reshape(-1).astype(np.int64)
-
-
 def classes(codes: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
     """Return each record's class by several columns, and the number of records in each class.
 
     Linear in the records where there are few combinations, else by sorting.
     """
-    flat = np.zeros(len(codes[0]), dtype=np.int64)
-    span = 1
-    for column in codes:
-        size = int(column.max(initial=0)) + 1
-        if span * size >= _LARGEST:  # as many numbers as there are classes so far
-            flat = renumbered(flat)
-            span = int(flat.max(initial=0)) + 1
-        flat = flat * size + column
-        span *= size
+    flat, span = joint_codes(codes, _LARGEST)
     if span > max(DENSE, 4 * len(flat)):
         flat = renumbered(flat)
     return flat, np.bincount(flat, minlength=1)
@@ -240,9 +223,9 @@ def first_look(
     -----
     *k-anonymity*: every record has the keys of at least k - 1 others (Samarati and Sweeney 1998).
     *Sample unique*: class of one.  *Minimal sample unique*: a set of keys on which a record is
-    unique and no part of which makes it so; a *special unique* has one that is smaller than all
+    unique and no part of which makes it so. A *special unique* has one that is smaller than all
     keys together (Elliot, Manning and Ford 2002; Manning, Haglin and Keane 2008, whose algorithm
-    SUDA2 finds them in very wide data).  *Distinct l-diversity*: every class has l different
+    SUDA2 finds them in very wide data). *Distinct l-diversity*: every class has l different
     sensitive values (Machanavajjhala et al. 2007).
 
     A record that is unique among those that were collected may have doubles in the population, and
@@ -422,7 +405,7 @@ def repeated_microdata(
             raise ArgumentError(label, "must have at least one record", shown="none")
     names = key_names(keys)
     n = len(original)
-    key = renumbered(classes(coded(pair, names, "keys"))[0])
+    key = joint_kinds(coded(pair, names, "keys"))
     d, s = _by_class(key, n)
     q = key[:n]
     measures: dict[str, float] = {
@@ -434,7 +417,7 @@ def repeated_microdata(
     if target is not None:
         if check.text(target, "target") in names:
             raise ArgumentError("target", "must be none of the keys", got=target)
-        cell = renumbered(classes([key, coded(pair, [target], "target")[0]])[0])
+        cell = joint_kinds([key, coded(pair, [target], "target")[0]])
         dt, st = _by_class(cell, n)
         single = np.zeros(len(s), np.bool_)  # one value of the target, in the protected data
         single[key[n:][st[cell[n:]] == s[key[n:]]]] = True

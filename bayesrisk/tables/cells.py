@@ -2,7 +2,7 @@
 
 A record counts in the cells of tables by the *kind* of each of its codes alone: codes are of one
 kind where every table gives them the same weights.  The cells of a schema whose codes are of the
-same kinds are one cell of a :class:`CellSpace`.
+same kinds are one cell of a :class:`CellSpace`.  Values are numbered for that, as elsewhere.
 """
 
 import math
@@ -10,19 +10,55 @@ from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk._base.validation import FloatArray, IntArray
 from bayesrisk.tables._grammar import Table
 from bayesrisk.tables.schema import Schema
 
 
+def renumbered(values: ArrayLike) -> IntArray:
+    """Return the position of each value among the different ones."""
+    return np.unique(values, return_inverse=True)[1].reshape(-1).astype(np.int64)
+
+
+def positions(values: NDArray[Any], listed: NDArray[Any]) -> IntArray:
+    """Return each value's position among sorted ones, or -1 if it is none of them."""
+    if not listed.size:
+        return np.full(values.shape, -1)
+    place = np.minimum(np.searchsorted(listed, values), listed.size - 1)
+    return np.where(listed[place] == values, place, -1)
+
+
+def joint_codes(labels: Sequence[IntArray], largest: int = 2**62) -> tuple[IntArray, int]:
+    """Return a code for each combination of labels >= 0, and a number that all are below.
+
+    Codes are in the order of the labels, with gaps; those beyond ``largest`` are numbered anew.
+    """
+    codes, span = np.zeros(len(labels[0]), np.int64), 1
+    for label in labels:
+        size = int(label.max(initial=0)) + 1
+        if span * size >= largest:  # as many numbers as there are codes so far
+            codes = renumbered(codes)
+            span = int(codes.max(initial=0)) + 1
+        codes = codes * size + label
+        span *= size
+    return codes, span
+
+
 def joint_kinds(labels: Sequence[IntArray]) -> IntArray:
     """Return the kinds that several classifications make together, in the order of their labels."""
-    kinds: IntArray = np.unique(np.stack(labels), axis=1, return_inverse=True)[1]
-    return kinds.reshape(-1).astype(np.int64)
+    return renumbered(joint_codes(labels)[0])
+
+
+def class_sizes(*columns: IntArray) -> IntArray:
+    """Return for each row how many rows have its values >= 0 in all columns."""
+    kinds = joint_kinds(columns)
+    return np.bincount(kinds)[kinds]
 
 
 def code_kinds(tables: Iterable[Table], name: str, size: int) -> IntArray:

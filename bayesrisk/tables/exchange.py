@@ -18,7 +18,7 @@ from scipy import sparse
 
 from bayesrisk._base import disk, validation as check
 from bayesrisk._base.disk.delimited import csv_rows
-from bayesrisk._base.disk.parquet import check_together, is_text, read_table
+from bayesrisk._base.disk.parquet import STORAGE, check_together, is_text, parquet_bytes, read_table
 from bayesrisk._base.validation import BoolArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError, OutputError, quote
 from bayesrisk.tables._grammar import Key
@@ -182,10 +182,7 @@ def index_files(
     """Return the files of the index, from the rows of :func:`index_rows` of every part in order."""
     table = pa.concat_tables(rows)
     codes, manifests = table.column("part").to_pylist(), table.column("manifest").to_pylist()
-    sink = pa.BufferOutputStream()
-    places = table.select(_COLUMNS.names).replace_schema_metadata(None)
-    pq.write_table(places, sink, compression="zstd", write_page_checksum=True)
-    index: bytes = sink.getvalue().to_pybytes()
+    index = parquet_bytes(table.select(_COLUMNS.names))
     document: dict[str, Any] = {
         "format": _FORMAT,
         "kind": kind,
@@ -425,12 +422,9 @@ def _take(
         columns = _positions(part, "cell", cells, "cell of its table", file, position)
         counts = part.column("count")
         values = counts.fill_null(0).to_numpy().astype(np.int64)
-        if not negative and (values < 0).any():
-            row = int((values < 0).argmax())
-            raise DataError(
-                f"{file}: row {position[row] + 1}, column 'count': must be >= 0 "
-                f"(the manifest says no count is negative), got {values[row]}"
-            )
+        if not negative:
+            rule = "be >= 0 (the manifest says no count is negative)"
+            check.refuse_row(values < 0, values, file, "count", rule, rows=position)
         pieces[key].append(
             TableRows(rows, columns, values, pc.is_null(counts).to_numpy(), position, file)
         )
@@ -469,11 +463,8 @@ def _positions(
     """Return the positions of texts among those known; one that is not is refused by its row."""
     index = pc.index_in(part.column(column), value_set=pa.array(list(names), pa.string()))
     if index.null_count:
-        row = pc.index(pc.is_null(index), True).as_py()
-        raise DataError(
-            f"{file}: row {numbers[row] + 1}, column {column!r}: must be a {meaning}, "
-            f"got {quote(part.column(column)[row].as_py())}"
-        )
+        unknown = pc.is_null(index)
+        check.refuse_row(unknown, part[column], file, column, f"be a {meaning}", rows=numbers)
     positions: IntArray = index.to_numpy().astype(np.int64)
     return positions
 
@@ -625,5 +616,5 @@ def refuse_others(folder: Path, names: set[str], kind: str) -> None:
 def write_parquet(table: pa.Table, target: Path) -> str:
     """Write a file, and return its digest."""
     with disk.whole_file(target, tidy=False) as stream:
-        pq.write_table(table, stream, compression="zstd", write_page_checksum=True)
+        pq.write_table(table, stream, **STORAGE)
     return disk.digest(target)

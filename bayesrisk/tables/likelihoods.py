@@ -23,7 +23,7 @@ from bayesrisk.distributions import DiscreteGaussian, DiscreteLaplace
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, quote
 
 _LAWS = ("discrete-gaussian", "discrete-laplace")
-_ROUNDINGS = ("nearest", "random")
+ROUNDINGS = ("nearest", "random")
 _MAX_BASE = 2**31
 #: More than any count: the upper end of a support that nothing bounds.
 UNBOUNDED = 2**52
@@ -272,7 +272,7 @@ class RoundingSpec(Likelihood):
     def __post_init__(self) -> None:
         base = check.integer(self.base, "base", lower=1, upper=_MAX_BASE)
         object.__setattr__(self, "base", base)
-        check.choice(self.method, "method", _ROUNDINGS)
+        check.choice(self.method, "method", ROUNDINGS)
 
     @property
     def exact(self) -> bool:

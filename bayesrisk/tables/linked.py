@@ -1,9 +1,9 @@
 """Persons and the households that they live in as records of one kind: a household and its members.
 
-A household has a *composition*: how many members of each kind of person live in it.  A count of
-persons is then a sum over households, each with as many of its members as the cell counts, and a
-count of households a sum of zeros and ones: tables of both are tables of one histogram, with whole
-weights.  Attributes of a household that follow from its members, such as its size, are columns of
+A household has a *composition*: how many members of each kind of person live in it. A count of
+persons is then a sum over households, each with as many of its members as the cell counts. A count
+of households is a sum of zeros and ones. Tables of both are tables of one histogram, with whole
+weights. Attributes of a household that follow from its members, such as its size, are columns of
 the composition, and no attributes of their own.
 """
 

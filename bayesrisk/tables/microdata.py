@@ -30,9 +30,9 @@ from bayesrisk.tables.schema import Schema
 OCCUPIED = "occupied"
 
 _HOUSEHOLD = ("household-dhc", "household-occupancy", "pl94-units")
-_FILES = ("persons", "households")
+UNITS = ("persons", "households")
 MANIFEST = "_microdata.json"
-_PARTS = tuple(f"{name}.parquet" for name in (*_FILES, "blocks"))
+_PARTS = tuple(f"{name}.parquet" for name in (*UNITS, "blocks"))
 _FORMAT = "bayesrisk microdata 1"
 _PLACE = b"bayesrisk.geography"
 _WHOLE = b"bayesrisk.definition"  # of a schema that is not built in
@@ -163,7 +163,7 @@ class Microdata:
 
     def _tables(self) -> dict[str, pa.Table]:
         tables = {}
-        for name in _FILES:
+        for name in UNITS:
             records = getattr(self, name)
             if records is not None:
                 tables[name] = records.table.replace_schema_metadata(_metadata(records.schema))
@@ -185,7 +185,7 @@ class Microdata:
             parts = (cls.read(index.checked(code)) for code in index.codes)
             return _joined(gather(parts, _size, str(source)))
         listed = _manifest(source)
-        units = {name: _read_unit(source / f"{name}.parquet", listed) for name in _FILES}
+        units = {name: _read_unit(source / f"{name}.parquet", listed) for name in UNITS}
         if all(records is None for records in units.values()):
             raise DataError(f"{source}: must hold persons.parquet or households.parquet")
         file = source / "blocks.parquet"
@@ -201,7 +201,7 @@ def _size(data: Microdata) -> int:
 def _joined(parts: list[Microdata]) -> Microdata:
     """Return the microdata of different places as one."""
     units = {}
-    for name in _FILES:
+    for name in UNITS:
         pieces = [records for part in parts if (records := getattr(part, name)) is not None]
         tables = [records.table for records in pieces]
         units[name] = Records(pieces[0].schema, pa.concat_tables(tables)) if pieces else None

@@ -21,6 +21,7 @@ from bayesrisk._base.validation import IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError, quote
 from bayesrisk.tables import exchange
 from bayesrisk.tables._grammar import Key, Table
+from bayesrisk.tables.cells import positions
 from bayesrisk.tables.change import PopulationChange
 from bayesrisk.tables.exchange import ABOVE, Content, Partitions
 from bayesrisk.tables.likelihoods import UNBOUNDED, Likelihood, TrueCounts
@@ -303,14 +304,13 @@ class PublishedTables(Tabular):
         """Return the position of the place of a level that each of the finest places lies in."""
         places, finest = self.geoids[level], self.geoids[self.workload.levels[-1]]
         ancestors = self.workload.schema.geography.ancestors(finest, level)
-        group = np.minimum(np.searchsorted(places, ancestors), places.size - 1)
-        missing = places[group] != ancestors
-        if missing.any():
-            first = str(ancestors[int(missing.argmax())])
+        group = positions(ancestors, places)
+        if (group < 0).any():
+            first = str(ancestors[int(group.argmin())])
             raise ArgumentError(
                 "tables", f"must have every {level}", shown=f"none of {quote(first)}"
             )
-        return group.astype(np.int64)
+        return group
 
     def row(self, level: str, geoid: str) -> int:
         """Return the position of a place at its level."""

@@ -73,8 +73,7 @@ def grouped(table: pa.Table, schema: Schema, source: str = "records", start: int
 
 def _codes_of_groups(column: pa.ChunkedArray, a: Attribute, source: str, start: int) -> pa.Array:
     """Return the codes of the groups of numbers; of text that is none those of the labels."""
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+    column = _parquet.plain_column(column)
     codes = np.full(len(column), -1, dtype=np.int64)
     numbers = column
     if _parquet.is_text(column.type):
@@ -131,8 +130,7 @@ def codes_of_labels(
 
     A column of another type is returned as it is, and so is text without any label.
     """
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+    column = _parquet.plain_column(column)
     text = _parquet.is_text(column.type)
     if MISSING in a.labels:
         if text:
@@ -246,7 +244,7 @@ class Records(Tabular):
         if any(a.cuts for a in self.schema.attributes):  # it holds codes, not numbers
             table = table.replace_schema_metadata({SCHEMA_NAME: self.schema.name})
         with disk.whole_file(path) as stream:
-            pq.write_table(table, stream, compression="zstd", write_page_checksum=True)
+            pq.write_table(table, stream, **_parquet.STORAGE)
 
     def to_frame(self) -> pd.DataFrame:
         """Return all columns as a data frame, one row for each record.
@@ -492,8 +490,7 @@ def _places(
     """Return places as text, after checking that they are digits of the right width."""
     width = schema.geography.widths[-1]
     rule = f"column {name!r}: must be a place of {width} digits"
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+    column = _parquet.plain_column(column)
     if pa.types.is_null(column.type):  # nothing is known: no rows, or a place is missing in each
         column = column.cast(pa.string())
     text = column

@@ -408,11 +408,11 @@ class Schema:
         Parameters
         ----------
         frame : pandas.DataFrame
-            Records.  A column of few whole numbers has the codes from its smallest to its largest,
-            one of many numbers groups between round ones; one of text has its values as labels,
-            sorted; a categorical one its categories, in order: groups of ``pandas.cut`` as they are
-            shown, ``[18, 40)``; a logical one "False" and "True".  Where values are missing, that
-            is a label too, "missing".
+            Records. A column of few whole numbers has the codes from its smallest to its largest,
+            one of many numbers groups between round ones. One of text has its values as labels,
+            sorted. A categorical one has its categories, in order, groups of ``pandas.cut`` as they
+            are shown, ``[18, 40)``; a logical one "False" and "True". Where values are missing,
+            that is a label too, "missing".
         name : str, default "records"
             Name of the schema.
         columns : sequence of str, optional
@@ -530,6 +530,13 @@ def _built_in_schema(name: str, geography: str | None) -> Schema:
 #: First ages of the 38 groups that the block tables of the 2010 Summary File 1 tell apart (Abowd et
 #: al. 2023, Table S3): single years to 21, then those of table P12.
 AGE_BIN_STARTS = (*range(23), 25, 30, 35, 40, 45, 50, 55, 60, 62, 65, 67, 70, 75, 80, 85)
+
+
+def age_group(ages: ArrayLike) -> IntArray:
+    """Return the group, 0 to 37, of each age."""
+    return np.searchsorted(AGE_BIN_STARTS, np.asarray(ages), side="right") - 1
+
+
 #: Functions that return the cells which records of a schema can be in, by its name; of others all.
 CELL_RULES: Registry[IntArray] = Registry(
     "cell-rule", builtin={}, protocol=np.ndarray, needs="numbers of cells"

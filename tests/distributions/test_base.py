@@ -56,6 +56,20 @@ def test_a_law_of_ones_own():
     assert law.std() == pytest.approx(8.25**0.5)
 
 
+def test_draws_follow_the_quantiles_where_a_law_has_none_of_its_own():
+    class Drawn(Uniform):
+        rvs = CountLaw.rvs
+
+    law, size = Drawn(), (4, 5000)
+    draws = law.rvs(size, random_state=1)
+    again = law.ppf(np.random.default_rng(1).uniform(np.nextafter(0.0, 1.0), 1.0, size))
+    assert draws.dtype == np.int64
+    assert np.array_equal(draws, again)
+    counts = np.bincount(draws.ravel(), minlength=10)
+    assert counts.size == 10
+    assert np.abs(counts - 2000).max() < 5.0 * np.sqrt(20_000 * 0.09)
+
+
 def test_the_default_guess_only_costs_steps():
     class Near(Uniform):
         _guess = CountLaw._guess

@@ -31,6 +31,8 @@ MAX_TABLE = 2**27
 MAX_BYTES_PER_BYTE = 128
 #: Columns with what they may hold: of "text", "whole", "number" and "flag", or anything flat.
 Kinds = Mapping[str, Sequence[str]]
+#: How files are written.
+STORAGE: dict[str, Any] = {"compression": "zstd", "write_page_checksum": True}
 _BUFFER = 2**20  # bytes read ahead of each column
 _INDEX = re.compile(r"__index_level_\d+__")
 
@@ -38,6 +40,19 @@ _INDEX = re.compile(r"__index_level_\d+__")
 def plain_kind(kind: pa.DataType) -> pa.DataType:
     """Return the type of the values, also where they come as a dictionary."""
     return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def plain_column(column: Any) -> Any:
+    """Return a column of values, also where they come as a dictionary."""
+    return column.cast(plain_kind(column.type))
+
+
+def parquet_bytes(table: pa.Table) -> bytes:
+    """Return a table as a file without metadata."""
+    sink = pa.BufferOutputStream()
+    parquet.write_table(table.replace_schema_metadata(None), sink, **STORAGE)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -120,10 +135,10 @@ def _most(*files: Path) -> int:
     return max(MAX_TABLE, MAX_BYTES_PER_BYTE * sum(file.stat().st_size for file in files))
 
 
-def check_together(name: str, size: int, files: Sequence[Path], fault: Fault = DataError) -> None:
+def check_together(name: str, size: int, files: Sequence[Path]) -> None:
     """Refuse files that each can be held, but all of them, of so many bytes, cannot."""
-    with named(name, fault):
-        check_held(name, size, _most(*files), fault)
+    with named(name):
+        check_held(name, size, _most(*files))
 
 
 def _check_flat(schema: pa.Schema, file: Path, fault: Fault) -> None:

@@ -209,10 +209,10 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return document
 
 
-def read_toml(file: Path, fault: Fault = ConfigError, *, name: str | None = None) -> dict[str, Any]:
+def read_toml(file: Path, *, name: str | None = None) -> dict[str, Any]:
     """Return the TOML document in a file."""
     called = name or str(file)
-    raw = read_bytes(file, TOML_BYTES, fault, name=called)
+    raw = read_bytes(file, TOML_BYTES, ConfigError, name=called)
     try:
         return toml_document(raw.decode("utf-8"))
     except ValueError as error:
@@ -221,7 +221,7 @@ def read_toml(file: Path, fault: Fault = ConfigError, *, name: str | None = None
         advice = _toml_advice(lines[int(place[1]) - 1]) if place else ""
         advice = advice or ": close all brackets and quotes" * ("end of document" in str(error))
         text = f"{called}: cannot be read as TOML: {_reason(error)}"
-        raise fault(text, advice=advice) from error
+        raise ConfigError(text, advice=advice) from error
 
 
 def _toml_advice(line: str) -> str:

@@ -178,6 +178,8 @@ def _write_parquet(pieces: Iterator[Any], output: Path, advance: Callable[[int],
     """Write a Parquet file that appears only when complete; return its number of rows."""
     import pyarrow.parquet as pq
 
+    from bayesrisk._base.disk.parquet import STORAGE
+
     if output.suffix.lower() != ".parquet":
         raise ArgumentError(f"--output must end in .parquet, got {quote(str(output))}")
     first = next(pieces, None)
@@ -186,9 +188,7 @@ def _write_parquet(pieces: Iterator[Any], output: Path, advance: Callable[[int],
     rows = 0
     with (
         disk.whole_file(output, new=True) as stream,
-        pq.ParquetWriter(
-            stream, first.schema, compression="zstd", write_page_checksum=True
-        ) as writer,
+        pq.ParquetWriter(stream, first.schema, **STORAGE) as writer,
     ):
         for piece in chain([first], pieces):
             writer.write_table(piece)

@@ -19,7 +19,7 @@ from bayesrisk.census.occupancy.programs import BlockProgram, block_program
 from bayesrisk.census.occupancy.statistics import OccupancyStatistics
 from bayesrisk.constraints.certificates import proves_infeasible, reduced_values
 from bayesrisk.constraints.model import IntegerModel, Status
-from bayesrisk.constraints.search import LinearSolver
+from bayesrisk.constraints.search import LinearSolver, halves
 from bayesrisk.constraints.solvers import (
     Deadline,
     Limits,
@@ -451,11 +451,8 @@ class _Partition:
         fraction = np.abs(values[:n] - np.rint(values[:n]))
         index = int(fraction.argmax())
         if fraction[index] > _WHOLE:
-            below, above = box.high.copy(), box.low.copy()
-            below[index] = int(np.floor(values[index]))
-            above[index] = below[index] + 1
-            self._push(bound, _Box(box.low, below, None, None))
-            self._push(bound, _Box(above, box.high, None, None))
+            for low, high in halves(box.low, box.high, index, int(np.floor(values[index]))):
+                self._push(bound, _Box(low, high, None, None))
             return None
         homes = np.rint(values[:n]).astype(np.int64)
         self._exclude(box, homes, bound)

@@ -179,8 +179,7 @@ def _largest(
     different, inverse = np.unique(cells, return_inverse=True)
     star = np.bincount(inverse, solution.households[mine]).astype(np.int64)
     model, cell = _model(blocks, block, law, full=full)
-    position = np.minimum(np.searchsorted(different, cell), max(different.size - 1, 0))
-    position = np.where(different[position] == cell, position, -1) if n else position
+    position: IntArray = pd.Index(different).get_indexer(pd.Index(cell))
     # Where no household need be as in the reconstruction, all can differ.
     shared = solver.solve(model, -(position >= 0).astype(np.int64), limits=limits)
     if shared.value == 0:

@@ -74,10 +74,10 @@ def member_groups(
 ) -> tuple[IntArray, IntArray]:
     """Return race bit mask and Hispanic origin of household members, householder first.
 
-    Householders and people who are no relatives are drawn from the block's mix; a spouse, partner
-    or relative has the householder's group with the household's homogeneity, else one from the
-    block's mix; a child of the householder has the group of householder, or of spouse or partner,
-    each as likely.  So every person's group has the law of the block's mix.
+    Householders and people who are no relatives are drawn from the block's mix. A spouse, partner
+    or relative has the householder's group with the household's homogeneity, else one from the mix.
+    A child has the group of the householder, or of spouse or partner, each as likely. So every
+    person's group has the law of the block's mix.
     """
     holder = np.flatnonzero(relationship == HOLDER)[household]
     same_group = rng.random(household.size) < spec.household_homogeneity

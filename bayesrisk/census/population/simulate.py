@@ -437,9 +437,9 @@ def simulate_population(spec: national.PopulationSpec | str, *, rng: Seed) -> Mi
     """Return a consistent synthetic population: people, housing units and blocks.
 
     Households come first (size, type and householder's age from one law raked to national
-    margins), then everybody in them; race and ethnicity are alike within household, block and
-    tract; some people live in group quarters, some units are vacant, some households are
-    subsidised.  Nothing is copied from anybody's records.
+    margins), then everybody in them. Race and ethnicity are alike within household, block and
+    tract. Some people live in group quarters, some units are vacant, some households are
+    subsidised. Nothing is copied from anybody's records.
 
     Parameters
     ----------

@@ -12,6 +12,7 @@ from bayesrisk.census.population.figures import BEDROOMS, SMALLEST_PROPERTY, SUB
 from bayesrisk.census.population.race_ethnicity import dirichlet_rows, pick
 from bayesrisk.census.population.spec import PopulationSpec
 from bayesrisk.exceptions import ShapeError
+from bayesrisk.tables.cells import class_sizes
 
 _LIMIT = np.array([0, 2, 4, 2**62])  # people that 0-1, 2, 3 or more bedrooms hold
 
@@ -77,10 +78,7 @@ def selection_weight(block: IntArray, flags: NDArray[np.bool_]) -> FloatArray:
     """Return the log selection weight: profile likelihood over frequency in the block."""
     profile = np.array(SUBSIDISED_PROFILE)
     likelihood = np.where(flags, np.log(profile), np.log1p(-profile)).sum(axis=1)
-    code = block * 2 ** flags.shape[1] + flags @ (1 << np.arange(flags.shape[1]))
-    _, inverse, count = np.unique(code, return_inverse=True, return_counts=True)
-    _, block_inverse, in_block = np.unique(block, return_inverse=True, return_counts=True)
-    return np.asarray(likelihood - np.log(count[inverse] / in_block[block_inverse]))
+    return np.asarray(likelihood - np.log(class_sizes(block, *flags.T) / class_sizes(block)))
 
 
 def largest_in_block(block: IntArray, score: FloatArray, wanted: IntArray) -> NDArray[np.bool_]:

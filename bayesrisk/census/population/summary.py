@@ -14,9 +14,10 @@ from bayesrisk._base.validation import FloatArray, IntArray
 from bayesrisk.census.population import figures
 from bayesrisk.census.population.subsidies import occupancy_violation
 from bayesrisk.exceptions import DataError
+from bayesrisk.tables.cells import class_sizes
 from bayesrisk.tables.microdata import Microdata, read_microdata
 from bayesrisk.tables.records import Records
-from bayesrisk.tables.schema import AGE_BIN_STARTS
+from bayesrisk.tables.schema import age_group
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -83,15 +84,6 @@ class PopulationSummary(Tabular):
         )
 
 
-def _repeats(*columns: IntArray) -> IntArray:
-    """Return the number of rows with each row's combination of values."""
-    code = np.zeros(columns[0].size, dtype=np.int64)
-    for column in columns:
-        code = code * (int(column.max(initial=0)) + 1) + column
-    _, inverse, count = np.unique(code, return_inverse=True, return_counts=True)
-    return np.asarray(count[inverse], dtype=np.int64)
-
-
 def _class_sums(values: ArrayLike, group: IntArray) -> FloatArray:
     return np.asarray(np.bincount(group, np.asarray(values, dtype=float), _LOWS.size))
 
@@ -128,14 +120,14 @@ def population_sums(persons: Records, data: Microdata) -> dict[str, float]:
     size = np.bincount(block)
     class_of_block = np.searchsorted(_LOWS, size, side="right") - 1
     person_class = class_of_block[block]
-    age_class = np.searchsorted(AGE_BIN_STARTS, age, side="right") - 1
-    in_group = _repeats(block, group)
+    age_class = age_group(age)
+    in_group = class_sizes(block, group)
     largest = np.zeros(size.size, dtype=np.int64)
     np.maximum.at(largest, block, in_group)
     by_class = {
         "blocks": np.bincount(class_of_block, minlength=_LOWS.size),
         "people": np.bincount(person_class, minlength=_LOWS.size),
-        "unique": _class_sums(_repeats(block, sex, age_class) == 1, person_class),
+        "unique": _class_sums(class_sizes(block, sex, age_class) == 1, person_class),
         "modal": _class_sums(largest[block] / size[block], person_class),
         "proportional": _class_sums(in_group / size[block], person_class),
     }
@@ -143,7 +135,7 @@ def population_sums(persons: Records, data: Microdata) -> dict[str, float]:
     sums = {
         **{f"{n} {i}": v for n, counts in by_class.items() for i, v in enumerate(counts)},
         "all_blocks": places.size if data.blocks is None else len(data.blocks),
-        "unique_exact": int((_repeats(block, sex, age) == 1).sum()),
+        "unique_exact": int((class_sizes(block, sex, age) == 1).sum()),
         "quarters": quarters,
         **_housing(data.households),
     }

@@ -384,10 +384,10 @@ def iter_ppmf(
     Parameters
     ----------
     path : path-like
-        CSV file, or a ZIP archive or gzip file of one: 2010 demonstration data of May 2020 (without
-        ``VINTAGE``; voting age or single years) or of 2021 (11 columns), the 2020 file (whose other
-        geographies are not read), or the internal forms (``|`` between columns, ``#`` before
-        comments).  Codes may be written as ``3.0``.
+        CSV file, or a ZIP archive or gzip file of one. Read are 2010 demonstration data of May 2020
+        (without ``VINTAGE``; voting age or single years) or of 2021 (11 columns). So are the 2020
+        file (its other geographies are left out) and the internal forms (``|`` between columns,
+        ``#`` before comments). Codes may be written as ``3.0``.
     state : str, optional
         FIPS code or postal abbreviation of the state that every block must lie in; by default the
         one that ends the file's name, if one does.

@@ -26,7 +26,7 @@ from bayesrisk.census.readers import text as forms
 from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.tables import Records, Schema
 from bayesrisk.tables.records import CHUNK
-from bayesrisk.tables.schema import AGE_BIN_STARTS
+from bayesrisk.tables.schema import AGE_BIN_STARTS, age_group
 
 # Codings of records of persons: what a file writes for male and female, and for yes and no.
 #
@@ -266,12 +266,11 @@ def iter_record_form(
         ``geoid_tract``, that of the block, ``agebin`` (0 to 37, the age groups of the block tables)
         and ``pik``.
     dialect : str
-        What the codes of sex, of Hispanic origin and of the flags mean: ``schema`` (sex 0 male, 1
-        female; the others 0 no, 1 yes), ``archive`` (sex 1 male, 0 female; the others 0 no, 1 yes:
-        the numeric files of the published reconstruction experiment), ``pums`` (sex 1 male, 2
-        female; hisp 1 no, 2 to 24 yes; races 0 no, 1 yes) or ``labels`` (``male`` and ``female``,
-        ``N`` and ``Y``, in any case).  It is never guessed; only a Parquet file of this package
-        says it itself.
+        What the codes of sex, of Hispanic origin and of the flags mean. In ``schema`` sex is 0
+        male, 1 female, the others 0 no, 1 yes. ``archive`` (files of the published reconstruction
+        experiment) has 1 male, 0 female, the others as before. ``pums`` has sex 1 male, 2 female,
+        hisp 1 no, 2 to 24 yes, races 0 no, 1 yes. ``labels`` has ``male`` and ``female``, ``N`` and
+        ``Y``, in any case. It is never guessed; only a Parquet file of this package says it itself.
     state : str, optional
         FIPS code or postal abbreviation of the state that every block must lie in.
     chunk : int, optional
@@ -373,11 +372,6 @@ def _check_tract(piece: forms.Piece, column: str, blocks: pa.Array) -> None:
     tracts = pc.if_else(lost, pc.utf8_lpad(values, 11, "0"), values)
     equal = pc.fill_null(pc.equal(tracts, pc.utf8_slice_codeunits(blocks, 0, 11)), False)
     piece.check(column, equal.to_numpy(), "the first 11 digits of the block")
-
-
-def age_group(age: IntArray) -> IntArray:
-    """Return the age group (0 to 37) of each age."""
-    return np.asarray(np.searchsorted(AGE_BIN_STARTS, age, side="right") - 1)
 
 
 def _records(

@@ -33,6 +33,7 @@ from bayesrisk.inference import Tree, tree_posterior
 from bayesrisk.inference.tree.plan import LeafPriors
 from bayesrisk.inference.tree.posterior import TreePosterior
 from bayesrisk.plotting.attacks import draw_numbers
+from bayesrisk.tables.cells import positions
 
 _NODES = 2**19  # nodes times cells of a shard, about
 _LEVELS = (0.05, 0.95)  # of the interval in the output
@@ -286,7 +287,7 @@ class Spine:
         if above == "US":
             return np.full(units.size, above_units[0], dtype=object)
         codes = units.astype(f"U{self.source.width(above)}")
-        lost = np.flatnonzero(nmf_reader.positions(codes, above_units) < 0)
+        lost = np.flatnonzero(positions(codes, above_units) < 0)
         if lost.size:
             raise DataError(
                 f"{self.source.nmf.folder}: unit {units[lost[0]]} of level {level} must lie in a "
@@ -307,7 +308,7 @@ class Spine:
                     f"{source.nmf.folder}: {source.query} must have {source.n_cells} cells at "
                     f"level {level} as at {source.level}, got {rows.values.shape[1]}"
                 )
-            place = nmf_reader.positions(units, rows.geocodes)
+            place = positions(units, rows.geocodes)
             noisy[place >= 0] = rows.values[place[place >= 0]]
             sigma2[place >= 0] = rows.sigma2[place[place >= 0]]
         return noisy, sigma2, source.bounds(units, level, source.target, around=False)
@@ -396,9 +397,9 @@ def measurement_posterior(
 class MeasurementCountsStudy(NoisyStudy):
     """Posterior of one query's counts in every place, as a study for :func:`run`.
 
-    Every cell of the query has a tree of its own, from the top level to the finest, and
-    :func:`tree_posterior` answers it exactly under a flat prior: noisy answers of all levels,
-    totals and bounds that the constraints state, non-negative counts that add up.
+    Every cell of the query has a tree of its own, from the top level to the finest.
+    :func:`tree_posterior` answers it exactly under a flat prior, from noisy answers of all levels
+    and from the totals and bounds of constraints. Counts are non-negative and add up.
 
     A complete run has ``counts.parquet`` with a row for each unit and cell: ``geocode``, ``level``,
     ``cell``, ``noisy_count`` and ``sigma2`` of its own answer, ``lower`` and ``upper``. Of the

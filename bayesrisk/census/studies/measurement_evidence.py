@@ -10,6 +10,7 @@ from bayesrisk.census.readers.nmf import reader as nmf_reader
 from bayesrisk.census.readers.nmf.rows import cell_labels
 from bayesrisk.census.studies.measurement_counts import MeasurementSource
 from bayesrisk.exceptions import DataError, quote
+from bayesrisk.tables.cells import positions
 
 _CHUNK = 2**13  # units of which all bounds are in memory
 _KEPT = 2**12  # pairs of cells that are kept, by pattern
@@ -92,7 +93,7 @@ def surroundings(source: MeasurementSource, state: str, combine: bool) -> CellSu
     if places and source.target is not None:
         unit, atom = _live_atoms(source, units)
         for level, complete in places.items():
-            place = nmf_reader.positions(units.astype(f"U{source.width(level)}"), complete)[unit]
+            place = positions(units.astype(f"U{source.width(level)}"), complete)[unit]
             inside = place >= 0
             keys[level], counts[level] = np.unique(
                 place[inside] * source.atoms.size + atom[inside], return_counts=True
@@ -116,7 +117,7 @@ def _siblings(
 ) -> tuple[IntArray, BoolArray]:
     """Return the units in usable places, and the atoms where their siblings may have people."""
     atoms = source.atoms.size
-    place = nmf_reader.positions(codes.astype(f"U{source.width(level)}"), near.places[level])
+    place = positions(codes.astype(f"U{source.width(level)}"), near.places[level])
     inside = np.flatnonzero(place >= 0)
     places, place_number = np.unique(place[inside], return_inverse=True)
     total = np.zeros((places.size, atoms), dtype=np.int64)
@@ -178,7 +179,7 @@ def combined_evidence(
         )
         low, high = str(codes[0]), str(codes[-1])  # sorted as the units are
         for rows in nmf_reader.rows_between(source.nmf, level, "DPQuery", low, high).values():
-            row = nmf_reader.positions(codes, rows.geocodes)
+            row = positions(codes, rows.geocodes)
             for number, pattern in enumerate(patterns):
                 mine = np.flatnonzero((group.reshape(-1) == number) & (row >= 0))
                 cells, partner = _NO_CELLS, _NO_CELLS

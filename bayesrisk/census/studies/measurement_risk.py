@@ -36,6 +36,7 @@ from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.inference.count.measurements import MeasurementTables
 from bayesrisk.inference.count.posterior import bayes_rule
 from bayesrisk.plotting import plot_noisy_measurements
+from bayesrisk.tables.cells import positions
 
 CURVE = 120  # thresholds of the curve
 _CELLS = 2**20  # of a shard, about
@@ -214,11 +215,11 @@ class MeasurementsStudy(NoisyStudy):
 
     Notes
     -----
-    Where constraints leave no room for the target (an upper bound of at most k) the posterior is
-    0; where they say that there are k + 1 it is 1; where they say that there are more, the known
-    count is wrong, and both columns are missing.  Memory: a shard, and for each state one number
-    for every pair of a unit and a group of cells in which somebody of it can be.  Files whose rows
-    are sorted by unit are read about once; of others each shard reads its state's.
+    Where constraints leave no room for the target (an upper bound of at most k) the posterior is 0.
+    Where they say that there are k + 1 it is 1. Where there are more, the known count is wrong, and
+    both columns are missing. Memory: a shard, and for each state one number for every pair of a
+    unit and a group of cells in which somebody of it can be. Files whose rows are sorted by unit
+    are read about once; of others each shard reads its state's.
 
     Examples
     --------
@@ -299,7 +300,7 @@ class MeasurementsStudy(NoisyStudy):
         row = (
             np.full(units.size, -1)
             if measured_answers is None
-            else nmf_reader.positions(units, measured_answers.geocodes)
+            else positions(units, measured_answers.geocodes)
         )
         absent = {"unmeasured": int((row < 0).sum())} if near.listed else {}
         if not combine:  # units without an answer have nothing to be judged by

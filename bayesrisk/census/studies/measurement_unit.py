@@ -17,6 +17,7 @@ from bayesrisk.census.readers.nmf import reader as nmf_reader
 from bayesrisk.census.studies.measurement_risk import CURVE, MeasurementsStudy, more_than_known
 from bayesrisk.exceptions import ArgumentError, quote
 from bayesrisk.inference.count.measurements import MeasurementTables
+from bayesrisk.tables.cells import positions
 
 
 @displayed
@@ -130,9 +131,7 @@ def unit_measurements(
     code = _geocode(source.nmf, source.level, check.text(unit, "unit"))
     answers = source.answers(source.level, np.array([code]))
     table = study.table_between(code, code).to_pandas()
-    row = (
-        -1 if answers is None else int(nmf_reader.positions(np.array([code]), answers.geocodes)[0])
-    )
+    row = -1 if answers is None else int(positions(np.array([code]), answers.geocodes)[0])
     if answers is None or row < 0:
         rule = f"must have a noisy answer to {source.query} (a unit without siblings has none)"
         raise ArgumentError("unit", rule, got=unit)

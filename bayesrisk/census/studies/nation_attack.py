@@ -34,6 +34,15 @@ from bayesrisk.tables.exchange import made_up_mark
 from bayesrisk.tables.published import select_rows
 
 
+def _people_settings(nation: Nation, seed: int) -> dict[str, Any]:
+    """Return the settings that people are drawn by: number of blocks, their digest, and seed."""
+    check.instance(nation, Nation, "nation")
+    text = json.dumps(asdict(nation.spec), sort_keys=True)
+    settings = hashlib.sha256(text.encode()).hexdigest()
+    seed = check.integer(seed, "seed", lower=0)
+    return {"blocks": nation.blocks, "settings": settings, "seed": seed}
+
+
 class _NationFolder(PlaceFolder):
     holds: ClassVar[str] = "microdata"
 
@@ -58,12 +67,8 @@ class NationStudy(Study):
     @functools.cached_property
     def config(self) -> dict[str, Any]:
         """Number of blocks, digest of the settings, seed, and number of counties."""
-        check.instance(self.nation, Nation, "nation")
-        text = json.dumps(asdict(self.nation.spec), sort_keys=True)
         return {
-            "blocks": self.nation.blocks,
-            "settings": hashlib.sha256(text.encode()).hexdigest(),
-            "seed": check.integer(self.seed, "seed", lower=0),
+            **_people_settings(self.nation, self.seed),
             "shards": self.nation.counties,
             "version": __version__,
             **made_up_mark(True),
@@ -130,12 +135,12 @@ class NationAttackStudy(Study):
 
     Notes
     -----
-    ``blocks.parquet`` has a row for each block and rule: people, records that are proved (all of a
-    block that no other records fit, else none), and how many coarsened counts above 0 come back,
-    those of 1 and 2 by themselves.  Proofs use one node of the solver on each component, so that
-    what comes back is at least so much.  In the rows of claims ``proved`` is the number of claims
-    about one household alone that no table states.
-    ``cost.parquet`` has seconds of the processor by county and step.  It differs between runs.
+    ``blocks.parquet`` has a row for each block and rule: its people, and the records that are
+    proved (all if no others fit, else none). Coarsened counts above 0 that come back are counted,
+    those of 1 and 2 by themselves, too. Proofs use one node of the solver on each component, so
+    that what comes back is at least so much. In the rows of claims ``proved`` is the number of
+    claims about one household alone that no table states. ``cost.parquet`` has seconds of the
+    processor by county and step. It differs between runs.
     """
 
     nation: Nation
@@ -151,15 +156,12 @@ class NationAttackStudy(Study):
     @functools.cached_property
     def config(self) -> dict[str, Any]:
         """Settings, with the digest of the nation's settings, and the number of counties."""
-        check.instance(self.nation, Nation, "nation")
-        text = json.dumps(asdict(self.nation.spec), sort_keys=True)
+        people = _people_settings(self.nation, self.seed)
         every = check.integer(self.every, "every", lower=1)
         for rule in check.items(self.rules, "rules"):
             make_mechanism(rule)
         return {
-            "blocks": self.nation.blocks,
-            "settings": hashlib.sha256(text.encode()).hexdigest(),
-            "seed": check.integer(self.seed, "seed", lower=0),
+            **people,
             "every": every,
             "rules": list(self.rules),
             "share": check.scalar(self.share, "share", lower=0.0, upper=1.0),

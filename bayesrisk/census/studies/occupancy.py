@@ -350,9 +350,9 @@ class OccupancyStudy(Study):
     Notes
     -----
     Of a folder by place a shard is one protection of one part, which is protected and attacked by
-    itself, with random numbers that its code chooses; the rate of swaps is that of each part, and
-    no protection may need more than the households of a part.  Statements that are certain are the
-    same as of all households at once.  Memory: one part in every worker; and to judge them all, the
+    itself. Its code chooses the random numbers. The rate of swaps is that of each part, and no
+    protection may need more than the households of a part. Statements that are certain are the same
+    as of all households at once. Memory: one part in every worker; and to judge them all, the
     households of blocks with subsidised ones, and the findings there.
 
     References

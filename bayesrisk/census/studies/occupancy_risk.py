@@ -47,12 +47,8 @@ def household_frame(households: pd.DataFrame, *, source: str) -> pd.DataFrame:
     for name, (low, high) in _BOUNDS.items():
         values = pd.to_numeric(households[name], errors="coerce").to_numpy(dtype=float)
         bad = ~((values >= low) & (values <= high) & (values == np.floor(values)))
-        if bad.any():
-            row = int(bad.argmax())
-            raise DataError(
-                f"{source}: row {row + 1}, column {name!r}: must be a whole number in "
-                f"[{low}, {high}], got {quote(households[name].iloc[row])}"
-            )
+        rule = f"be a whole number in [{low}, {high}]"
+        check.refuse_row(bad, households[name], source, name, rule)
         columns[name] = values.astype(np.int64)
     breach = occupancy_violation(columns["size"], columns["bedrooms"])
     return pd.DataFrame(
@@ -317,8 +313,8 @@ def occupancy_linkage(
 ) -> LinkageCurve:
     r"""Return the number of known households matched by the k most suspicious entries, for every k.
 
-    The adversary knows the key of every household and where it is, and takes those that agree with
-    one of the first ``k`` entries for violations :math:`\hat V_k`; of the true ones :math:`V`
+    The adversary knows the key of every household and where it is. Those that agree with one of the
+    first ``k`` entries are taken for violations :math:`\hat V_k`. With the true ones :math:`V`
     precision is :math:`|V \cap \hat V_k| / |\hat V_k|` and recall :math:`|V \cap \hat V_k| / |V|`.
     Source: Steed, Qing and Wu (2024, arXiv:2407.04776), Eq. 4, 5 and 9.
 

@@ -31,6 +31,7 @@ from bayesrisk.experiments import pages
 from bayesrisk.experiments.pages import Figure, Part, marked
 from bayesrisk.experiments.reconstruction import FinishedReconstruction
 from bayesrisk.experiments.runs.folder import config_digest
+from bayesrisk.reconstruction.persons import KNOWN, RECORDS, TRUTH
 from bayesrisk.risk.linkage import variability
 from bayesrisk.risk.linkage.agreement import (
     MODAL,
@@ -147,8 +148,6 @@ def report_tables(sums: LinkageSums, rates: pd.DataFrame, seed: int) -> dict[str
     return tables
 
 
-_KNOWN = ("block", "sex", "age", "person")  # of persons whom an attacker knows
-_TRUE = ("block", "sex", "age", "race", "hisp", "person")
 #: Columns of the rates that are returned.
 _RATES = [
     "attacker", "source", "attacker_records", "putative", "confirmed", "precision",
@@ -273,13 +272,13 @@ def write_reidentification(
     with disk.explained(target):
         disk.new_folder(target)
     run = FinishedReconstruction(folder)
-    missing = {"block", "sex", "age", "race", "hisp"} - set(run.columns("records"))
+    missing = {*RECORDS} - set(run.columns("records"))
     if missing:
         raise DataError(f"{folder}: must hold records of persons, it lacks {sorted(missing)}")
     check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
-    persons = {name: PersonFile(file, _KNOWN, dialect) for name, file in files.items()}
+    persons = {name: PersonFile(file, KNOWN, dialect) for name, file in files.items()}
     coding = dialect if truth_dialect is None else truth_dialect
-    person_file = PersonFile(truth, _TRUE, coding, once=True)
+    person_file = PersonFile(truth, TRUTH, coding, once=True)
     inputs = {
         "reconstruction": config_digest(run.config),
         "truth": person_file.digest,

@@ -173,10 +173,10 @@ def _decimal(value: float) -> str:
 def worst_quantiles(statements: pd.DataFrame, goal: ProtectionGoal, share: float) -> pd.DataFrame:
     """Return for each release of a setting the largest risk quantile of all adversaries.
 
-    Where a ``share`` of people less than 1 was asked about, ``upper`` is the order statistic that
-    the quantile of all people exceeds with a chance of 1 in 40 at most; targets without a
-    posterior count as infinite there, and so do those whose tables an adversary's best model of the
-    release cannot explain: that their belief stays the prior is no protection.
+    Where a ``share`` of people less than 1 was asked about, ``upper`` is an order statistic: the
+    quantile of all people exceeds it with a chance of 1 in 40 at most. Targets without a posterior
+    count as infinite there. So do those whose tables the adversary's best model cannot explain: a
+    belief that stays the prior is no protection.
     """
     targets = by_population(statements, audit_targets)
     if goal.against is not None:

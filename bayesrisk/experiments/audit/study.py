@@ -104,9 +104,9 @@ class AuditStudy(Study):
     schema : Schema, optional
         Of a file or a frame of records; by default the tables' own.
     targets : int, optional
-        Number of people of each population who are asked about, drawn without replacement; by
-        default everybody of up to 2,000, and else 200, but 20 where each of them needs chains of
-        its own under each release of a protection with chance.
+        Number of people of each population who are asked about, drawn without replacement. By
+        default everybody of up to 2,000, else 200; but 20 where each needs chains of its own under
+        each release of a protection with chance.
     releases : int, optional
         Most releases of a randomised protection, of the same people; one of any other.  By default
         20, and 4 where each person needs chains of its own.

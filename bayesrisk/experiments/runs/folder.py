@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 
 from bayesrisk._base import disk, validation as check
 from bayesrisk._base.calls import caller_level
+from bayesrisk._base.disk.parquet import STORAGE, parquet_bytes
 from bayesrisk._base.disk.text import named, read_json
 from bayesrisk._base.randomness import as_finished
 from bayesrisk._version import __version__
@@ -164,12 +165,10 @@ class RunFolder:
         """Write the tables of a shard by kind, each file atomically, then their record."""
         parts = {}
         for kind in self.layout.kinds:
-            sink, file = pa.BufferOutputStream(), self.part(shard, kind)
-            plain = tables[kind].replace_schema_metadata(None)
-            pq.write_table(plain, sink, compression="zstd", write_page_checksum=True)
-            data = sink.getvalue().to_pybytes()
+            file, data = self.part(shard, kind), parquet_bytes(tables[kind])
             disk.write_bytes(file, data, private=self._private(file), tidy=False)
-            parts[kind] = {"rows": plain.num_rows, "sha256": hashlib.sha256(data).hexdigest()}
+            digest = hashlib.sha256(data).hexdigest()
+            parts[kind] = {"rows": tables[kind].num_rows, "sha256": digest}
         file = self._record(shard)
         record = disk.sealed({"config": self._digest, "shard": shard, "parts": parts})
         disk.write_bytes(file, record, private=self._private(file), tidy=False)
@@ -413,9 +412,7 @@ class RunFolder:
         columns = part.schema
         with (
             disk.whole_file(target, private=self._private(target)) as stream,
-            pq.ParquetWriter(
-                stream, columns, compression="zstd", write_page_checksum=True
-            ) as writer,
+            pq.ParquetWriter(stream, columns, **STORAGE) as writer,
         ):
             parts: list[pa.Table] = []
             for shard in range(self.shards):

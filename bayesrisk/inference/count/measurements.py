@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from bayesrisk._base import validation as check
 from bayesrisk._base.compiling import kernel
 from bayesrisk._base.validation import MAX_COUNT, FloatArray, IntArray
 from bayesrisk.distributions import DiscreteGaussian
@@ -249,8 +248,3 @@ def sum_laws(
         ripples=np.concatenate(ripples),
         ends=np.cumsum([0, *(ripple.size for ripple in ripples)]).astype(np.int64),
     )
-
-
-def exact_wanted(sibling_noise: str) -> bool:
-    """Return whether ``sibling_noise`` asks for the exact convolution; raise for unknown words."""
-    return check.choice(sibling_noise, "sibling_noise", SIBLING_NOISE) == "exact"

@@ -23,7 +23,7 @@ from bayesrisk.distributions.discrete_gaussian import BERNOULLI
 from bayesrisk.distributions.discrete_laplace import noise_precision
 from bayesrisk.distributions.kernels import REACH
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.inference.count.measurements import MAX_SIBLINGS, SumLaws, exact_wanted, sum_laws
+from bayesrisk.inference.count.measurements import MAX_SIBLINGS, SIBLING_NOISE, SumLaws, sum_laws
 from bayesrisk.inference.count.posterior import bayes_rule
 
 # Compiled inner loops, which check no arguments.
@@ -40,9 +40,9 @@ _BERNOULLI = np.array([float(b / math.factorial(2 * k)) for k, b in enumerate(BE
 def log_tail(first: int, rate: float, ripple: FloatArray, span: float) -> float:
     """Return log of P(D >= first) exp(rate first**2), up to a constant; first >= -1.
 
-    Summed term by term; where that would be long the ripple is flat, and only every ``step``-th
-    term is taken: two Euler-Maclaurin formulas for the same integral, one subtracted from the
-    other, leave end corrections whose ninth is below 1e-17 of the sum.
+    Summed term by term. Where that would be long the ripple is flat, and only every ``step``-th
+    term is taken. Two Euler-Maclaurin formulas for the same integral, subtracted, leave end
+    corrections whose ninth is below 1e-17 of the sum.
     """
     # Steps so short that the summand changes little from one to the next.
     step = 1
@@ -293,7 +293,8 @@ class PostprocessedCount:
         n = check.count_array(self.group_count, "group_count", lower=1, upper=_MAX_GROUP)
         m = check.count_array(self.n_siblings, "n_siblings", lower=1, upper=MAX_SIBLINGS)
         k = check.count_array(self.known_count, "known_count", lower=0)
-        precision, exact = noise_precision(self.noise), exact_wanted(self.sibling_noise)
+        noise = check.choice(self.sibling_noise, "sibling_noise", SIBLING_NOISE)
+        precision, exact = noise_precision(self.noise), noise == "exact"
         p = check.probability(self.prior, "prior")
         values = PostprocessedValues(
             np.array(n), np.array(m), np.array(k), np.array(precision), np.array(p), exact
@@ -327,8 +328,8 @@ class PostprocessedCount:
             \end{cases}
 
         ``released`` are counts a in [0, N].  The log-odds of the posterior have a relative error of
-        at most 2**-46 and an absolute one of at most 2**-48 (1 + 1 / (2 sigma2)): log-likelihoods
-        are compared relative to one exponent, so that releases far out lose nothing.
+        at most 2**-46 and an absolute one of at most 2**-48 (1 + 1 / (2 sigma2)). Log-likelihoods
+        are compared relative to one exponent, so releases far out lose nothing.
         """
         n, m, k, precision, p, exact = self._values
         a = check.count_array(released, "released", lower=0)

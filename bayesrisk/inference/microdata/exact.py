@@ -55,6 +55,7 @@ from bayesrisk.inference.microdata.system import (
     log_size,
 )
 from bayesrisk.release import Likelihood, NoiseSpec
+from bayesrisk.tables.cells import joint_kinds, renumbered
 
 # The exact law of a small system: its rows as sums with a least and a largest value, contracted.
 #
@@ -259,7 +260,7 @@ def split_sides(system: GroupSystem, functions: Sequence[IntArray] = ()) -> Side
     shared = {ij: _shared(cells, ij, system.mass) for ij in combinations(cells, 2)}
     while len(cells) > 2:  # the two that share most are on one side
         i, j = max(shared, key=lambda ij: shared[ij])
-        joined, new = _cross(cells.pop(i), cells.pop(j)), max(cells) + len(parts)
+        joined, new = joint_kinds([cells.pop(i), cells.pop(j)]), max(cells) + len(parts)
         shared = {ij: n for ij, n in shared.items() if not {i, j} & {*ij}}
         cells[new] = joined
         shared |= {(k, new): _shared(cells, (k, new), system.mass) for k in cells if k != new}
@@ -267,7 +268,7 @@ def split_sides(system: GroupSystem, functions: Sequence[IntArray] = ()) -> Side
     for one, other in (tuple(cells.values()), tuple(cells.values())[::-1]):
         separator = _separators(one, other, system.mass)
         if separator is not None:
-            sides = Sides(_cross(one, separator), other, separator)
+            sides = Sides(joint_kinds([one, separator]), other, separator)
             if 2 * sides.size < min(groups + 1, 2 * best.size if best is not None else np.inf):
                 best = sides
     return best
@@ -288,10 +289,10 @@ def _partitions(matrix: sp.csr_array) -> Iterator[IntArray]:
     for begin, end in pairwise(matrix.indptr):
         columns = matrix.indices[begin:end]
         if np.any(cell[columns] >= 0):
-            yield np.unique(cell, return_inverse=True)[1].astype(np.int64)
+            yield renumbered(cell)
             cell = np.full(matrix.shape[1], -1, np.int64)
         cell[columns] = key[begin:end]
-    yield np.unique(cell, return_inverse=True)[1].astype(np.int64)
+    yield renumbered(cell)
 
 
 def _shared(cells: dict[int, IntArray], pair: tuple[int, int], mass: FloatArray) -> int:
@@ -320,12 +321,6 @@ def _separators(one: IntArray, other: IntArray, mass: FloatArray) -> IntArray | 
         equal = np.all(np.abs(share[:, left] - first) <= _EQUAL * first, axis=0)
         label[left[equal]] = s
     return None if np.any(label < 0) else label[other]
-
-
-def _cross(one: IntArray, other: IntArray) -> IntArray:
-    key = one * (int(other.max()) + 1) + other
-    cell: IntArray = np.unique(key, return_inverse=True)[1].astype(np.int64)
-    return cell
 
 
 def _sees(cell: IntArray, function: IntArray) -> bool:
@@ -689,7 +684,7 @@ def one_record_means(system: WeighedModel) -> FloatArray:
         inside = (place >= 0) & (place < row_weights.size)
         weight = weight + np.where(inside, row_weights[np.where(inside, place, 0)], -np.inf)
     if not (weight > -np.inf).any():
-        raise DataError("release contradicts itself or the prior: no counts agree with all of it")
+        raise DataError(_CONTRADICTION)
     mass: FloatArray = np.exp(weight - weight.max())
     means: FloatArray = mass[1:] / mass.sum()
     return means

@@ -6,8 +6,8 @@ class c is a list without, and one person more. So the mean number of these is
 .. math::
     E[x_c] = E\left[(n + 1) \frac{P(n + 1)}{P(n)} s_c(y) \frac{L(y + e_c)}{L(y)}\right]
 
-with P the prior weight of the number of people and L the likelihood of all noisy counts (the
-equation of Mecke, and of Georgii, Nguyen and Zessin). s_c is the share of the class, or (a_c + y_c)
+with P the prior weight of the number of people and L the likelihood of all noisy counts. It is the
+equation of Mecke, and of Georgii, Nguyen and Zessin. The share of the class is s_c, or (a_c + y_c)
 / (A + n) for Dirichlet parameters a of sum A. The terms are positive in every draw of a chain, also
 in those in which the group is empty. It holds if no list without the person is impossible while
 that with the person is not: if P has no gap from 0 on, and no count is exact. Where counts are

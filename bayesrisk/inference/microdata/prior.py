@@ -132,9 +132,9 @@ class RecordPrior:
         r"""Return the prior of a place's records in two years under a law of population change.
 
         Numbers of records of the first year, of arrivals and of births are Poisson. So the number n
-        of trajectories is Poisson, and given n they have the composition of the law: whatever the
-        mean of the first year is, given its number each of its records stays, leaves and changes as
-        :class:`~bayesrisk.tables.PopulationChange` says, and arrivals are Poisson still.
+        of trajectories is Poisson, and given n they have the composition of the law. Whatever the
+        mean of the first year is, each of its records stays, leaves and changes as
+        :class:`~bayesrisk.tables.PopulationChange` says. Arrivals are Poisson still.
 
         Parameters
         ----------

@@ -622,10 +622,11 @@ class MicrodataPosterior:
     Attributes
     ----------
     answers : pandas.DataFrame
-        One row for each question: ``question``, ``prior``, ``posterior``, ``error`` (0 where it
-        is exact), ``lower``, ``upper`` (the 95 % interval of the Monte Carlo error, Clopper and
-        Pearson's for probabilities), ``status`` (``exact``, ``sampled``, or ``undecided`` where
-        chains do not agree: there is no posterior then), ``r_hat`` and ``ess``.
+        One row for each question: ``question``, ``prior``, ``posterior``, ``error`` (0 where it is
+        exact), ``lower``, ``upper``, ``status``, ``r_hat`` and ``ess``. The ends are the 95 %
+        interval of the Monte Carlo error, Clopper and Pearson's for probabilities. The status is
+        ``exact``, ``sampled``, or ``undecided`` where chains do not agree: there is no posterior
+        then.
     expected : pandas.DataFrame
         One row for each class of records that may be there: ``place``, a column for each
         attribute (its codes, ``a-b`` for a range), and ``expected``, the posterior mean of their

@@ -614,10 +614,9 @@ class Stratum:
         r"""Return the log prior weight of 0, 1, ... ``most`` people, given the knowledge.
 
         Of u = ``exact_count`` + r people who are not known by name, ``exact_count`` have the
-        classes that nobody else has: with shares, P(n) u! / r! s**r for the share s of all other
-        classes; with Dirichlet parameters of sum A, the ratio of gamma functions that takes its
-        place.
-        ``total`` is the sum of the masses of all classes of the place.
+        classes that nobody else has. With shares it is P(n) u! / r! s**r for the share s of all
+        other classes. With Dirichlet parameters of sum A a ratio of gamma functions takes its
+        place. ``total`` is the sum of the masses of all classes of the place.
         """
         r = np.arange(most + 1)
         u, s = r + self.exact_count, float(self.mass.sum())

@@ -30,7 +30,7 @@ from bayesrisk.inference.sampling.chains import (
     whole_settings,
 )
 from bayesrisk.inference.sampling.tree_sweeps import TreeModel, fill_tree
-from bayesrisk.inference.tree.plan import LeafPrior, law_columns
+from bayesrisk.inference.tree.plan import LeafPrior, law_columns, stored_once
 from bayesrisk.inference.tree.structure import Tree
 
 _NO_END = 2**61
@@ -289,7 +289,7 @@ def _reach(tree: Tree, state: IntArray, lost: float, endless: list[int]) -> int:
     """Return a count that no unbounded leaf can exceed in any state that could be drawn.
 
     The likelihood of a possible state, less what the priors lose there, bounds the best weight from
-    below; a leaf of count c makes every total above it at least c, and so bounds the weight of the
+    below. A leaf of count c makes every total above it at least c, which bounds the weight of the
     state from above.
     """
     lost += float(np.sum(tree.precision * (tree.noisy - state) ** 2.0)) + _CUT
@@ -320,15 +320,9 @@ def _model(tree: Tree, leaves: _Leaves, weights: _Weights) -> TreeModel:
     offset = np.full(tree.n_nodes, -1, dtype=np.int64)
     lower, upper = np.zeros(tree.n_nodes, np.int64), np.full(tree.n_nodes, _NO_END)
     peak = np.zeros(tree.n_nodes)
-    placed: dict[int, int] = {}
-    parts, end = [np.zeros(0)], 0
+    bank, place = stored_once([table.log_pmf for table in weights.tables.values()])
     for v, table in weights.tables.items():
-        values = table.log_pmf
-        if id(values) not in placed:
-            placed[id(values)] = end
-            parts.append(values)
-            end += values.size
-        offset[v], peak[v] = placed[id(values)], values.max()
+        offset[v], peak[v] = place[id(table.log_pmf)], table.log_pmf.max()
         lower[v], upper[v] = table.start, table.stop - 1
     return TreeModel(
         parent=tree.parent,
@@ -340,7 +334,7 @@ def _model(tree: Tree, leaves: _Leaves, weights: _Weights) -> TreeModel:
         end=leaves.end,
         lower=lower,
         upper=upper,
-        tables=np.concatenate(parts),
+        tables=bank,
         offset=offset,
         peak=peak,
     )

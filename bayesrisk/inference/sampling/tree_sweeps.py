@@ -46,9 +46,9 @@ def draw_offset(
 ) -> int:
     """Draw a whole d in [low, high] with weight exp(-precision (d - centre)**2), exactly.
 
-    Rejection from a flat top and two geometric tails.  The log weight is concave, so beyond any
-    point t it lies below the chord of its next step; with t where the weight has fallen by e,
-    more than a third of the proposals are taken, for any precision and any truncation.
+    Rejection from a flat top and two geometric tails. The log weight is concave, so beyond any
+    point t it lies below the chord of its next step. With t where the weight has fallen by e, more
+    than a third of the proposals are taken, for any precision and truncation.
     """
     if low >= high:
         return low

@@ -357,9 +357,9 @@ def newton_direction(
 ) -> float:
     """Fill ``step`` with the Newton step for the tilts; return the slope along it.
 
-    The tilts minimise the sum over leaves of log sum(message) plus, for every unit with a
-    release, the log of the largest value of its factor: a bound on the evidence, convex in the
-    tilts, whose curvature couples a unit with the next release above it only.
+    The tilts minimise the sum over leaves of log sum(message), plus the log of the largest value of
+    the factor of every unit with a release. This bounds the evidence and is convex in the tilts.
+    Its curvature couples a unit with the next release above it only.
     """
     owner, released, lam = releases.owner, releases.released, releases.lam
     # Children first: gradient and curvature, each unit eliminated into the release above it.

@@ -186,11 +186,6 @@ def _product(a: LogTable, b: LogTable) -> LogTable:
     return a.times(b)
 
 
-def _restrict(table: LogTable, low: int, high: int) -> LogTable:
-    """Return a law's table restricted to the counts within bounds."""
-    return _product(table, LogTable(low, np.zeros(min(high, table.stop - 1) - low + 1)))
-
-
 def _log_law(law: FloatArray, low: int, high: int) -> FloatArray:
     """Return log weights of a law of ``LeafPrior``'s family on ``low``, ..., ``high``."""
     steps = LeafPrior("", *law).log_ratios(np.arange(low, max(high, low + 1)))
@@ -217,7 +212,7 @@ def _use_bounds(
         low, high = bounds[u].tolist()
         table = leaf_tables.get(u) if leaf[u] else inner.get(u)
         if table is not None:
-            table = _restrict(table, low, high)
+            table = _product(table, LogTable(low, np.zeros(min(high, table.stop - 1) - low + 1)))
         elif short[u]:
             law = laws[u] if leaf[u] else np.array([0.0, 1.0, 0.0])
             key = (low, high, *law.tolist())
@@ -263,6 +258,17 @@ def _unit_tables(
     return leaf_tables, inner
 
 
+def stored_once(arrays: Sequence[FloatArray]) -> tuple[FloatArray, dict[int, int]]:
+    """Return the arrays, each once, in one array, and by the id of each where it begins."""
+    place: dict[int, int] = {}
+    end = 0
+    different = {id(values): values for values in arrays}
+    for number, values in different.items():
+        place[number] = end
+        end += values.size
+    return np.concatenate([np.zeros(0), *different.values()]), place
+
+
 def make_plan(tree: Tree, laws: FloatArray, tables: Sequence[LogTable | None]) -> Plan:
     """Return the plan of a tree; ``laws`` and ``tables`` go with ``tree.leaves``.
 
@@ -280,9 +286,6 @@ def make_plan(tree: Tree, laws: FloatArray, tables: Sequence[LogTable | None]) -
     law = np.zeros((n, 3))
     law[unit_number[tree.leaves]] = laws
     bank_slot = np.zeros((n, 3), dtype=np.int64)
-    parts: list[FloatArray] = [np.zeros(0)]
-    placed: dict[int, int] = {}
-    total = 0
     leaf_list, inner = _unit_tables(tree, unit_number, laws, tables)
     leaf_tables = dict(zip(unit_number[tree.leaves].tolist(), leaf_list, strict=True))
     bounds = np.stack([np.zeros(n, dtype=np.int64), np.full(n, MAX_COUNT)], axis=1)
@@ -290,14 +293,10 @@ def make_plan(tree: Tree, laws: FloatArray, tables: Sequence[LogTable | None]) -
         np.maximum.at(bounds[:, 0], unit_number, tree.lower)
         np.minimum.at(bounds[:, 1], unit_number, tree.upper)
         _use_bounds(bounds, lam, count == 0, law, leaf_tables, inner)
-    for leaf, table in leaf_tables.items():
-        if table is not None:
-            low, values = table
-            if id(values) not in placed:  # leaves may share a law
-                placed[id(values)] = total
-                parts.append(values)
-                total += values.size
-            bank_slot[leaf] = placed[id(values)], low, values.size
+    filled = {leaf: table for leaf, table in leaf_tables.items() if table is not None}
+    bank, place = stored_once([values for _, values in filled.values()])
+    for leaf, (low, values) in filled.items():
+        bank_slot[leaf] = place[id(values)], low, values.size
     return Plan(
         unit_number,
         parent,
@@ -310,7 +309,7 @@ def make_plan(tree: Tree, laws: FloatArray, tables: Sequence[LogTable | None]) -
         unit,
         root,
         law,
-        np.concatenate(parts),
+        bank,
         bank_slot,
         inner,
         unit_number[tree.leaves],

@@ -25,11 +25,11 @@ from bayesrisk.tables.published import by_release
 class TreePosterior(Tabular):
     """The posterior of every node's count, exact up to a stated truncation.
 
-    Arrays have one entry per node, in the order of ``tree.names``, and are read-only: posterior
-    expectation ``mean`` and standard deviation ``sd``, in persons, the most probable count ``mode``
-    (the smallest one in a tie), and the probability ``at_least_one`` that the count is not zero.
-    The pmf of a node is ``probabilities[offset:offset + size]``, of the counts ``lowest``,
-    ``lowest + 1``, ...; nodes that have the same count share one.
+    Arrays have one entry per node, in the order of ``tree.names``, and are read-only. They are the
+    posterior expectation ``mean`` and standard deviation ``sd``, in persons, and the most probable
+    count ``mode`` (the smallest one in a tie). ``at_least_one`` is the probability that the count
+    is not zero. The pmf of a node is ``probabilities[offset:offset + size]``, of the counts
+    ``lowest``, ``lowest + 1``, ...; nodes that have the same count share one.
 
     ``truncation_bound`` is a bound on the posterior mass that was cut off: on the total-variation
     distance of every pmf here, and of the joint law, to the exact one.  ``rounding_bound`` is one
@@ -125,10 +125,10 @@ def tree_posterior(
         \quad X_i \ge 0
 
     with :math:`\lambda_v = 1 / (2 \sigma_v^2)`, restricted to :math:`\ell_v \le X_v \le u_v` where
-    the tree has bounds (an exact total has both equal), by sum-product: messages up the tree are
-    convolutions over siblings, messages down it correlations, both along a balanced binary tree
-    of siblings.  A node whose count is known exactly (``exact_count`` of the table) has no other:
-    the limit of noise 0, taken as an equation.
+    the tree has bounds (an exact total has both equal), by sum-product. Messages up the tree are
+    convolutions over siblings, messages down it correlations, both along a balanced binary tree of
+    siblings. A node whose count is known exactly (``exact_count`` of the table) has no other: the
+    limit of noise 0, taken as an equation.
 
     Parameters
     ----------

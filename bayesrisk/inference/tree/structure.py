@@ -131,13 +131,13 @@ class Tree:
         Parameters
         ----------
         frame : pandas.DataFrame
-            Columns ``node`` (unique names), ``parent`` (name of the parent; missing or an empty
-            string for the root), ``noisy_count`` (whole number, may be negative; missing for no
-            release), and ``rho`` (zCDP budget; 0 or missing for no release) or ``sigma2`` (scale
-            of the noise; missing for no release).  For leaves with a target also ``known_count``
-            and ``prior``, both or neither in a row.  For nodes whose true count was published too,
-            or is known (an invariant), also ``exact_count``, >= 0; for what is known to bound a
-            count, ``lower`` and ``upper`` (whole numbers >= 0, missing for unknown).
+            Columns ``node`` (unique names), ``parent`` (its name; missing or empty for the root),
+            ``noisy_count`` (whole number, may be negative), and ``rho`` (zCDP budget) or ``sigma2``
+            (scale of the noise). Of a node without a release these are missing; ``rho`` may be 0.
+            For leaves with a target also ``known_count`` and ``prior``, both or neither in a row.
+            For nodes whose true count was published too, or is known (an invariant), also
+            ``exact_count``, >= 0; for what is known to bound a count, ``lower`` and ``upper``
+            (whole numbers >= 0, missing for unknown).
         sensitivity : float, default 1.0
             L2 sensitivity that ``rho`` refers to: ``sigma2 = sensitivity**2 / (2 rho)``.
         """

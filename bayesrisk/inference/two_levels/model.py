@@ -23,7 +23,6 @@ from bayesrisk.inference.two_levels import _kernels as kernels
 
 T = TypeVar("T", np.float64, np.int64)
 CONDITIONALS = ("coherent", "as-published")
-SIBLING_NOISE = ("approximate", "exact")
 #: How a posterior of 1/2 is decided: by a fair coin, or for k + 1 as in (3.5) of Kazan and Reiter.
 TIES = ("shared", "as-published")
 #: Share of a sum that is left out: two relative tails of exp(-REACH).

@@ -22,6 +22,7 @@ from bayesrisk.distributions import CountLaw
 from bayesrisk.distributions.kernels import REACH
 from bayesrisk.distributions.sums import NO_RIPPLE, sum_ripple
 from bayesrisk.exceptions import ArgumentError, ShapeError
+from bayesrisk.inference.count.measurements import SIBLING_NOISE
 from bayesrisk.inference.two_levels import _kernels as kernels, model
 
 
@@ -71,7 +72,7 @@ class TwoLevelSettings:
                 "must allow a group count > known_count with conditionals='as-published'",
                 shown=f"at most {table.allowed[-1]}",
             )
-        noise = check.choice(self.sibling_noise, "sibling_noise", model.SIBLING_NOISE)
+        noise = check.choice(self.sibling_noise, "sibling_noise", SIBLING_NOISE)
         settings = model.Settings(
             block=model.level_precision(self.rho_block, "rho_block", delta),
             group=model.level_precision(self.rho_group, "rho_group", delta),

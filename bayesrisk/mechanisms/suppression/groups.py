@@ -14,11 +14,11 @@ from scipy import sparse
 
 from bayesrisk._base.validation import BoolArray, IntArray
 from bayesrisk.constraints.ends import FormEnds
-from bayesrisk.constraints.model import ENDLESS, IntegerModel, components, equal_rows
+from bayesrisk.constraints.model import ENDLESS, IntegerModel, components, equal_rows, less
 from bayesrisk.constraints.propagation import narrowed
 from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.tables import Histogram, PublishedTables, Workload
-from bayesrisk.tables.cells import code_kinds
+from bayesrisk.tables.cells import code_kinds, positions
 
 if TYPE_CHECKING:
     from bayesrisk.constraints.highs import HighsWarm
@@ -389,12 +389,11 @@ def _ancestor_positions(tables: PublishedTables, level: str, coarser: str) -> In
     """Return each place's position among the coarser places that contain them."""
     places = tables.geoids[coarser]
     parents = tables.workload.schema.geography.ancestors(tables.geoids[level], coarser)
-    index = np.searchsorted(places, parents)
-    missing = places[np.minimum(index, len(places) - 1)] != parents if len(places) else parents > ""
-    if np.any(missing):
-        first = str(parents[int(np.argmax(missing))])
+    index = positions(parents, places)
+    if (index < 0).any():
+        first = str(parents[int(index.argmin())])
         raise DataError(f"tables: must have every {coarser}, got none of {quote(first)}")
-    return index.astype(np.int64)
+    return index
 
 
 def endless_variables(bounded: sparse.csr_array, ties: sparse.csr_array) -> BoolArray:
@@ -472,10 +471,6 @@ def _consistent(model: IntegerModel) -> IntegerModel:
     return left
 
 
-def _minus(bound: IntArray, rest: IntArray) -> IntArray:
-    return np.where(np.abs(bound) >= ENDLESS, bound, bound - rest)
-
-
 def _settled(
     model: IntegerModel, targets: IntArray, endless: BoolArray
 ) -> tuple[IntArray, IntArray, BoolArray]:
@@ -485,7 +480,7 @@ def _settled(
     for part in _parts(model, targets):
         # What is fixed is counted apart; an end that there is not is not looked for.
         index, fixed, none = part.number, part.fixed, endless[part.number]
-        high = np.where(none, -ENDLESS, _minus(upper[index], fixed))
+        high = np.where(none, -ENDLESS, less(upper[index], fixed))
         ends = FormEnds(
             part.model, part.linear, part.forms, (lower[index] - fixed, high), part.star,
             nodes=_NODES,
@@ -519,7 +514,7 @@ def _parts(model: IntegerModel, targets: IntArray) -> Iterator[_RowPart]:
     """Yield the components of a model without fixed variables; raise if one is infeasible."""
     wide = np.flatnonzero(model.low < model.high)
     constant = model.rows @ np.where(model.low == model.high, model.low, 0)
-    ends = (_minus(end, constant) for end in (model.row_low, model.row_high))
+    ends = (less(end, constant) for end in (model.row_low, model.row_high))
     left = sparse.csr_array(model.rows[:, wide])
     parts = components(IntegerModel(model.low[wide], model.high[wide], left, *ends))
     number = np.full(constant.size, -1)

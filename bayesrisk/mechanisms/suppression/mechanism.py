@@ -269,11 +269,11 @@ def _cheapest(options: IntArray, cost: FloatArray) -> int:
 class Suppression(BaseMechanism):
     """Withhold counts below a threshold, and further counts that would reveal them.
 
-    Primary suppression withholds every count from 1 to ``threshold - 1``.  Complementary
-    suppression withholds further counts above 0, small ones first, so that every withheld count
-    keeps a range of at least ``protection``: there is another histogram of whole, non-negative
-    numbers with every published count, and no withheld count of 0, whose count there is as far
-    away as that.  A zero is always published.
+    Primary suppression withholds every count from 1 to ``threshold - 1``. Complementary suppression
+    withholds further counts above 0, small ones first, so that every withheld count keeps a range
+    of at least ``protection``. Some other histogram of whole, non-negative numbers then has every
+    published count, no withheld count of 0, and a count there that is as far away. A zero is always
+    published.
 
     Parameters
     ----------

@@ -34,6 +34,7 @@ from bayesrisk.mechanisms.swapping.pairs import (
 )
 from bayesrisk.release import MechanismSpec, TrueCounts
 from bayesrisk.tables import Microdata, PublishedTables, Records, Table, Workload, tabulate
+from bayesrisk.tables.cells import class_sizes, renumbered
 from bayesrisk.tables.microdata import as_microdata
 
 # Many swapped releases of one truth: all that chance does not touch is done once.
@@ -299,7 +300,7 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
         if not 0 <= self._rate <= 1:
             raise ArgumentError("rate", "must be in [0, 1]", got=rate)
         self._key, self._unique = (
-            () if columns is None else _names(columns, name)
+            () if columns is None else check.column_names(columns, name)
             for name, columns in (("swap_key", swap_key), ("unique_by", unique_by))
         )
         self._region, self._unique_within = (
@@ -384,8 +385,8 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
         order = canonical_order(data, unit=self._unit)
         eligible = order[units.persons[order] > 0]
         place = units.place[eligible]
-        regions = _position(geography.ancestors(units.places, self._region))
-        tracts = _position(geography.ancestors(units.places, self._unique_within))
+        regions = renumbered(geography.ancestors(units.places, self._region))
+        tracts = renumbered(geography.ancestors(units.places, self._unique_within))
         region = regions[place]
         population = np.bincount(units.place, weights=units.persons, minlength=len(regions))
         filled = eligible.size > 0
@@ -394,7 +395,7 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
             units=units,
             eligible=eligible,
             region=region,
-            frequency=_frequency(tracts[place], units.unique[eligible]) if filled else eligible,
+            frequency=class_sizes(tracts[place], units.unique[eligible]),
             block_persons=population.astype(np.int64)[place],
             group=region * (int(units.key.max()) + 1) + units.key[eligible] if filled else eligible,
             points=points(units.places, data) if filled else np.empty((0, 1)),
@@ -464,25 +465,3 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
                     break
                 missing -= search.swap(unit)
             start += size
-
-
-def _names(value: Sequence[str], name: str) -> tuple[str, ...]:
-    names = check.texts(value, name)
-    if not names:
-        raise ArgumentError(name, "must name a column", shown="none")
-    if len(set(names)) != len(names):
-        raise ArgumentError(name, "must name every column once", shown=", ".join(names))
-    return names
-
-
-def _position(codes: NDArray[Any]) -> IntArray:
-    """Return the position of each code among the distinct codes."""
-    position: IntArray = np.unique(codes, return_inverse=True)[1].astype(np.int64)
-    return position
-
-
-def _frequency(group: IntArray, value: IntArray) -> IntArray:
-    """Return the number of rows that share each row's group and value."""
-    joint = _position(group * (int(value.max()) + 1) + value)
-    count: IntArray = np.bincount(joint)[joint].astype(np.int64)
-    return count

@@ -8,14 +8,17 @@ from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from scipy.spatial import cKDTree
 
+from bayesrisk._base.disk.parquet import plain_column
 from bayesrisk._base.validation import FloatArray, IntArray, TextArray
 from bayesrisk.accounting.budget import exact_number
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, quote
 from bayesrisk.tables import Geography, Microdata, Records
+from bayesrisk.tables.cells import joint_kinds, positions, renumbered
 
 # Partners: for each unit one of its nearest like it, in another block, that is still free.
 #
@@ -295,7 +298,7 @@ def swap_units(
     if member is not None:
         persons = np.bincount(member[member >= 0], minlength=count).astype(np.int64)
     key, unique = (
-        _classes([values for name in chosen for values in columns[name]], count)
+        joint_kinds([renumbered(values) for name in chosen for values in columns[name]])
         for chosen in (swap_key, unique_key)
     )
     return Units(places, place, key, unique, persons, member)
@@ -310,10 +313,7 @@ def canonical_order(data: Microdata, *, unit: str) -> IntArray:
     place = pa.array(records.places()[1])
     columns = {n: records.table.column(n) for n in records.columns}
     columns |= {records.schema.geography.finest: place}
-    plain = {
-        n: c.cast(c.type.value_type) if pa.types.is_dictionary(c.type) else c
-        for n, c in columns.items()
-    }
+    plain = {n: plain_column(c) for n, c in columns.items()}
     order = pc.sort_indices(pa.table(plain), sort_keys=[(n, "ascending") for n in plain])
     position: IntArray = order.to_numpy().astype(np.int64)
     return position
@@ -353,19 +353,15 @@ def _column(records: Records, name: str) -> IntArray | None:
     values = column.to_numpy()
     if values.dtype.kind not in "iub":
         # Text and other labels: only whether two are equal matters.
-        values = np.unique(values.astype(str), return_inverse=True)[1]
+        values = renumbered(values.astype(str))
     whole: IntArray = values.astype(np.int64)
     return whole
 
 
 def _members(persons: Records, households: IntArray) -> IntArray:
     """Return the position of each person's household, or -1 if the file has none."""
-    numbers = _numbers(persons, "persons")
-    order = np.argsort(households, kind="stable")
-    if not order.size:
-        return np.full(len(numbers), -1, dtype=np.int64)
-    position = np.minimum(np.searchsorted(households[order], numbers), len(order) - 1)
-    return np.where(households[order][position] == numbers, order[position], -1).astype(np.int64)
+    member: IntArray = pd.Index(households).get_indexer(pd.Index(_numbers(persons, "persons")))
+    return member.astype(np.int64)
 
 
 def _places_of_members(
@@ -442,16 +438,6 @@ def _multisets(member: IntArray, values: IntArray, count: int) -> IntArray:
     return total.view(np.int64)
 
 
-def _classes(columns: list[IntArray], count: int) -> IntArray:
-    """Return each row's class number; rows that agree in every column share one."""
-    classes = np.zeros(count, dtype=np.int64)
-    for values in columns:
-        distinct, inverse = np.unique(values, return_inverse=True)
-        classes = classes * max(1, len(distinct)) + inverse
-        classes = np.unique(classes, return_inverse=True)[1].astype(np.int64)
-    return classes
-
-
 def swap_geography(data: Microdata) -> Geography:
     """Return the geography of microdata; raise if it has no places."""
     records = data.households if data.households is not None else data.persons
@@ -475,8 +461,8 @@ def points(places: TextArray, data: Microdata) -> FloatArray:
         return np.arange(len(places), dtype=float)[:, None]
     blocks = data.blocks.sort_values("block")
     codes = blocks["block"].to_numpy(dtype=str)
-    position = np.minimum(np.searchsorted(codes, places), len(codes) - 1)
-    absent = np.flatnonzero(codes[position] != places)
+    position = positions(places, codes)
+    absent = np.flatnonzero(position < 0)
     if absent.size:
         raise ArgumentError(
             "blocks",

@@ -28,6 +28,7 @@ from bayesrisk.reconstruction.claims.search.decide import (
 )
 from bayesrisk.reconstruction.claims.search.lattice import matches
 from bayesrisk.reconstruction.records.problem import check_records
+from bayesrisk.tables.cells import positions
 from bayesrisk.tables.schema import Schema
 
 STATUS = {VERIFIED: Status.VERIFIED, REFUTED: Status.REFUTED, UNDECIDED: Status.UNDECIDED}
@@ -296,8 +297,8 @@ def encoded(problem: ClaimProblem, frame: pd.DataFrame) -> list[AskedClaims]:
     if len(frame):
         times = check.count_array(frame["multiplicity"].to_numpy(), "multiplicity", lower=0)
     geoids = frame[level].to_numpy(dtype=np.str_)
-    index = np.searchsorted(problem.places, geoids)
-    unknown = np.flatnonzero(np.append(problem.places, "")[index] != geoids)
+    index = positions(geoids, problem.places)
+    unknown = np.flatnonzero(index < 0)
     if unknown.size:
         raise ArgumentError(
             f"{level} must be a place of the tables, got {quote(frame[level].iloc[unknown[0]])}"

@@ -200,10 +200,10 @@ class CountBounds(Tabular):
         One row for each count: ``level``, ``geoid``, ``table``, ``cell``; ``published``, missing
         where it is withheld or not published; ``low_stated`` and ``high_stated``, what the
         published count says by itself; ``low`` and ``high``, what all published counts together
-        allow; ``status``.  A largest count is missing where there is none.  The status is
-        ``proved`` (both ends are those of histograms that fit, and no others go beyond),
-        ``undecided`` (a limit was reached: the ends are proved, but may not be reached) or
-        ``infeasible`` (proved: no histogram fits; the ends are those stated).
+        allow; ``status``. A largest count is missing where there is none. The status is ``proved``
+        if histograms that fit reach both ends and none goes beyond. It is ``undecided`` if a limit
+        was reached: the ends are proved, but may not be reached. It is ``infeasible`` if no
+        histogram fits, which is proved; the ends are those stated.
     conflict : mapping of str to str
         For blocks without a solution the published cells that contradict each other, or the reason.
     scope : str
@@ -299,9 +299,10 @@ def count_bounds(
     """Return the smallest and the largest true count that each published cell allows.
 
     A published count that was rounded, given as a range or withheld stands for several true ones;
-    all published counts together mostly allow fewer.  Each end is the count of a histogram of whole
-    numbers that every published cell allows, and is proved to be the last such count: by bounds of
-    linear programs in integer arithmetic, or by integer programs without a solution beyond.
+    all published counts together mostly allow fewer. Each end is the count of a histogram of whole
+    numbers that every published cell allows, and is proved to be the last such count. The proof is
+    a bound of a linear program in integer arithmetic, or an integer program without a solution
+    beyond.
 
     Parameters
     ----------

@@ -88,11 +88,6 @@ def _margin_size(margin: _Margin) -> int:
     return int(np.prod([group.max() + 1 for group in margin.values()]))
 
 
-def _as_factors(margin: _Margin) -> dict[str, IntArray]:
-    """Return a margin as the factors of one query that distinguishes its groups."""
-    return {name: group[None, :] for name, group in margin.items()}
-
-
 def _refines(fine: _Margin, coarse: _Margin) -> bool:
     """Return whether each group of the fine margin lies in one group of the coarse one."""
     return all(
@@ -165,7 +160,9 @@ def _split_margins(space: CellSpace, sets: Sequence[Queries]) -> _Parts:
                 links.append(_Link((item.link, len(margins)), _margin_cells(space, shared)))
         rest = [item for item in rest if all(item is not other for other in members)]
         if rest:
-            rest.append(_Item(_as_factors(common), link=len(margins)))
+            # One query that distinguishes the groups of the common margin.
+            factors = {name: group[None, :] for name, group in common.items()}
+            rest.append(_Item(factors, link=len(margins)))
         margins.append(margin)
     cells = [_margin_cells(space, margin) for margin in margins]
     offset = np.cumsum([0, *(_margin_size(margin) for margin in margins)])

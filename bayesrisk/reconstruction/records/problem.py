@@ -17,7 +17,7 @@ from bayesrisk.reconstruction.records import kernels
 from bayesrisk.reconstruction.records.kernels import HIDDEN
 from bayesrisk.reconstruction.records.system import CellSystem, Coupling, cell_systems
 from bayesrisk.tables import Table
-from bayesrisk.tables.cells import CellSpace, Queries
+from bayesrisk.tables.cells import CellSpace, Queries, positions
 from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.published import PublishedTables, SeveralTables, read_tables
 from bayesrisk.tables.workload import Workload
@@ -470,5 +470,5 @@ def entries(matrix: sp.csr_array, rows: IntArray, columns: IntArray) -> IntArray
     wanted = rows * width + columns
     if not stored.size:
         return np.zeros(wanted.size, np.int64)
-    index = np.minimum(np.searchsorted(stored, wanted), stored.size - 1)
-    return np.where(stored[index] == wanted, matrix.data[index], 0).astype(np.int64)
+    index = positions(wanted, stored)
+    return np.where(index >= 0, matrix.data[index], 0).astype(np.int64)

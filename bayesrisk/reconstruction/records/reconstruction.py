@@ -19,6 +19,7 @@ from bayesrisk.interfaces import AttackResult
 from bayesrisk.reconstruction.persons import age_bin
 from bayesrisk.reconstruction.records.problem import Problem, check_records, published_problem
 from bayesrisk.reconstruction.records.solve import solve_blocks
+from bayesrisk.reconstruction.records.system import PERSON
 from bayesrisk.release import Release
 from bayesrisk.tables.published import SeveralTables
 
@@ -37,9 +38,9 @@ class Reconstruction(AttackResult, Tabular):
         The level whose tables were solved together.
     status : tuple of str
         For every block ``unique`` (proved: no others fit, as far as :attr:`resolution` goes),
-        ``feasible`` (others fit, or might), ``infeasible`` (proved: none fit), ``unknown`` (a
-        limit was reached, or some cell is in no published count and may hold any number; no
-        records are given), ``nearest`` (none fit; these deviate least).
+        ``feasible`` (others fit, or might), ``infeasible`` (proved: none fit), or ``nearest`` (none
+        fit; these deviate least). It is ``unknown``, without records, if a limit was reached, or if
+        some cell is in no published count and may hold any number.
     conflict : tuple of str
         For blocks without a solution the published cells that contradict, or why it is unknown;
         else empty.
@@ -196,12 +197,12 @@ def reconstruct(
     Notes
     -----
     Abowd et al. (2025), equations 5 (``tract``) and 6 (``block``).  Ages of the block tables of
-    the 2010 Census come in 38 bins.  With tract tables single years are filled in afterwards:
-    within a tract, sex, bin, race class and Hispanic origin, records in the order of block and
-    race get the published ages from the youngest on; agreement by exact age depends on this order.
-    ``unique`` is about the bins then.  Where cells of the tract tables are withheld the blocks are
+    the 2010 Census come in 38 bins. With tract tables single years are filled in afterwards. Within
+    a tract, sex, bin, race class and Hispanic origin, records in the order of block and race get
+    the published ages from the youngest on. Agreement by exact age depends on this order.
+    ``unique`` is about the bins then. Where cells of the tract tables are withheld the blocks are
     solved with their single years, and ``unique`` is about these; :attr:`Reconstruction.resolution`
-    says which.  A cell without a published count of its block is bound by those of larger places;
+    says which. A cell without a published count of its block is bound by those of larger places;
     where these have none either, its block is ``unknown`` and the others are not.
 
     Examples
@@ -239,9 +240,6 @@ def reconstruct(
 
 # -----------------------------------------------------------------------------
 # Reconstruction as an attack on a release: what the registry knows it by.
-
-
-_PERSON = ("sex", "age", "race", "hisp")
 
 
 class ReconstructionAttack:
@@ -315,7 +313,7 @@ def record_form(reconstruction: Reconstruction) -> pd.DataFrame:
         # Records of the least deviation have nothing from larger places: there it is -1.
         ages = frame[name].to_numpy() if name in frame else np.full(len(frame), -1)
         frame[name] = np.where(ages < 0, youngest, ages)
-    if not set(_PERSON) <= set(space.schema.names):
+    if not set(PERSON) <= set(space.schema.names):
         return frame
     frame["agebin"] = age_bin(frame["age"]) if len(frame) else frame["age"]
     order = [reconstruction.problem.level, "sex", "age", "agebin", "race", "hisp"]

@@ -22,6 +22,7 @@ from bayesrisk.constraints.solvers import Limits, SolverBackend
 from bayesrisk.reconstruction.records import kernels
 from bayesrisk.reconstruction.records.problem import BlockBounds, CountRanges, Problem, RowSource
 from bayesrisk.reconstruction.records.system import CellSystem
+from bayesrisk.tables.cells import positions
 from bayesrisk.tables.likelihoods import UNBOUNDED
 
 
@@ -79,10 +80,9 @@ def _rows(
         group = source.group[group]
     least, most = source.ranges.ends(group, keys % n_rows)
     # What the settled cells of these rows hold is taken off.
-    index = np.searchsorted(keys, key[~open_entry])
-    index = np.minimum(index, max(keys.size - 1, 0))
+    index = positions(key[~open_entry], keys)
     fixed = coef[~open_entry] * low[owner[~open_entry]]
-    inside = keys[index] == key[~open_entry] if keys.size else np.zeros(0, bool)
+    inside = index >= 0
     settled = np.zeros(keys.size, np.int64)
     np.add.at(settled, index[inside], fixed[inside])
     # What a row asks for may be there already; one without an upper end then says nothing.

@@ -358,9 +358,9 @@ def nearest_records(
 
     Notes
     -----
-    Steed, Qing and Wu, appendix C, for person tables.  A cell whose rows with a largest count of
-    zero or less weigh at least as much as its rows that ask for records is left out: a record there
-    costs as much in the former as it can win in the latter.  No cell needs more than the largest
+    Steed, Qing and Wu, appendix C, for person tables. A cell is left out if its rows with a largest
+    count of zero or less weigh at least as much as its rows that ask for records. A record there
+    costs as much in the former as it can win in the latter. No cell needs more than the largest
     number that one of its rows asks for.
     """
     bounded = np.flatnonzero((most < UNBOUNDED) | (least > 0))

@@ -2,9 +2,9 @@
 
 The unknown is the histogram ``x`` of a geography over the cells of its schema, and the tables
 say ``A x = c``.  Three things make the system small without changing its solutions: attribute
-values between which no query distinguishes share a cell (single years of age become 38 bins);
-rows are taken apart by differences of published cells, so that a cell lies in few, small rows; a
-cell in any row that is zero is dead, and never listed.
+values between which no query distinguishes share a cell (single years of age become 38 bins). Rows
+are taken apart by differences of published cells, so that a cell lies in few, small rows. A cell in
+any row that is zero is dead, and never listed.
 
 A cell of the histogram lies in up to fourteen tables of the 2010 Summary File 1.  Differences of
 published cells give families of rows in which no two rows share a cell: (1) sex x age bin, from

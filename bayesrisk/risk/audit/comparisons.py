@@ -87,9 +87,9 @@ def compare(
     :math:`D_r` of means the variance is :math:`s^2(D) / m`, and that of drawing targets besides; of
     numbers of people it is never less than if one release had one person more.
     Where neither protection has chance in it nothing varies in this population, and a difference of
-    any size would be sure: intervals and verdicts are then about populations like it, whose places
-    vary.  p-values are Student's, and Holm's rule holds the chance of any false verdict, and of any
-    false difference in people doubled or proved, to one less the confidence; intervals are
+    any size would be sure. Intervals and verdicts are then about populations like it, whose places
+    vary. P-values are Student's. Holm's rule holds the chance of any false verdict, and of any
+    false difference in people doubled or proved, to one less the confidence. Intervals are
     Bonferroni's.
 
     An adversary whose model does not explain the tables of a protection for most people, or who

@@ -86,14 +86,14 @@ def audit_targets(statements: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        A row for each ``protection, attack, adversary, release, target``, with ``place``; for each
-        of the three beliefs ``right_*`` (whether the most probable statement is true; a share where
-        several are as probable), ``truth_*`` (the probability of the true one) and
+        A row for each ``protection, attack, adversary, release, target``, with ``place``. Each of
+        the three beliefs has ``right_*`` (whether the most probable statement is true; a share
+        where several are as probable), ``truth_*`` (the probability of the true one) and
         ``certain_*`` (whether it is certain: 1 but for 1e-12, and no estimate); ``false`` (whether
         something that is not true is certain); ``brier`` (the sum over statements of the squared
         difference of ``posterior`` and truth); ``error`` (Monte Carlo standard error of
         ``truth_posterior`` less ``truth_without``); ``status``; ``randomised``; and what groups are
-        made of.  Of targets without a posterior (``undecided``) only the prior is there.
+        made of. Of targets without a posterior (``undecided``) only the prior is there.
 
     Examples
     --------

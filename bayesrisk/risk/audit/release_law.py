@@ -40,13 +40,13 @@ def release_differences(
     """Return the number of cells for each difference of published and true count.
 
     Columns are ``level``, ``table``, ``place`` and ``cell`` (of noise in the first ``places`` of a
-    level; else empty and -1), ``given`` (what the law of the difference depends on: of rounding the
-    remainder of the true count; of the sum of noise over all cells of a place, which is a row with
-    cell -1, their number; of other noise 0), ``difference`` (published less true), whether that is
-    ``possible`` by the stated law, and ``cells``, how many have all of these.  Withheld counts and
-    tables without a law are left out; a released rate of swaps is a row of its own, without level.
-    Sums of ``cells`` over parts of a population and over releases, by all other columns, are the
-    rows of the whole.
+    level; else empty and -1), ``given``, and ``difference`` (published less true). ``possible`` is
+    whether the stated law allows that, ``cells`` how many have all of these. The law of the
+    difference depends on ``given``: of rounding the remainder of the true count; of the sum of
+    noise over all cells of a place, a row with cell -1, their number; of other noise 0. Withheld
+    counts and tables without a law are left out; a released rate of swaps is a row of its own,
+    without level. Sums of ``cells`` over parts of a population and over releases, by all other
+    columns, are the rows of the whole.
     """
     spec, parts = release.spec, []
     for (level, name), counts in release.tables.counts.items():
@@ -91,10 +91,10 @@ def law_checks(
     """Yield, for each protection and table, a check that published counts follow the stated law.
 
     Of noise the mean of d**2 (Gaussian) or of abs(d) (Laplace), the sufficient statistic of its
-    scale, is held against the stated one, and the empirical distribution against the law; of random
-    rounding the share of counts that went up, for every remainder.  Of noise there are more rows:
-    all tables together, each place by itself, each cell over its releases, and the sums over
-    places.  Holm's procedure over all p-values, which are exact or bounds from above, keeps tables
+    scale, is held against the stated one. So is the empirical distribution against the law, and of
+    random rounding the share of counts that went up, for every remainder. Of noise there are more
+    rows: all tables together, each place by itself, each cell over its releases, and the sums over
+    places. Holm's procedure over all p-values, which are exact or bounds from above, keeps tables
     to the level ``alpha / 2`` for all protections together, and their parts to as much.
     """
     tables: list[_Test] = []

@@ -31,8 +31,9 @@ def marginal_ratio(precision: float, prior: float) -> float:
 
     sum_j f(j) / (p + q exp(-rho (2 j + 1))), f the noise law, j its value, rho the precision.
 
-    Window.  The summand at j, relative to that at 0 (for j < 0) or at 1 (for j > 1), is at most
-    exp(-rho j**2) or exp(-rho (j - 1)**2), whatever p: so j in [-w, 1 + w], rho w**2 = REACH.
+    Window. The summand at j < 0, relative to that at 0, is at most exp(-rho j**2), whatever p; at j
+    > 1, relative to that at 1, it is at most exp(-rho (j - 1)**2). So j is in [-w, 1 + w], rho w**2
+    = REACH.
 
     Step.  By Poisson summation a sum with spacing s differs from the integral by the transform
     of the summand at 1 / s.  For s <= 2 the poles of the logistic function, pi / (2 rho) from the
@@ -65,10 +66,10 @@ def marginal_ratio(precision: float, prior: float) -> float:
 def marginal_excess(precision: float, prior: float) -> float:
     """Return ``marginal_ratio`` - 1, computed without the cancellation near 1.
 
-    q**2 sum_j f(j) (1 - exp(-E))**2 / (p + q exp(-E)), E = rho (2 j + 1): with P and Q the laws of
-    releases with and without the target, the mean of the ratio less 1 is q**2 times the sum of
-    (P - Q)**2 / (p P + q Q).  Where E < 0 the term is taken from Q(j) = f(j + 1).  Window and step
-    are those of ``marginal_ratio`` to both sides.
+    q**2 sum_j f(j) (1 - exp(-E))**2 / (p + q exp(-E)), E = rho (2 j + 1). With P and Q the laws of
+    releases with and without the target, the mean of the ratio less 1 is q**2 times the sum of (P -
+    Q)**2 / (p P + q Q). Where E < 0 the term is taken from Q(j) = f(j + 1). Window and step are
+    those of ``marginal_ratio`` to both sides.
     """
     complement = 1.0 - prior
     step = 1.0

@@ -46,10 +46,10 @@ _CLOSED = 0.125
 def _slopes(rho: float) -> tuple[float, float]:
     """Return bounds on the growth rates, in rho, of log r and of -log(1 / p - r).
 
-    With V the variance of the noise, d log r / d rho <= V + 2: the law of the noise changes by
-    V - eta**2 of itself and the summand by at most max(2 eta + 1, 0), which is eta**2 + 2 or less.
-    In the same way -d log(1 / p - r) / d rho <= sum over i >= 0 of (1 + i)**2 exp(-rho i**2),
-    because the summand falls at least that fast to either side.  Both bounds fall with rho.
+    With V the variance of the noise, d log r / d rho <= V + 2. The law of the noise changes by V -
+    eta**2 of itself, the summand by at most max(2 eta + 1, 0), which is eta**2 + 2 or less. In the
+    same way -d log(1 / p - r) / d rho <= sum over i >= 0 of (1 + i)**2 exp(-rho i**2), because the
+    summand falls at least that fast to either side. Both bounds fall with rho.
     """
     weight = np.exp(-rho * _NOISE**2)
     variance = float(2.0 * (_NOISE**2 @ weight) / (1.0 + 2.0 * weight.sum()))

@@ -23,10 +23,9 @@ from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.reconstruction import linkage
 from bayesrisk.reconstruction.matching import match_records
-from bayesrisk.reconstruction.persons import Persons, person_frame, race_ethnicity
+from bayesrisk.reconstruction.persons import KNOWN, Persons, person_frame, race_ethnicity
 from bayesrisk.risk.linkage import agreement
 
-_KNOWN = ("block", "sex", "age", "person")
 _KIND = ["size_class", "in_truth", "modal", "unique", "zero_variability"]
 _GROUPS = ["source", "attacker", "block", *_KIND]
 _PLACE = ["block_size", "attacker", "source"]
@@ -41,9 +40,9 @@ class Reidentification(agreement.Rates):
     ----------
     tally : pandas.DataFrame
         A row for each source of records, attacker's file, block (that of the file) and kind of
-        target (``size_class`` of the block, ``in_truth``, ``modal``, ``unique``,
-        ``zero_variability``: 1 yes, 0 no, -1 unknown), with the records of the attacker's file,
-        putative and confirmed, and of these those of equal age; ``left_out_modal`` and
+        target. Kinds are ``size_class`` of the block, ``in_truth``, ``modal``, ``unique`` and
+        ``zero_variability`` (1 yes, 0 no, -1 unknown). A row has the records of the attacker's
+        file, putative and confirmed, and of these those of equal age; ``left_out_modal`` and
         ``left_out_proportional`` are the confirmed ones that guessers without the target's record
         would have on average among the putative.
     sources, attackers : tuple of str
@@ -166,7 +165,7 @@ def reidentify(
     targets = panel_targets(truth, proved)
     guesses = agreement.read_guesses(baseline_from, sources, random)
     files = {
-        name: person_frame(file, columns=_KNOWN, source=name) for name, file in attackers.items()
+        name: person_frame(file, columns=KNOWN, source=name) for name, file in attackers.items()
     }
     return link_targets(sources, files, targets, guesses, random, confidence=confidence)
 

@@ -11,7 +11,7 @@ from bayesrisk._base import validation as check
 from bayesrisk._base.validation import FloatArray, IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError, quote
 from bayesrisk.tables import Microdata, Records, Workload, tabulate
-from bayesrisk.tables.microdata import OCCUPIED, read_microdata
+from bayesrisk.tables.microdata import OCCUPIED, UNITS, read_microdata
 
 METHODS = ("auto", "closed-form", "simulated")
 #: Releases that are drawn in one go: the error of a mean of so many is a thousandth of one's.
@@ -161,7 +161,6 @@ def read_options(options: MechanismOptions | None) -> MechanismOptions:
 Cell = tuple[str, str, str, str]
 Target = int | Mapping[str, ArrayLike]
 
-UNITS = ("persons", "households")
 _KEYS = ("household", "households", "person", "persons")
 
 

@@ -24,7 +24,6 @@ from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, quote
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.release import MechanismSpec
 from bayesrisk.risk.mechanism.hypotheses import (
-    UNITS,
     MechanismOptions,
     MechanismQuestion,
     Target,
@@ -44,7 +43,7 @@ from bayesrisk.risk.mechanism.posterior import (
 )
 from bayesrisk.risk.mechanism.simulation import TruthDraws
 from bayesrisk.tables import Microdata, Records, Workload
-from bayesrisk.tables.microdata import read_microdata
+from bayesrisk.tables.microdata import UNITS, read_microdata
 
 #: Targets that one worker takes at a time; each piece draws the releases of the truth again.
 _PIECE = 64

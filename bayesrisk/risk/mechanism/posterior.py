@@ -227,9 +227,9 @@ def simulated_marginal_posterior(
     .. math:: m = E_t[\pi] = \frac{1}{w_t} E_{\mathrm{mix}}[\pi^2], \qquad
         \pi(y) = \frac{w_t P_t(y)}{\sum_h w_h P_h(y)}
 
-    The lower estimate :math:`2 E_t[\hat\pi] - E_{\mathrm{mix}}[\hat\pi^2] / w_t` judges every
-    draw by a posterior from all other draws (as many folds as draws): it is below m on average by
-    exactly the mean squared error of that posterior, over the prior.  The upper one puts relative
+    The lower estimate :math:`2 E_t[\hat\pi] - E_{\mathrm{mix}}[\hat\pi^2] / w_t` judges every draw
+    by a posterior from all other draws, as many folds as draws. It is below m on average by exactly
+    the mean squared error of that posterior, over the prior. The upper one puts relative
     frequencies in for the laws: above m on average, because the functional is convex.
 
     Parameters

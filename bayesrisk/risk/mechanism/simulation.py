@@ -17,6 +17,7 @@ from bayesrisk.risk.mechanism.hypotheses import Cell
 from bayesrisk.tables import Microdata, PublishedTables, Records, Workload, tabulate
 from bayesrisk.tables.microdata import OCCUPIED, read_microdata
 from bayesrisk.tables.published import select_rows
+from bayesrisk.tables.workload import Key
 
 
 class Drawing:
@@ -155,7 +156,6 @@ def released_counts(tables: PublishedTables, cells: Sequence[Cell]) -> IntArray:
     return counts
 
 
-Key = tuple[str, str]
 _ALL = ("all", "all")
 
 

@@ -23,7 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from bayesrisk._base.validation import IntArray
-from bayesrisk.constraints.model import ENDLESS, IntegerModel
+from bayesrisk.constraints.model import ENDLESS, IntegerModel, less
 from bayesrisk.constraints.propagation import narrowed
 from bayesrisk.risk.planning.exchanges import (
     MOVES,
@@ -120,7 +120,7 @@ class _Program:
         wide, self._base = np.flatnonzero(~fixed), np.where(fixed, model.low, 0)
         self._wide = wide
         rest = model.rows @ self._base
-        low, high = _less(model.row_low, rest), _less(model.row_high, rest)
+        low, high = less(model.row_low, rest), less(model.row_high, rest)
         rows = sp.csr_array(model.rows[:, wide])
         endless = model.high[wide] > _MANY
         for cap in [base.sum() + _MORE, _MANY] if endless.any() else [_MANY]:
@@ -158,10 +158,6 @@ class _Program:
         whole = self._base.copy()
         whole[self._wide] = values
         return "found", whole.reshape(self._shape)
-
-
-def _less(ends: IntArray, part: IntArray) -> IntArray:
-    return np.where(np.abs(ends) >= ENDLESS, ends, ends - part)
 
 
 def _inside(parent: IntArray, blocks: IntArray) -> IntArray:
@@ -509,7 +505,7 @@ class _Answer:
                 continue
             holds = sp.csr_array((parent[blocks] == places[:, None]).astype(np.int64))
             parts.append(sp.csr_array(sp.kron(holds, v.weights, format="csr")))
-            ends.append((_less(low[places], rest).ravel(), _less(high[places], rest).ravel()))
+            ends.append((less(low[places], rest).ravel(), less(high[places], rest).ravel()))
         free = np.full(blocks.size * kinds, ENDLESS)
         nothing = np.zeros(blocks.size * kinds, np.int64)
         matrix = sp.csr_array(np.zeros((0, free.size), np.int64))

@@ -22,6 +22,7 @@ from bayesrisk._base import validation as check
 from bayesrisk._base.display import displayed
 from bayesrisk._base.validation import BoolArray, FloatArray
 from bayesrisk.exceptions import ArgumentError
+from bayesrisk.mechanisms.base import by_level
 from bayesrisk.mechanisms.rules import AS_IT_IS, UNPUBLISHED, USUAL_RULES, Rule, RulesByTable
 from bayesrisk.release import MechanismSpec, Release
 from bayesrisk.risk.audit.constructions import table_can_be_made
@@ -249,19 +250,11 @@ def publish(
     tables = None
     if text != UNPUBLISHED:
         work = Workload(truth.workload.schema, {key: truth.workload.tables[key] for key in keys})
-        mechanism = RulesByTable(rules=as_rules(dict.fromkeys(keys, text)))
+        mechanism = RulesByTable(rules=by_level(dict.fromkeys(keys, text)))
         places = truth.geoids[work.levels[-1]]
         exact = tabulate(data, mechanism.published(work), geoids=places)
         tables = mechanism.protected(exact, work, data, np.random.default_rng(0))
     return {(key, text): Publication(truth, key, text, tables) for key in keys}
-
-
-def as_rules(setting: Mapping[Key, str]) -> dict[str, dict[str, str]]:
-    """Return the tables' rules by level and name."""
-    rules: dict[str, dict[str, str]] = {}
-    for (level, name), text in setting.items():
-        rules.setdefault(level, {})[name] = text
-    return rules
 
 
 @dataclass(frozen=True, eq=False)

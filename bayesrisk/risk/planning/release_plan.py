@@ -19,6 +19,7 @@ from bayesrisk._base import disk, validation as check
 from bayesrisk._base.display import Tabular, displayed
 from bayesrisk._base.validation import TextArray
 from bayesrisk.exceptions import ArgumentError
+from bayesrisk.mechanisms.base import by_level
 from bayesrisk.mechanisms.rules import AGENCY_RULES, UNPUBLISHED, Rule, RulesByTable
 from bayesrisk.release import Release
 from bayesrisk.risk.audit import Adversary
@@ -31,7 +32,6 @@ from bayesrisk.risk.planning.ladders import (
     PlanLimits,
     Publication,
     Rungs,
-    as_rules,
     publish,
     read_ladders,
     usual_ladders,
@@ -69,13 +69,13 @@ class ReleasePlan(Tabular):
     rules : mapping of str to mapping of str to str
         By level and table the rule that was chosen, empty if none keeps the limits.
     frontier : pandas.DataFrame
-        A row for each setting that was looked at: its rules by ladder, its ``cost`` with ``error``
-        (mean absolute error of a count) and ``withheld`` (share of counts), the ``role`` it has
-        (``chosen``, ``tried``, ``finer``: one step finer than the chosen one, ``agency``,
-        ``coarsest``), what it proves (``recovered``, ``sentences``, ``proved``: at least so many,
-        ``*_most`` at most), ``gain`` and ``doubled`` where they were asked for. The ``verdict`` is
-        safe, unsafe, undecided, or the limit of belief that is exceeded; ``decided_by`` is the
-        place or adversary that decided it.
+        A row for each setting that was looked at: its rules by ladder, and its ``cost`` with
+        ``error`` (mean absolute error of a count) and ``withheld`` (share of counts). Its ``role``
+        is ``chosen``, ``tried``, ``finer`` (one step finer than the chosen one), ``agency`` or
+        ``coarsest``. It proves at least ``recovered``, ``sentences`` and ``proved``, at most
+        ``*_most``. ``gain`` and ``doubled`` are there if asked for. The ``verdict`` is safe,
+        unsafe, undecided, or the limit of belief that is exceeded; ``decided_by`` is the place or
+        adversary that decided it.
     settings : int
         How many settings the ladders have.
     blocking : mapping of str to float
@@ -176,7 +176,7 @@ class _Judge:
         }  # fmt: skip
         line |= {"places": len(leaks), "verdict": verdict, "decided_by": decided}
         if self._beliefs is not None and (verdict == "safe" or whole):
-            rules = as_rules(setting)
+            rules = by_level(setting)
             broken = self._beliefs.exceeded(rules, limits)
             if broken and verdict == "safe":
                 line |= {"verdict": broken, "decided_by": self._beliefs._order[0]}
@@ -378,7 +378,7 @@ def _searched(
         uniform_rule = next(iter(rule)) if len(rule) == 1 else ""
         lines.append({"role": role, "rule": uniform_rule} | by_ladder | spent | judge.lines[texts])
     frontier = pd.DataFrame(lines).sort_values(["cost", "role"], kind="stable", ignore_index=True)
-    rules = {} if best is None else as_rules(judge.setting(best))
+    rules = {} if best is None else by_level(judge.setting(best))
     blocking = {} if best is not None else _blocking(judge.lines, limits)
     places = truth.geoids[truth.workload.levels[-1]]
     return ReleasePlan(truth.workload, limits, rules, frontier, settings, blocking, places)

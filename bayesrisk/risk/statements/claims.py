@@ -110,9 +110,9 @@ def claim_priors(
         Which of them are left out, as for :meth:`Claims.to_frame`; by default those that a table
         states once ruled out cells are dropped.
     leave_out : bool, default False
-        Whether the record of the claim's target, one of those in the block that agree with the
-        claim, is left out of the larger place: then p is a share of the others, ``(k - 1) / (n -
-        1)`` where k of n records agree.  By default it counts, as in the paper.
+        Whether the record of the claim's target, one of those in the block that agree with it, is
+        left out of the larger place. Then p is a share of the others, ``(k - 1) / (n - 1)`` where k
+        of n records agree. By default it counts, as in the paper.
 
     Returns
     -------

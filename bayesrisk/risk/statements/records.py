@@ -88,7 +88,6 @@ def in_words(labelled: pd.DataFrame, names: list[str]) -> list[str]:
 #: What is known of a target, and what is stated.
 PLACE = ["block", "sex", "agebin"]
 ABOUT = [*PLACE, "race", "hisp"]
-RECORDS = ("block", "sex", "age", "race", "hisp")
 
 
 def claims_of_records(records: pd.DataFrame, weight: float) -> pd.DataFrame:

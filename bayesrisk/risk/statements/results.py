@@ -32,14 +32,13 @@ from bayesrisk.reconstruction import (
     verify_claims,
 )
 from bayesrisk.reconstruction.claims.result import several
-from bayesrisk.reconstruction.persons import Persons, person_frame
+from bayesrisk.reconstruction.persons import RECORDS, Persons, person_frame
 from bayesrisk.release import Release
 from bayesrisk.risk.linkage.agreement import WITHOUT
 from bayesrisk.risk.linkage.majority import MajorityInference, race_ethnicity_counts
 from bayesrisk.risk.statements.records import (
     ABOUT,
     PLACE,
-    RECORDS,
     attributes_asked,
     claims_of_records,
     coarsened,

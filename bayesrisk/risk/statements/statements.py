@@ -16,20 +16,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bayesrisk._base import disk, validation as check
-from bayesrisk._base.disk.parquet import read_frame
+from bayesrisk._base.disk.parquet import STORAGE, read_frame
 from bayesrisk._base.display import Tabular, page
 from bayesrisk._base.randomness import Seed
 from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
 from bayesrisk.constraints.model import Status
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, quote
 from bayesrisk.reconstruction import Reconstruction, record_form
-from bayesrisk.reconstruction.persons import Persons, person_frame
+from bayesrisk.reconstruction.persons import RECORDS, Persons, person_frame
 from bayesrisk.release import MechanismSpec
 from bayesrisk.risk.linkage.agreement import WITHOUT
 from bayesrisk.risk.statements.records import (
     ABOUT,
     PLACE,
-    RECORDS,
     agreement,
     claims_of_records,
     confirmed_records,
@@ -386,7 +385,7 @@ class Statements(Tabular):
             - ``ratio_50`` and ``ratio_90``, quantiles of the ratio (one of the ratios that occur),
               its largest value ``ratio_max``, and ``at_least_T`` for each threshold ``T``: over
               all statements with a posterior where they are comparable, over the proved ones
-              elsewhere: quantiles over whatever an attack happens to state would make a protection
+              elsewhere. Quantiles over whatever an attack happens to state would make a protection
               look worse than none if it hides the people about whom little is learned.
 
             Missing where no statement has a posterior, or none is proved.  A prior of 0 makes a
@@ -425,7 +424,7 @@ class Statements(Tabular):
             raise DataError(f"statements: cannot be written: {error}") from error
         plain = table.replace_schema_metadata(None)
         with disk.whole_file(path) as stream:
-            pq.write_table(plain, stream, compression="zstd", write_page_checksum=True)
+            pq.write_table(plain, stream, **STORAGE)
 
     @classmethod
     def read(cls, path: str | Path) -> "Statements":

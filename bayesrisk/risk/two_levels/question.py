@@ -199,9 +199,9 @@ class TwoLevels(TwoLevelSettings):
         .. math:: P\Big(\frac{P(X = k + 1 \mid y, n, S)}{p} > r \,\Big|\, X^*, N^*\Big)
 
         The ratio is that of the target's being there, whichever count is true; given X* = k + 1
-        its mean is the value of :meth:`average` over p.  Without ``group_count`` releases are those
-        that the adversary expects: the counts follow p and ``group_prior`` or ``known_total``, one
-        of which must be given; the mean is then 1 where ``group_prior`` allows no count below
+        its mean is the value of :meth:`average` over p. Without ``group_count`` releases are those
+        that the adversary expects. The counts follow p and ``group_prior`` or ``known_total``, one
+        of which must be given. The mean is then 1 where ``group_prior`` allows no count below
         ``known_count + 1`` and the siblings' noise is exact.
 
         Examples

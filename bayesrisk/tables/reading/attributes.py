@@ -74,6 +74,8 @@ _IDENTIFIER = re.compile(
     r"ukprn|estab|lea|key|isced|sic|naics|zip|postcode|codgeo|teryt|k[oó]d|c[oó]d(igo)?|clave|cve|ubigeo|ibge|insee|"
     r"schlüssel|lau\d?|((kommune?|gemeinde|lfd) ?)?nr|\w*nummer)( \d+)?( .*)?|dep|reg|la"
 )
+_PLACE_NUMBER = re.compile(r"(?!total )\w.* (number|num|no|numéro|numero|número)\.?")
+_ROWS_OF_PLACES, _DIGITS_OF_PLACES = 20, 5
 _MEMBER = re.compile(r"\bid: ?\[\d+\]", re.IGNORECASE)  # of a label: "Member ID: [2]: Male"
 _PERIOD = re.compile(
     r"years? (ended|ending|to)\b.*|((calendar|civil|financial|fiscal|academic|school|tax|survey|"
@@ -91,6 +93,15 @@ def is_identifier(head: str) -> bool:
     """Return whether a heading says that its column holds codes."""
     lowest = head.rpartition(PATH)[2]  # "ID and name!!Alba", where those above are of several
     return _IDENTIFIER.fullmatch(_words(lowest)) is not None and not _MEMBER.search(lowest)
+
+
+def is_place_number(head: str, texts: Sequence[str]) -> bool:
+    """Return whether numbers are those of schools or boards by a heading, in rows or digits enough.
+
+    A few counts may have one number of digits.
+    """
+    many = len(texts) > _ROWS_OF_PLACES or all(len(t) > _DIGITS_OF_PLACES for t in texts)
+    return many and _PLACE_NUMBER.fullmatch(head) is not None
 
 
 def is_list(numbers: Sequence[int]) -> bool:

@@ -34,6 +34,8 @@ UNNAMED, _LONGEST, _OLDEST = "category 1", 40, 130
 _KNOWN = ("sex", "age", "year")
 #: A label of a dimension, as Statistics Canada writes it above a column.
 MEMBER = re.compile(r"dim: (.*?)(?: \(\d+\))?: member id: \[\d+\]: ", re.IGNORECASE)
+#: Between parts of a heading, and not between the ends of a range: 0 - 4 years - male.
+_DASH = re.compile(r"(?<!\d) [-–—] | [-–—] (?!\d)")
 #: Labels of those whose age, sex or other label nobody knows.
 _UNKNOWN = re.compile(
     r"unknown|not (stated|known|reported|given)|missing|unbekannt|inconnu|onbekend|okän|desconocid|"
@@ -92,6 +94,7 @@ def wide(
     for i, part in parts.items():  # a total of those below it that are called so was merged
         if len(part) == 1 and part[0] in inner and total_word(part[0]) == 2:
             parts[i] = part * size
+    parts = _with_one_word(parts)
     kinds = {
         i: [heading_kind(label, depth) for depth, label in enumerate(part, 1)]
         for i, part in parts.items()
@@ -195,8 +198,9 @@ def _parts(heads: Mapping[int, str]) -> dict[int, list[str]]:
     ends = {head.rpartition("; ")[2] for head in heads.values()}
     if len(ends) == 1 and all("; " in head for head in heads.values()):  # "; measures: Value"
         return _parts({i: head.rpartition("; ")[0] for i, head in heads.items()})
-    for mark in (PATH, " | ", ": ", "; ", ", "):
-        parts = {i: [p.strip().rstrip(":") for p in head.split(mark)]
+    for mark in (PATH, " | ", ": ", "; ", ", ", " - "):
+        between = _DASH if mark == " - " else re.compile(re.escape(mark))
+        parts = {i: [p.strip().rstrip(":") for p in between.split(head)]
                  for i, head in heads.items()}  # fmt: skip
         while min(map(len, parts.values())) and len({p[0] for p in parts.values()}) == 1:
             parts = {i: p[1:] for i, p in parts.items()}  # "Estimate!!Total"
@@ -215,7 +219,29 @@ def _parts(heads: Mapping[int, str]) -> dict[int, list[str]]:
             return parts
         if mark == ": " and (tree := _tree(parts)):
             return tree
-    return _with_underscores(heads) or {i: [head] for i, head in heads.items()}
+    return _by_words(heads) or _with_underscores(heads) or {i: [head] for i, head in heads.items()}
+
+
+def _by_words(heads: Mapping[int, str]) -> dict[int, list[str]]:
+    """Return headings split before or after a word that is a sex in each: *Upper male pupils*.
+
+    Each sex, or all, stands beside each other label; what all headings end with is left out.
+    Columns of a total have one part, if they are not among these.
+    """
+    totals = {i: [head] for i, head in heads.items() if total_word(head) == 2}
+    for others in ({}, totals) if totals else ({},):
+        words = {i: head.split() for i, head in heads.items() if i not in others}
+        while len({*(tuple(w[-1:]) for w in words.values())}) == 1 < min(map(len, words.values())):
+            words = {i: w[:-1] for i, w in words.items()}
+        for k, own in ((1, 0), (-1, 1)):
+            parts = {i: [" ".join(w[:k]), " ".join(w[k:])] for i, w in words.items()}
+            sides = [{p[d] for p in parts.values()} for d in range(2)]
+            crossed = len({*map(tuple, parts.values())}) == len(sides[0]) * len(sides[1])
+            sexes = {sex(text) for text in sides[own] if not total_word(text)}
+            filled = min(map(len, sides)) > 1 and all(map(all, sides))
+            if crossed and filled and sexes == {"male", "female"} and len(words) == len(parts):
+                return parts | others
+    return {}
 
 
 def _with_underscores(heads: Mapping[int, str]) -> dict[int, list[str]]:
@@ -230,7 +256,9 @@ def _with_underscores(heads: Mapping[int, str]) -> dict[int, list[str]]:
     shared = set.intersection(*({*part} for part in parts.values()))
     parts = {i: [p for p in part if p not in shared] for i, part in parts.items()}
     size = max(map(len, parts.values()))
-    kinds, full = list[str](), [part for part in parts.values() if len(part) == size > 1]
+    kinds, full = list[str](), [part for part in parts.values() if len(part) == size]
+    if size < 2:
+        return {}
     for labels in map(set, zip(*full, strict=True)):
         times = Counter(heading_kind(label, 0) for label in labels)
         kind, number = times.most_common(1)[0]
@@ -259,6 +287,25 @@ def _with_totals(parts: Sequence[str]) -> list[str]:
         rest = [word for text in texts if (word := text.strip(" -:,"))]
         totals.append(key(a) in key(b) and bool(rest) and all(total_word(w) == 2 for w in rest))
     return [*parts[:1], *("Total" if t else p for t, p in zip(totals, parts[1:], strict=True))]
+
+
+def _with_one_word(parts: Mapping[int, list[str]]) -> dict[int, list[str]]:
+    """Return paths in which each sex, and all, has one word, its commonest: boys beside men.
+
+    Two words for one stay where both stand beside the same labels.
+    """
+    results = {i: list(part) for i, part in parts.items()}
+    for d in range(max(map(len, parts.values()), default=0)):
+        meant = {i: sex(p[d]) or "total" * (total_word(p[d]) == 2)
+                 for i, p in parts.items() if len(p) > max(d, 1)}  # fmt: skip
+        meant = {i: word for i, word in meant.items() if word}
+        paths = {(word, *parts[i][:d], "", *parts[i][d + 1 :]) for i, word in meant.items()}
+        for word in {*meant.values()} if len(paths) == len(meant) else ():
+            own = [i for i in meant if meant[i] == word]
+            common = Counter(parts[i][d] for i in own).most_common(1)[0][0]
+            for i in own:
+                results[i][d] = common
+    return results
 
 
 def _with_periods(parts: Mapping[int, list[str]]) -> dict[int, list[str]]:
@@ -307,7 +354,9 @@ def heading_kind(label: str, depth: int, name: str = "category") -> str:
     words = any(map(str.isalpha, label)) or (ends == (0, 0) and not label.isdecimal())
     if ends and ends[0] < _OLDEST and (words or not single):
         return "age"
-    if re.fullmatch(r"(19|20)\d\d ?([*†‡^]{1,3}|\(\w\)|년|年)?", label):  # 2014** has a note
+    if re.fullmatch(
+        r"(19|20)\d\d([.M]\d\d)?[ 년年]?([*†‡^]{1,3}|\(\w\))?", label
+    ):  # 2014** has a note
         return "year"
     return f"{name} {depth}"
 

@@ -111,12 +111,15 @@ def margin_sums(
 ) -> dict[tuple[int, str], str]:  # fmt: skip
     """Return the variable of labels that are sums of those beside them: *Persons* beside sexes.
 
-    By the depth and the label; only of those that words say nothing of.
+    Or that add up with these to a total: *Minors* beside ages.  By the depth and the label; only
+    of those that words say nothing of.
     """
     results, neighbours = dict[tuple[int, str], str](), dict[tuple[Any, ...], list[int]]()
     for i, path in paths.items():
         for d, kind in enumerate(kinds[i]):
-            neighbours.setdefault((d, kind, *path[:d], "", *path[d + 1 :]), []).append(i)
+            for group in (kind, ""):  # and those of any variable
+                place = (d, group, *path[:d], "", *path[d + 1 :])
+                neighbours.setdefault(place, []).append(i)
     columns: dict[tuple[int, str], list[int]] = {}
     for i, path in paths.items():
         for d, kind in enumerate(kinds[i]):
@@ -129,11 +132,22 @@ def margin_sums(
         if counts is None or len(named[d]) != 1:
             continue
         kind = min(named[d])
-        parts = [(i, neighbours.get((d, kind, *paths[i][:d], "", *paths[i][d + 1 :]), []))
-                 for i in positions]  # fmt: skip
-        if all(len(p) > 1 and counts.add_up(p, i, _BITS) for i, p in parts):
+        rests = [(*paths[i][:d], "", *paths[i][d + 1 :]) for i in positions]
+        parts = [neighbours.get((d, kind, *rest), []) for rest in rests]
+        below = list(zip(positions, parts, strict=True))
+        inner = [rest for rest in rests if not any(total_word(x) == 2 for x in rest)]
+        beside = [neighbours[d, "", *rest] for rest in inner]
+        within = [(t, [j for j in js if j != t]) for js in beside
+                  for t in js if total_word(paths[t][d]) == 2]  # fmt: skip
+        whole = len(within) == len(beside) and _all_add_up(counts, within)
+        if whole or _all_add_up(counts, below):
             results[d, label] = kind
     return results
+
+
+def _all_add_up(counts: _Columns, sums: Sequence[tuple[int, Sequence[int]]]) -> bool:
+    """Return whether each of some totals, one or more, is the sum of two parts or more."""
+    return bool(sums) and all(len(p) > 1 and counts.add_up(p, i, _BITS) for i, p in sums)
 
 
 def margins(

@@ -4,6 +4,8 @@ Such a pair of variables is one tree.  Read as crossed variables it would have c
 label with the parts of another one, which nobody can have.
 """
 
+import itertools
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -138,10 +140,15 @@ def _pair(
     coded = CodedLabels([cell.labels for cell in cells], ends)
     codes = coded.codes.copy()
     names, texts = coded.names, dict[str, dict[str, str]]()
+    times = Counter(itertools.chain(*coded.spellings.values()))
     for column, name in enumerate(names):
         choices = rules.section(f"labels.{name}")
         texts[name] = {key(x): x for x in reversed(coded.labels[name])}
-        totals = [_is_total(texts[name].get(k, ""), name, choices) for k in coded.spellings[name]]
+        totals = [  # "Total Kent" stands for a county, and for its town
+            _is_total(x := texts[name].get(k, ""), name, choices)
+            or (times[k] > 1 and total_word(x) > 0)
+            for k in coded.spellings[name]
+        ]
         codes[np.array(totals)[codes[:, column]], column] = 0
     best: _Pair | None = None
     for i, inner in enumerate(names):
@@ -159,7 +166,8 @@ def _pair(
             flat = np.unique(codes[below, o] * size + codes[below, i])
             pairs = np.stack(np.divmod(flat, size), axis=1)
             whole = np.unique(codes[~below, o])  # labels that have a count of all their parts
-            if len(pairs) > len(np.unique(pairs[:, 1])) or not np.isin(pairs[:, 0], whole).all():
+            counted = 0 in whole or np.isin(pairs[:, 0], whole).all()  # 0: all of both variables
+            if len(pairs) > len(np.unique(pairs[:, 1])) or not counted:
                 continue
             if _settled(outer, texts[outer].values(), rules):
                 continue
@@ -224,6 +232,8 @@ def _kinds(pair: _Pair, sums: LabelSums, rules: ReadingRules) -> dict[str, str]:
     """Return of each parent whether its parts are complete, partial or separate."""
     kinds, name, judged = dict[str, str](), f"totals.{pair.inner}", list[Groups]()
     for parent, parts in pair.parts.items():
+        if key(parent) not in sums.column:  # it has no count of its own
+            continue
         groups = sums.adding_up([key(_below(parent, part)) for part in parts])(key(parent))
         partial = any(map(SOME.match, parts))
         judged.append(groups)
@@ -231,7 +241,7 @@ def _kinds(pair: _Pair, sums: LabelSums, rules: ReadingRules) -> dict[str, str]:
             kinds[parent] = "complete"
         elif len(parts) == 1 and not groups.above:  # a part alone is no more than what it is of
             kinds[parent] = "partial"
-    rest = [parent for parent in pair.parts if parent not in kinds]
+    rest = [parent for parent in pair.parts if parent not in kinds and key(parent) in sums.column]
     if rest:
         guess = "partial" if all(exclusive(pair.parts[parent]) for parent in rest) else "separate"
         holds = any(g.good for g in judged) and all(g.good == g.telling for g in judged)
@@ -246,4 +256,4 @@ def _kinds(pair: _Pair, sums: LabelSums, rules: ReadingRules) -> dict[str, str]:
     elif name in rules.choices:
         kinds = dict.fromkeys(kinds, rules.choices[name])
     rules.alternatives |= {(name, kind): None for kind in ("partial", "separate")}
-    return {parent: kinds[parent] for parent in pair.parts}
+    return {parent: kinds[parent] for parent in pair.parts if parent in kinds}

@@ -27,6 +27,7 @@ from bayesrisk.tables.reading.attributes import (
     is_measure,
     is_ordinal,
     is_period,
+    is_place_number,
     is_row_total,
     is_serial,
     is_spelled,
@@ -236,7 +237,7 @@ class SheetColumns:
         different = self.row_counts[i]
         number = {t: int(t) for t in different if re.fullmatch(r"\d{1,9}", t)}
         plain = [number[t] for t in texts if t in number]
-        if any(re.fullmatch(r"0\d+", t) for t in different):
+        if any(re.fullmatch(r"0[ \d]*\d", t) for t in different):  # 01 001, of two levels
             return "codes with leading zeros"
         counted = bool(_COUNT.fullmatch(head)) or total_word(head) == 2
         digits = {t: re.sub(r"\D", "", t) for t in self.row_counts[i] if WHOLE.fullmatch(t)}
@@ -320,21 +321,20 @@ class SheetColumns:
     def _before_labels(self, i: int, words: Sequence[int]) -> bool:
         """Return whether numbers before all labels, or few of them, are in no sum as others are.
 
-        Those before labels are other ones in each row; few stand in many rows each.
+        Those before labels, or of places, are other ones in each row; few stand in many rows each.
         """
         texts, plain = self.row_counts[i], self.columns[i]
         rest = [j for j, numbers in enumerate(self.numbers) if numbers and j not in (i, *words)]
         if not all(t.isdecimal() and len(t) < _DIGITS for t in texts):
             return False
-        numbers = [int(t) for t in plain]
-        distinct = i < min(words, default=0) and len(texts) == len(plain) > 2
-        distinct = distinct and (numbers == sorted(numbers) or len({*map(len, texts)}) == 1)
-        repeated = 1 < len(texts) <= len(plain) // _ROWS_OF_CODE
-        repeated = repeated and not self._is_merged(i, words)
+        called = is_place_number(self.heads[i], plain)
+        distinct = (called or i < min(words, default=0)) and len(texts) == len(plain) > 2
+        distinct = distinct and (plain == sorted(plain, key=int) or len({*map(len, texts)}) == 1)
+        repeated = 1 < len(texts) <= len(plain) // _ROWS_OF_CODE and not self._is_merged(i, words)
         if not (distinct or repeated) or self._adds_up(i):
             return False
         summing = filter(self._adds_up, rest)
-        return any(summing) if distinct else i < next(summing, 0)
+        return called or any(summing) if distinct else i < next(summing, 0)
 
     def _is_merged(self, i: int, words: Iterable[int]) -> bool:
         """Return whether whole numbers after all labels share a merged heading with others."""

@@ -35,7 +35,7 @@ _FEW = 16  # rows for each that has the labels of another
 _NO_COUNT = re.compile(
     r".*((?<![\d ]) ?%|\b(percent\w*|pct|rates?|ratio|share|proportion|mean|median|"
     r"average (age|income|price|rent|wage|salary|earnings|score|size|length|cost|months?|days?)|"
-    r"purchasing power|index|uptake|coverage|prevalence|percentile|per 1[0 ,]*00|"
+    r"purchasing power|index|uptake|coverage|prevalence|percentile|per ?1[0 ,]*00\w*|"
     r"lower ?b|upper ?b|expected (deaths|cases|counts?|numbers?|values?)|excess( deaths)?|"
     r"per capita|full[- ]time equivalents?|ftes?)\b).*|(.* )?p\d\d?(th)?|expected|"
     r"(.* )?(rank(ing)?|esperad[oa]s?|excesso)( \w+)?|"

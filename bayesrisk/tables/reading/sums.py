@@ -208,8 +208,10 @@ class LabelSums:
         positions, inside = [self.column[p] for p in parts], {*parts}
         low, high = self.low[:, positions].sum(axis=1), self.largest[:, positions].sum(axis=1)
         number = self.bounded[:, positions].sum(axis=1)
+        counting = [i for i in positions if self.low[:, i].any()]  # others are above 0 in no group
+        positive = np.all(self.low[:, counting] > 0, axis=1)
+        sides = self.low[:, counting].sum(axis=1) + self.largest[:, counting].sum(axis=1)
         present = self.present[:, positions].sum(axis=1)
-        positive = np.all(self.low[:, positions] > 0, axis=1)
 
         def judge(label: str) -> Groups:
             column, inner = self.column[label], label in inside
@@ -220,14 +222,17 @@ class LabelSums:
             if not full.any():  # no group has all labels: those that have two or more of them
                 some = (number == present)[rows] & (present[rows] - inner > 1)
                 shown, fitting, *_ = self.judged(least, most, some, rows, label)
-                full = some if fitting and fitting == shown else full
+                shared = self.present[np.ix_(rows[some], positions)].all(axis=0).sum()
+                alike = fitting and 2 * shared >= present[rows[some]].min()  # else other variables
+                full = some if alike and fitting == shown else full
             every = self._judged_groups(least, most, full, rows, label)
             telling, good, above, exact = (int(groups.sum()) for groups in every[:-1])
             vague = int((full & ~every[0]).sum())
             # By how much a total exceeds its parts, from the middles of what their laws allow.
             stated = full & positive[rows]
             middles = self.low[rows, column] + self.largest[rows, column]
-            missed = (middles - least - most)[stated] / 2
+            own = middles if inner and column in counting else 0
+            missed = (middles - sides[rows] + own)[stated] / 2
             errors = 3 if len(missed) >= _MORE else 2  # 2 are exceeded by chance in one case of 20
             balanced = len(missed) >= _MANY and abs(float(missed.mean())) <= float(
                 errors * missed.std() / len(missed) ** 0.5

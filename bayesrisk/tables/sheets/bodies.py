@@ -57,6 +57,10 @@ def bodied(table: Headed, columns: CountColumns) -> tuple[Body, Left]:
     inside, below = table.below[:size], table.below[size:]
     left = [line.left("words before parts") for line in inside if _is_before_parts(line)]
     inside = [line for line in inside if not (_is_before_parts(line) or _is_rule(line))]
+    forms = _forms(inside)
+    blank = [x for x in inside if filled_texts(x.row) == 1 and _form(x.row[0]) in forms]
+    left += [line.left(NO_COUNTS) for line in blank]
+    inside = [line for line in inside if line not in blank]
     lone = [k for k, line in enumerate(inside) if filled_texts(line.row) == 1]
     name = inside[0].row[0] if lone == [0] else ""
     head = table.head
@@ -76,6 +80,16 @@ def bodied(table: Headed, columns: CountColumns) -> tuple[Body, Left]:
 
 def _is_before_parts(line: Line) -> bool:
     return filled_texts(line.row) == 1 and begins_parts("".join(line.row))
+
+
+def _form(label: str) -> str:
+    """Return a label with a sign for each number, as of *aged 3 to 4*; empty without both."""
+    form = re.sub(r"\d+", "#", label)
+    return form if "#" in form and any(map(str.isalpha, form)) else ""
+
+
+def _forms(lines: Sequence[Line]) -> set[str]:
+    return {_form(line.row[0]) for line in lines if filled_texts(line.row) > 1} - {""}
 
 
 def _is_rule(line: Line) -> bool:
@@ -117,7 +131,7 @@ def _rows_below(
     name: str, body: Body, columns: CountColumns, reasons: dict[int, str]
 ) -> Iterator[Line]:
     """Yield rows without counts at the end of a table; say of what is below why it is left out."""
-    longest = max((len(line.row[0]) for line in body.inside), default=0)
+    longest, forms = max((len(x.row[0]) for x in body.inside), default=0), _forms(body.inside)
     beyond = closed = False  # after rows of the table; after a line before notes
     for line in body.below:
         row, alone = line.row, filled_texts(line.row) < 2
@@ -132,9 +146,10 @@ def _rows_below(
         _check_fields(name, line, note=is_note(row))
         if alone:  # no label: a title of notes, or a sentence
             beyond = beyond or row[0].endswith(":") or len(row[0]) > longest
-        aged = 0 in columns.counts and number_range(row[0])
         labels = [row[j] for j in columns.labels if body.head[j]]
-        if alone and (aged or (is_date(row[0]) and not body.sections)):
+        aged = 0 in columns.counts or NO_COUNTS in reasons.values()
+        listed = (aged and number_range(row[0])) or _form(row[0]) in forms
+        if alone and (listed or (is_date(row[0]) and not body.sections)):
             reasons[line.number] = NO_COUNTS
         elif beyond or is_note(row) or not columns.labels or not all(labels):
             _check_note(name, line)

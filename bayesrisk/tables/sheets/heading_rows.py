@@ -251,7 +251,7 @@ def first_heading_row(name: str, lines: Sequence[Line], numeric: set[int]) -> in
     rows = [line.row for line in lines]
     start, row = len(rows) - 1, rows[-1]
     numbers = [row[j] for j in numeric if says_number(row[j])]
-    if not numbers or all(map(is_year, numbers)):
+    if not numbers or all(is_year(t) or (is_date(t) and not t.isdecimal()) for t in numbers):
         return start
     above = rows[start - 1] if start else []
     alone = filled_texts(above) == 1

@@ -26,6 +26,9 @@ _JOINT = re.compile(
     r"(.* )?(of|and|or|per|for|by|with|in|to|from|the|de|des|du|da|di|et|y|e|und|von|der|mit|&)",
     re.IGNORECASE,
 )
+_OPEN = re.compile(
+    r"under|below|less than|aged?|ages", re.IGNORECASE
+)  # before a number: Under / 20
 _FEW_NUMBERS, _YEARS_DIGITS = 3, 4  # of headings that are numbers one after another
 
 
@@ -37,10 +40,10 @@ def joined_headings(
 
     ``rows`` are those above as they stand.
 
-    Where counts are below, most texts of a row of headings are others: no numbers but years and
-    numbers in turn, ranges only if those below are numbers, and marks only of letters (M and F)
-    that none of those below is.  It fills gaps of the row above, or has nothing where labels stand
-    below, or has other words above most counts.
+    Where counts are below, most texts of a row of headings are others. No numbers but years and
+    numbers in turn are headings; ranges only if those below are numbers; marks only of letters (M
+    and F) that none of those below is. It fills gaps of the row above, or has nothing where labels
+    stand below, or has other words above most counts.
     """
     raw, row = rows[-1], [*map(plain_year, row)]
     if _are_years(head, row, below):
@@ -48,7 +51,9 @@ def joined_headings(
     if called_again(raw, row, below):
         return _paths(head, raw, row, below, empty)
     in_turn = _in_turn(head, row, below)
-    words, numbers = _words(row, below, in_turn=in_turn)
+    ends = {j for j in below if row[j] and _OPEN.fullmatch(raw[j])}
+    plain = {j: texts for j, texts in below.items() if j not in ends}
+    words, numbers = _words(row, plain, in_turn=in_turn)
     if len(words) <= numbers:
         return []
     if _are_codes(head, row, below):
@@ -185,7 +190,8 @@ def _going_on(
     raw = rows[-1]
     lower = [
         j for j, text in enumerate(row)
-        if text[:1].islower() and raw[j] and not (row[j + 1 :] and row[j + 1] and not raw[j + 1])
+        if raw[j] and (text[:1].islower() or (text and _OPEN.fullmatch(raw[j])))
+        and not (row[j + 1 :] and row[j + 1] and not raw[j + 1])
     ]  # fmt: skip
     counts = [j for j in lower if j in below]
     if not counts or any(row[j] in below[j] for j in counts):

@@ -28,11 +28,14 @@ _RECORDS = re.compile(
 )
 #: Words of numbers about people that do not count them.
 _OTHER = re.compile(
-    r"\b(mean|median|average|code|id|rank|index|score|per|days|hours)\b|"
+    r"\b(mean|median|average|code|id|rank|index|score|per|(?<!\d )(days|hours))\b|"
     r"^(\w+ )?age$|\bage (of|at)\b"
 )
+#: After it a title names variables: births by age of mother.
+_BY = re.compile(r"\b(by|nach|par|por|volgens|efter|etter)\b", re.IGNORECASE)
 
 
 def says_records(text: str) -> bool:
-    """Return whether a text names people, or what befalls them."""
-    return bool(_RECORDS.search(text)) and not _OTHER.search(text.casefold())
+    """Return whether a text names people, or what befalls them, by whatever variables."""
+    counted = _BY.split(text, maxsplit=1)[0] or text
+    return bool(_RECORDS.search(text)) and not _OTHER.search(counted.casefold())

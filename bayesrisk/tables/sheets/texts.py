@@ -90,10 +90,10 @@ _PERHAPS = re.compile(
     re.IGNORECASE,
 )
 _SEXES = {
-    "male": "m males men boys männlich männer hommes masculin garçons hombres varones homens "
-            "maschi uomini mannen män mænd menn miehet pojat mężczyźni muži muškarci moški férfi "
-            "férfiak bărbați vyrai vīrieši erkek άνδρες мужчины чоловіки мъже laki-laki pria "
-            "男 男性 男子 남 남자 남성",
+    "male": "m males men boys männlich maennlich männer maenner hommes masculin garçons hombres "
+            "varones homens maschi uomini mannen män mænd menn miehet pojat mężczyźni muži "
+            "muškarci moški férfi férfiak bărbați vyrai vīrieši erkek άνδρες мужчины чоловіки мъже "
+            "laki-laki pria 男 男性 男子 남 남자 남성",
     "female": "f females women girls weiblich frauen femmes féminin filles mujeres mulheres "
               "femmine donne vrouwen kvinnor kvinder kvinner naiset tytöt kobiety ženy žene ženske "
               "nő nők femei moterys sievietes kadın γυναίκες женщины жінки жени perempuan wanita "

@@ -212,3 +212,47 @@ def test_a_block_below_its_own_head_is_a_variable_and_many_blocks_are_read():
     assert 0 < len(asked) < 6
     found = labels_by_variable(reading)
     assert sorted(map(len, found.values())) == sorted(sizes)[: 30 - len(asked)]
+
+
+WORDS = {  # headings of levels by sex, and of ages by sex
+    "words": [f"{g} {s} pupils" for g in ("Lower", "Upper", "Total") for s in ("male", "female")],
+    "first": [f"{s} {g}" for g in ("5 - 9", "10 - 14", "Total") for s in ("Boys", "Girls")],
+    "dashes": [f"{g} - {s}" for g in ("0 - 4", "5 - 9", "Total") for s in ("Male", "Female")],
+    "minors": ["Minors - Boys", "Minors - Girls", "18 to 29 - Male", "18 to 29 - Female",
+               "Total - Male", "Total - Female"],
+}  # fmt: skip
+
+
+def test_headings_that_cross_totals_with_sexes_are_two_variables():
+    frame = pd.DataFrame({f"{g} {s}": ["7"] for g in ("Total", "Rural", "Urban")
+                          for s in ("Persons", "Males", "Females")})  # fmt: skip
+    frame.iloc[0] = ["30", "14", "16", "12", "5", "7", "18", "9", "9"]
+    names = labels_by_variable(TableReading.from_frame(frame, counts="exact"))
+    assert [*map(list, names.values())][-2:] == [["Rural", "Urban"], ["Males", "Females"]]
+
+
+@pytest.mark.parametrize("heads", WORDS.values(), ids=WORDS)
+@pytest.mark.parametrize("hidden", [False, True])
+def test_headings_that_cross_sexes_with_other_labels_are_two_variables(heads, hidden):
+    parts = np.random.default_rng(3).integers(10, 900, (6, 4))
+    counts = np.hstack([parts, parts[:, :2] + parts[:, 2:]])
+    frame = pd.DataFrame(counts.astype(str), columns=heads)
+    if hidden:
+        frame.iloc[2, 3] = "*"
+    frame.insert(0, "school", [f"s{k}" for k in range(6)])
+    reading = TableReading.from_frame(frame, counts="exact").accepted()
+    schema = reading.parts[0].schema
+    assert [len(schema.attribute(name).labels) for name in schema.names[-2:]] == [2, 2]
+    found = count_bounds(PublishedTables(*reading.parts))
+    rows = reading.cells.merge(
+        found.counts.rename(columns={"geoid": "place"}), on=["place", "table", "cell"]
+    ).query("stated == '*'")
+    assert rows[["low", "high"]].to_numpy().tolist() == [[parts[2, 3]] * 2] * hidden
+
+
+def test_headings_that_miss_a_sex_of_a_level_stay_as_they_are():
+    heads = ["Lower male", "Lower female", "Upper male", "Upper female", "Old male"]
+    rows = np.random.default_rng(4).integers(10, 900, (6, 5)).astype(str)
+    frame = pd.DataFrame(rows, columns=heads)
+    frame.insert(0, "school", [f"s{k}" for k in range(6)])
+    assert {*TableReading.from_frame(frame, counts="exact").cells["category 1"]} == {*heads}

@@ -326,3 +326,12 @@ def test_ages_with_underscores_are_whole(tmp_path):
     cells = TableReading.read(tmp_path / "t.csv").cells
     assert {*cells["age"]} == {"all", "Y_LT15", "Y15-64", "Y_GE65"}
     assert "category 1" not in cells
+
+
+@pytest.mark.parametrize("month", ["2024.06", "2024M06"])
+def test_months_beside_years_in_headings_are_of_one_variable(tmp_path, month):
+    text = f"Place,{month},{month},2023,2023\nPlace,Total,0-17,Total,0-17\n"
+    text += "Ash,30,10,28,12\nElm,21,6,24,5\nOak,9,4,7,2\n"
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    reading = TableReading.read(tmp_path / "t.csv")
+    assert {*reading.cells["year"]} == {month, "2023"}

@@ -326,6 +326,28 @@ def test_totals_of_a_spreadsheet_sum_up_its_rows(off, tmp_path):
         assert found[["low", "high"]].to_numpy().tolist() == [[5, 5]]
 
 
+@pytest.mark.parametrize("total", [("Total", "Total"), ("Total", ""), ("All Alba", "All Alba")])
+def test_places_within_regions_without_totals_make_up_the_total(total, tmp_path):
+    """A hidden count follows from that of all places; no sum of regions is needed."""
+    rng, rows = np.random.default_rng(5), []
+    truth = {(r, p): rng.integers(20, 900, 4) for r, below in PARTS.items() for p in below}
+    for (region, place), counts in truth.items():
+        shown = [*counts[:3], "*" if place == "Cupar" else counts[3]]
+        rows.append(f"{region},{place},{','.join(map(str, shown))}")
+    rows.append(f"{','.join(total)},{','.join(map(str, sum(truth.values())))}")
+    reading = indented(tmp_path, "Region,Place,A,B,C,D\n" + "\n".join(rows) + "\n")
+    assert "region" not in reading.separate
+    found = bounds_of(reading).query("stated == '*'")
+    assert found[["low", "high"]].to_numpy().tolist() == [[truth["Fife", "Cupar"][3]] * 2]
+
+
+def test_a_total_above_its_places_is_none_of_them_alone(tmp_path):
+    text = "Region,Town,A,B\nAll Alba,All Alba,61,131\nFife,Leven,21,41\nFife,Cupar,12,52\n"
+    reading = indented(tmp_path, text + "Tay,Perth,17,22\nTay,Dundee,10,14\n")
+    assert "region" in reading.separate
+    assert "town" not in reading.cells
+
+
 @pytest.mark.parametrize("case", ["levels", "levels behind", "another sum", "level by level"])
 def test_a_column_of_levels_tells_what_is_within_what(case, tmp_path):
     towns = {"North": {"Ash": (44, 21), "Elm": (55, 49)}, "South": {"Fir": (58, 52), "Yew": (6, 9)}}

@@ -644,6 +644,30 @@ def test_ages_of_people_count_nobody(tmp_path, head):
     assert len(read_rows(tmp_path, ["case", "admissions", "visits"], rows).cells) == 24
 
 
+@pytest.mark.parametrize("head", ["School Number", "Board No.", "Número", "Escuela número"])
+@pytest.mark.parametrize("rows", [6, 24])
+def test_numbers_of_schools_are_no_counts_though_nothing_adds_up(head, rows, tmp_path):
+    """They tell schools of one name apart, and few counts may have as many digits each."""
+    places = [f"School {k // 2}" for k in range(rows)]
+    numbers = [100_017 + 7919 * k % 800_000 for k in range(rows)]
+    text = f"Year,{head},School,Boys,Girls\n" + "".join(
+        f"2031-32,{n},{p},{k % 9 + 11},*\n" for k, (n, p) in
+        enumerate(zip(numbers, places, strict=True))
+    )  # fmt: skip
+    called = head != "Número"  # a word for numbers of people
+    assert ({*map(str, numbers)} & stated(read_text(tmp_path, text)) == set()) == called
+
+
+def test_a_number_of_pupils_of_few_schools_counts_them(tmp_path):
+    text = "School,Pupil number,Teacher number\nA,41,12\nB,37,15\nC,58,19\nD,62,23\n"
+    assert {"41", "12", "23"} <= stated(read_text(tmp_path, text))
+
+
+def test_codes_of_two_levels_are_no_counts_with_a_space(tmp_path):
+    text = "Code,Place,Men,Women\n01 001,Ash,17,29\n01 002,Elm,31,22\n02 001,Oak,19,18\n"
+    assert not {"01 001", "01001"} & stated(read_text(tmp_path, text))
+
+
 @pytest.mark.parametrize("heads", [["Male", "Female"], ["Persons"], ["Count"], ["Patients"]])
 def test_counts_that_are_all_one_range_are_counts(heads):
     frame = pd.DataFrame({"region": ["North", "South"]} | {head: ["<5"] * 2 for head in heads})
@@ -664,3 +688,10 @@ def test_years_beside_shares_count_nobody(tmp_path, head):
     with pytest.raises(DataError, match="must have a column of counts") as refused:
         read_text(tmp_path, f"{text}{shares}Secondary;;;\n{shares}")
     assert "North: numbers with decimals" in str(refused.value)
+
+
+@pytest.mark.parametrize("head", ["fall_per10000inv", "cases per100 000", "casi_per_1000_ab"])
+def test_numbers_per_so_many_people_count_nobody(tmp_path, head):
+    rows = "".join(f"Ward {k},{7 * k % 11 + 3},{k * k % 7 + 1}\n" for k in range(12))
+    reading = read_text(tmp_path, f"place,cases,{head}\n{rows}")
+    assert {*reading.cells["stated"]} == {str(7 * k % 11 + 3) for k in range(12)}

@@ -41,17 +41,36 @@ def test_many_rounded_sums_may_miss_their_total_by_a_little(bias, balanced):
     assert groups.rounded == balanced
 
 
-@pytest.mark.parametrize(("off", "holds"), [(0, True), (1, False)])
-def test_labels_that_no_group_has_together_make_up_the_total_where_they_stand(off, holds):
-    """The first class is called otherwise from 2020 on, so that each year has two of three."""
+@pytest.mark.parametrize("nowhere", [False, True])
+def test_a_label_that_stands_nowhere_keeps_no_group_out(nowhere):
+    rng, rows, ends = np.random.default_rng(8), [], []
+    for group, miss in enumerate([-3, 2, 4, -1, 0, -2, 3, -4, 1, 0, 2, -2]):
+        parts = rng.integers(1000, 90000, 4).tolist()
+        counts = [("all", sum(parts) + miss), *enumerate(parts), *[("none", 0)] * nowhere]
+        for label, count in counts:
+            rows.append({"area": str(label), "group": str(group)})
+            ends.append((max(count - 2, 0), count + 2))
+    sums = LabelSums("area", CodedLabels(rows, ends), {})
+    assert sums.adding_up([*"0123", *["none"] * nowhere])("all").rounded
+
+
+@pytest.mark.parametrize(
+    ("case", "off", "holds"), [("older", 0, 1), ("older", 1, 0), ("men", 0, 0)]
+)
+def test_labels_that_no_group_has_together_make_up_the_total_where_they_stand(case, off, holds):
+    """The first class is called otherwise from 2020 on, so that each year has two of three.
+
+    Years that have no label in common are of two variables: 2019 by age, and later ones by sex.
+    """
     names = {2019: "under 19", 2020: "under 20", 2021: "under 20"}
     rows, ends = list[dict[str, str]](), list[tuple[int, int]]()
     for year, name in names.items():
         first, second = year % 97 + 30, year % 89 + 60
-        counts = {name: first, "older": second, "all": first + second + off * (year == 2021)}
+        other = "older" if year == 2019 else case
+        counts = {name: first, other: second, "all": first + second + off * (year == 2021)}
         for label, count in counts.items():
             rows.append({"age": label, "year": str(year)})
             ends.append((count, count))
     sums = LabelSums("age", CodedLabels(rows, ends), {})
-    groups = sums.adding_up(["under 19", "under 20", "older"])("all")
+    groups = sums.adding_up([k for k in sums.column if k != "all"])("all")
     assert (groups.telling, groups.good) == ((3, 3) if holds else (0, 0))

@@ -139,6 +139,10 @@ def test_exact_counts_are_doubted_where_those_of_a_label_are_multiples(seed, bas
         ("Patient age", False),
         ("Rainfall", False),
         ("Patient id", False),
+        ("Live births by age of mother", True),
+        ("Average age by number of pupils", False),
+        ("Deaths within 90 days of release", True),
+        ("Patient days", False),
     ],
 )
 def test_words_for_records(text, names):

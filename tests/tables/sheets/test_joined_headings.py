@@ -19,3 +19,15 @@ HEAD = ["region", "Sample", "Sample"]
 def test_counts_near_2000_are_no_years_below_a_heading(row, below, years):
     head = [*HEAD, *["Sample"] * (len(row) - 3)]
     assert bool(joined_headings(head, [head], row, below, set())) is years
+
+
+def test_a_number_below_under_ends_the_heading_of_a_group():
+    """Then "and" and "over" are one heading, too; below "Under" alone numbers may be counts."""
+    head = ["", "All", "Under", "30 to 39", "40 and"]
+    below = {1: ["695", "29"], 2: ["25", "17"], 3: ["112", "8"], 4: ["30", "4"]}
+    joined = joined_headings(head, [head], ["", "ages", "30", "", "over"], below, set())
+    assert [j.replace("!!", " ") for j in joined[1:]] == [
+        "All ages", "Under 30", "30 to 39", "40 and over"]  # fmt: skip
+    assert joined_headings(head, [head], ["", "695", "25", "112", "30"], below, set()) == []
+    one = ["place", "Under"]
+    assert joined_headings(one, [one], ["North", "25"], {1: ["25", "7"]}, set()) == []

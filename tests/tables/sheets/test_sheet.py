@@ -696,3 +696,27 @@ def test_years_are_headings_of_rows_that_stand_apart(tmp_path):
     # Years above words are none.
     other = sheet_of(tmp_path, f"Reports,1995,1996,1997\n,,,\nAge,Men,Women,All\n{rows}")
     assert other.heads == ["Age", "Men", "Women", "All"]
+
+
+@pytest.mark.parametrize("months", [("2024.06", "2024.07"), ("2024-06", "2024-07")])
+def test_months_in_merged_headings_are_no_counts(tmp_path, months):
+    first = ",".join(month for month in months for _ in range(3))
+    text = (
+        f"Place,Item,{first}\nPlace,Item,{'Total,0-4 years,5+ years,' * 2}\n"
+        "All,People,30,10,20,33,12,21\nAll,Male,14,4,10,15,5,10\nAsh,People,20,7,13,21,8,13\n"
+    )
+    heads = sheet_of(tmp_path, text).heads
+    ages = ("Total", "0-4 years", "5+ years")
+    assert heads == ["Place", "Item", *(f"{month}!!{age}" for month in months for age in ages)]
+
+
+def test_a_label_without_counts_among_others_of_its_form_is_no_heading(tmp_path):
+    text = (
+        "age,men,women\n0_to_under_1,43,58\n1_to_under_2,63,51\n2_to_under_3,,\n"
+        "3_to_under_4,13,21\n4_to_under_5,,\n5,,\n"
+    )
+    sheet = sheet_of(tmp_path, text)
+    assert [row[0] for _, row in sheet.rows] == ["0_to_under_1", "1_to_under_2", "3_to_under_4"]
+    assert {(i, reason) for i, _, reason in sheet.left} == {
+        (i, "a row without counts") for i in (4, 6, 7)
+    }

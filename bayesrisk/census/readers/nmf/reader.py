@@ -48,6 +48,7 @@ from bayesrisk.census.readers.nmf.rows import (
 )
 from bayesrisk.distributions import DiscreteGaussian
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, quote
+from bayesrisk.tables.cells import joint_kinds, positions
 
 # Variance and scale of the noise in noisy measurement files.
 #
@@ -616,40 +617,30 @@ class Atoms:
     """Histogram cells grouped by constraints: an atom's cells are counted alike by all constraints.
 
     ``constraints`` says of each what it asks of the axes (levels share names and meanings);
-    ``ignored`` are constraints with a recode that is not known, which are not used; ``cell_atoms``
-    is the atom of each cell of the histogram, None where the axes are not known.
+    ``labels`` has for each that is known the total that counts each cell, or -1; ``ignored`` are
+    those with a recode that is not known, which are not used; ``cell_atoms`` is the atom of each
+    cell of the histogram, None where the axes are not known.
     """
 
     def __init__(self, universe: Universe, constraints: Mapping[str, tuple[str, ...]]) -> None:
         self._universe = universe
         pairs = ((name, cell_labels(universe, answers)) for name, answers in constraints.items())
-        self._labels = {name: labels for name, labels in pairs if labels is not None}
-        self.ignored = tuple(sorted(set(constraints) - set(self._labels)))
+        self.labels = {name: labels for name, labels in pairs if labels is not None}
+        self.ignored = tuple(sorted(set(constraints) - set(self.labels)))
         self.cell_atoms: IntArray | None = None
         if universe.size:
-            codes = np.zeros(universe.size, dtype=np.int64)
-            for labels in self._labels.values():
-                codes = codes * (int(labels.max()) + 2) + labels + 1
-                codes = np.unique(codes, return_inverse=True)[1]
-            self.cell_atoms = codes.astype(np.int64)
+            marks = (labels + 1 for labels in self.labels.values())
+            self.cell_atoms = joint_kinds([np.zeros(universe.size, np.int64), *marks])
 
     @property
     def size(self) -> int:
         """Number of atoms."""
         return 0 if self.cell_atoms is None else int(self.cell_atoms.max()) + 1
 
-    def knows(self, name: str) -> bool:
-        """Return whether a constraint's definition is known."""
-        return name in self._labels
-
-    def labels(self, name: str) -> IntArray:
-        """Return, for each cell, the constraint's total that counts it, or -1."""
-        return self._labels[name]
-
     def atom_labels(self, name: str) -> IntArray:
         """Return, for each atom, the constraint's total that counts it, or -1."""
         out = np.empty(self.size, dtype=np.int64)
-        out[self.cell_atoms] = self._labels[name]
+        out[self.cell_atoms] = self.labels[name]
         return out
 
 
@@ -672,9 +663,9 @@ def cell_bounds(
     """Return the least and largest counts of a query's cells that constraints allow in some units.
 
     ``target`` is the cell of the query of every cell of the histogram, -1 for none; ``units`` are
-    sorted.  ``rows`` has, for the units' own level and those around it, what to put before the
-    names of constraints (nothing for their own), the width of geocodes, and the rows of the
-    constraints; of two that say the same the first is named.
+    sorted. ``rows`` has an entry for the units' own level and each around it: what stands before
+    the names of its constraints, the width of its geocodes, and its constraints. Of two that say
+    the same the first is named.
     """
     table, columns = _stacked(atoms, units, rows)
     distinct, pattern = np.unique(table, axis=0, return_inverse=True)
@@ -686,7 +677,7 @@ def cell_bounds(
     kind = np.full((n, n_cells), -1, dtype=np.int16)
     for number, (_, name, sign, start, size, local) in enumerate(columns):
         totals = distinct[:, start : start + size]
-        labels = atoms.labels(name)
+        labels = atoms.labels[name]
         if sign in ("=", "<="):
             around = _around(labels, target, n_cells)
             covered = np.flatnonzero(around >= 0)
@@ -745,7 +736,7 @@ def _stacked(
     for before, width, constraints in rows:
         codes = units.astype(f"U{width}") if width else np.full(units.size, "")
         for name, stated in sorted(constraints.items()):
-            if not atoms.knows(name):
+            if name not in atoms.labels:
                 continue
             place = positions(codes, stated.geocodes) if width else np.zeros(units.size, np.int64)
             size = stated.values.shape[1]
@@ -753,14 +744,6 @@ def _stacked(
             columns.append((f"{before}{name}", name, stated.sign, start, size, not before))
             start += size
     return np.concatenate(parts, axis=1), columns
-
-
-def positions(codes: NDArray[np.str_], listed: NDArray[np.str_]) -> IntArray:
-    """Return each code's position among sorted codes, or -1 if it is absent."""
-    if not listed.size:
-        return np.full(codes.size, -1)
-    place = np.minimum(np.searchsorted(listed, codes), listed.size - 1)
-    return np.where(listed[place] == codes, place, -1)
 
 
 def _refuse_contradictions(

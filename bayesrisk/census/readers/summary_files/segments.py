@@ -23,6 +23,7 @@ from bayesrisk._base.validation import IntArray
 from bayesrisk.census.readers import text as forms
 from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.tables import PublishedTables, Table, Workload
+from bayesrisk.tables.cells import positions
 
 # Where the cells of the 2010 Summary File 1 stand: table, number, segment, column.
 #
@@ -435,9 +436,8 @@ class _Segment:
         rising = np.diff(np.concatenate([[self._last], record])) > 0
         rule = "larger than in the row above; sort the lines of the segment by it"
         piece.check("LOGRECNO", rising, rule)
-        every = self.header.record
-        place = np.minimum(np.searchsorted(every, record), every.size - 1)
-        piece.check("LOGRECNO", every[place] == record, "a record of the geographic header")
+        place = positions(record, self.header.record)
+        piece.check("LOGRECNO", place >= 0, "a record of the geographic header")
         if record.size:
             self._last = int(record[-1])
 
@@ -455,14 +455,8 @@ class _Segment:
         numbers = piece.table.column("LOGRECNO").to_numpy()
         cut = int(np.searchsorted(numbers, last, side="right"))
         self._piece = forms.Piece(piece.name, piece.start + cut, piece.table.slice(cut))
-        lines = numbers[:cut]
-        row = np.searchsorted(lines, records)
-        present = np.zeros(records.size, dtype=bool)
-        inside = row < cut
-        present[inside] = lines[row[inside]] == records[inside]
-        return forms.Piece(piece.name, piece.start, piece.table.slice(0, cut)), np.where(
-            present, row, -1
-        )
+        part = forms.Piece(piece.name, piece.start, piece.table.slice(0, cut))
+        return part, positions(records, numbers[:cut])
 
 
 def _piece(

@@ -448,14 +448,13 @@ class ClaimProblem:
 
     ``space`` are the possible cells, ``sets`` the sets of ``columns`` that claims are about,
     ``among`` the codes of the records they can be about; ``published`` are the cells of each of
-    ``places`` (of ``level``), ``HIDDEN`` where withheld, and ``ranges`` the counts that they allow;
-    where these may be several, ``bounds`` tells that claims are about at least a number of records,
-    where they are not about exactly one.
-    ``solver`` decides what the relaxation does not settle, ``time_limit`` is in seconds for a
-    place.  Candidates must hold in ``n_solutions`` solutions, near optima of objectives drawn with
-    ``seed``; they are decided where ``verify`` says so, and the refuted ones kept where ``refuted``
-    does.  ``taken_as_true`` says whether some counts are of a release that does not say that they
-    are true.
+    ``places`` (of ``level``), ``HIDDEN`` where withheld, and ``ranges`` the counts that they allow.
+    Where these may be several, ``bounds`` tells whether claims are about at least a number of
+    records, or about exactly one. ``solver`` decides what the relaxation does not settle,
+    ``time_limit`` is in seconds for a place. Candidates must hold in ``n_solutions`` solutions,
+    near optima of objectives drawn with ``seed``; they are decided where ``verify`` says so, and
+    the refuted ones kept where ``refuted`` does. ``taken_as_true`` says whether some counts are of
+    a release that does not say that they are true.
     """
 
     level: str
