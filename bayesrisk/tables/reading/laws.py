@@ -85,11 +85,12 @@ _CHANGED = re.compile(
 
 
 class _Guess(NamedTuple):
-    """The name of a law, and why it is guessed; whether another one fits as well."""
+    """The name of a law, and why it is guessed; whether another one fits as well, and sums hold."""
 
     law: str
     reason: str
     doubtful: bool = False
+    summed: bool = False
 
 
 class PlainLaw(NamedTuple):
@@ -171,11 +172,12 @@ def _laws(
     for cell in cells:
         by_file.setdefault(cell.file, []).append(cell)
     guesses = {file: _guess(part, rules, notes[file]) for file, part in by_file.items()}
+    rules.rounded_sums |= {file for file, one in guesses.items() if one.summed}
     every = [g for g in guesses.values() if g.law.startswith("perturbed")]
     widest = max(every, key=lambda g: int(g.law.rpartition("-")[2]), default=None)
     for file, guessed in guesses.items():
         # Who changes the counts of one table changes all.
-        guess, reason, doubtful = widest if widest and guessed.law == "exact" else guessed
+        guess, reason, doubtful, _ = widest if widest and guessed.law == "exact" else guessed
         if sentence := sampled(notes[file]):
             reason += f", although {sentence.quoted}"
         name = f"counts.{Path(file).name}"
@@ -425,14 +427,14 @@ def _rounded(
     reason += "; but sums hold, so that totals may be sums of rounded counts"
     every = [(name, whole) for name, wholes in shown.items() for whole in wholes]
     if len(every) > _MOST_ADDED or not all(whole for _, whole in every):
-        return _Guess(law, reason, doubtful=True)
+        return _Guess(law, reason, doubtful=True, summed=True)
     most = int(law.rpartition("-")[2]) - 1
-    size = prod(max(len(coded.labels[name]) - 1, 1) for name in shown)
+    size = prod(max(len(labels) - 1, 1) for labels in coded.labels.values())
     for name, whole in every:
         label = next(x for x in coded.labels[name] if key(x) == whole)
         text = f"{label}: a sum of rounded counts, each off by {most} at most"
         rules.ask(f"labels.{name}.{label}.counts", f"perturbed-{most * size}", text)
-    return _Guess(law, reason)
+    return _Guess(law, reason, summed=True)
 
 
 def _perturbed(off: Sequence[tuple[int, int]], *, note: bool) -> int:

@@ -195,8 +195,9 @@ class LabelSums:
         full = np.all(self.bounded[:, positions][rows], axis=1)
         low, high = (e[:, positions][rows].sum(axis=1) for e in (self.low, self.largest))
         telling, good, above, exact, bits = self._judged_groups(low, high, full, rows, total)
-        missed = np.maximum(low - self.high[rows, column], self.low[rows, column] - high)
-        near = telling & ~good & (missed <= (_NEAR * (len(parts) + 1)) ** 0.5)
+        least, most = self.low[rows, column], self.high[rows, column]
+        missed = np.maximum(low - most, least - high)
+        near = telling & ~good & (missed**2 <= _NEAR * (len(parts) + 1)) & (2 * missed < least)
         numbers = np.zeros((7, len(self.low)))
         numbers[:, rows] = telling, good, above, telling & ~good & ~above, exact, near, bits
         cells = np.flatnonzero((self.group >= 0) & np.isin(self.label, [column, *positions]))
