@@ -416,16 +416,16 @@ def _rounded(
     more variable speak for it twice as much.  The law is doubtful if labels that count all are not
     there to be asked about, or too many.
     """
-    shown = {} if stated else {n: one for n, one in sums_shown(coded, rules).items() if one}
-    bits = float(len(shown))
-    for name, wholes in shown.items():
-        sums = LabelSums(name, coded, {})
+    sums_by_name = {} if stated else {n: one for n, one in sums_shown(coded, rules).items() if one}
+    bits = float(len(sums_by_name))
+    for name, wholes in sums_by_name.items():
+        judged = LabelSums(name, coded, {})
         for whole, parts in wholes.items():
-            bits += sums.adding_up(parts)(whole).good * log2(pi * (len(parts) + 1) / 6) / 2
+            bits += judged.adding_up(parts)(whole).good * log2(pi * (len(parts) + 1) / 6) / 2
     if bits < _ADDED_BITS:
         return _Guess(law, reason)
     reason += "; but sums hold, so that totals may be sums of rounded counts"
-    every = [(name, whole) for name, wholes in shown.items() for whole in wholes]
+    every = [(name, whole) for name, wholes in sums_by_name.items() for whole in wholes]
     if len(every) > _MOST_ADDED or not all(whole for _, whole in every):
         return _Guess(law, reason, doubtful=True, summed=True)
     most = int(law.rpartition("-")[2]) - 1
