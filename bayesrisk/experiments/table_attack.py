@@ -52,7 +52,7 @@ _SAID, _LIKELY, _PILOT = 10, 200, 200
 _CAPTIONS = {
     "bounds": "Bounds of every published count, and of every combination of all variables",
     "claims": "What must be true, and no count states by itself",
-    "records": "Records that fit; others may fit, too",
+    "records": "Records that fit",
     "likely": "Likely records, if all lists of records were equally probable before",
 }
 _TOGETHER = "together without a solution: "
