@@ -269,8 +269,8 @@ def infer_schema(
     except DataError as error:
         words = error.sentence.removeprefix("frame: ")
         names = [str(one) for one in columns or frame if f"column {one!r}:" not in words]
-        option = f"--columns {shlex.quote(','.join(one for one in names if one not in places))}"
-        words = words.replace("name the other columns as columns", f"write {option}")
+        argument = shlex.quote(",".join(one for one in names if one not in places))
+        words = words.replace("name the other columns as columns", f"write --columns {argument}")
         words = words.replace("as columns", "with --columns")
         advice = f"{error.advice}; if it is a published table: `bayesrisk attack {files[0]} -o OUT`"
         raise DataError(f"{files[0]}: {words}", advice=advice) from error

@@ -199,8 +199,8 @@ def _parts(heads: Mapping[int, str]) -> dict[int, list[str]]:
     if len(ends) == 1 and all("; " in head for head in heads.values()):  # "; measures: Value"
         return _parts({i: head.rpartition("; ")[0] for i, head in heads.items()})
     for mark in (PATH, " | ", ": ", "; ", ", ", " - "):
-        between = _DASH if mark == " - " else re.compile(re.escape(mark))
-        parts = {i: [p.strip().rstrip(":") for p in between.split(head)]
+        separator = _DASH if mark == " - " else re.compile(re.escape(mark))
+        parts = {i: [p.strip().rstrip(":") for p in separator.split(head)]
                  for i, head in heads.items()}  # fmt: skip
         while min(map(len, parts.values())) and len({p[0] for p in parts.values()}) == 1:
             parts = {i: p[1:] for i, p in parts.items()}  # "Estimate!!Total"
@@ -229,26 +229,29 @@ def _by_words(heads: Mapping[int, str]) -> dict[int, list[str]]:
     Columns of a total have one part, if they are not among these.
     """
     totals = {i: [head] for i, head in heads.items() if total_word(head) == 2}
-    for others in ({}, totals) if totals else ({},):
-        words = {i: head.split() for i, head in heads.items() if i not in others}
+    for rest in ({}, totals) if totals else ({},):
+        words = {i: head.split() for i, head in heads.items() if i not in rest}
         while len({*(tuple(w[-1:]) for w in words.values())}) == 1 < min(map(len, words.values())):
             words = {i: w[:-1] for i, w in words.items()}
-        for k, own in ((1, 0), (-1, 1)):
+        for k, place in ((1, 0), (-1, 1)):
             parts = {i: [" ".join(w[:k]), " ".join(w[k:])] for i, w in words.items()}
             sides = [{p[d] for p in parts.values()} for d in range(2)]
             crossed = len({*map(tuple, parts.values())}) == len(sides[0]) * len(sides[1])
-            sexes = {sex(text) for text in sides[own] if not total_word(text)}
+            sexes = {sex(text) for text in sides[place] if not total_word(text)}
             filled = min(map(len, sides)) > 1 and all(map(all, sides))
             if crossed and filled and sexes == {"male", "female"} and len(words) == len(parts):
-                return parts | others
+                return parts | rest
     return {}
 
 
 def _with_underscores(heads: Mapping[int, str]) -> dict[int, list[str]]:
     """Return headings split at underscores, as *2020_m_0-9*, where all kinds but one are known.
 
-    Known are sexes, ages and years; a heading that has none of a kind counts all of these.
+    Known are sexes, ages and years; a heading that has none of a kind counts all of these.  One
+    that is of a kind as a whole, such as *Y_LT15*, is not split.
     """
+    if all(total_word(head) or heading_kind(head, 0) in _KNOWN for head in heads.values()):
+        return {}
     parts = {i: head.split("_") for i, head in heads.items()}
     shared = set.intersection(*({*part} for part in parts.values()))
     parts = {i: [p for p in part if p not in shared] for i, part in parts.items()}
@@ -298,9 +301,9 @@ def _with_one_word(parts: Mapping[int, list[str]]) -> dict[int, list[str]]:
         meant = {i: word for i, word in meant.items() if word}
         paths = {(word, *parts[i][:d], "", *parts[i][d + 1 :]) for i, word in meant.items()}
         for word in {*meant.values()} if len(paths) == len(meant) else ():
-            own = [i for i in meant if meant[i] == word]
-            common = Counter(parts[i][d] for i in own).most_common(1)[0][0]
-            for i in own:
+            columns = [i for i in meant if meant[i] == word]
+            common = Counter(parts[i][d] for i in columns).most_common(1)[0][0]
+            for i in columns:
                 results[i][d] = common
     return results
 

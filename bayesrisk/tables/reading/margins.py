@@ -135,11 +135,11 @@ def margin_sums(
         rests = [(*paths[i][:d], "", *paths[i][d + 1 :]) for i in positions]
         parts = [neighbours.get((d, kind, *rest), []) for rest in rests]
         below = list(zip(positions, parts, strict=True))
-        inner = [rest for rest in rests if not any(total_word(x) == 2 for x in rest)]
-        beside = [neighbours[d, "", *rest] for rest in inner]
-        within = [(t, [j for j in js if j != t]) for js in beside
+        plain = [rest for rest in rests if not any(total_word(x) == 2 for x in rest)]
+        groups = [neighbours[d, "", *rest] for rest in plain]
+        wholes = [(t, [j for j in js if j != t]) for js in groups
                   for t in js if total_word(paths[t][d]) == 2]  # fmt: skip
-        whole = len(within) == len(beside) and _all_add_up(counts, within)
+        whole = len(wholes) == len(groups) and _all_add_up(counts, wholes)
         if whole or _all_add_up(counts, below):
             results[d, label] = kind
     return results
