@@ -348,7 +348,7 @@ def plot_reidentification(rates: pd.DataFrame, *, ax: Where = None) -> Panels:
     # Ratios set the scale: the interval of a class with few blocks may run off it.
     ratios = points.loc[~points["source"].isin(_GUESSERS), "left_out_ratio"].dropna()
     ratios = ratios[ratios > 0]
-    far = 10.0 * max(1.0, *ratios)
+    far = 10.0 * max([1.0, *ratios])
     sources = rates["source"].unique().tolist()
     attacks = [name for name in sources if name not in _GUESSERS]
     ends: list[tuple[FloatArray, FloatArray, FloatArray, Any]] = []  # of intervals of ratios

@@ -140,6 +140,8 @@ def test_an_arrow_says_which_intervals_of_ratios_leave_the_panel(rates):
     assert len(arrows) == 1
     (bars,) = right.containers[0].lines[2]  # the one without an upper end leaves the panel, too
     assert max(bars.get_segments()[0][:, 1]) > top
+    _, right = plotting.plot_reidentification(mine.assign(left_out_ratio=np.nan))
+    assert pd.isna(right.containers[0].lines[0].get_ydata()).all()
 
 
 def test_majority_curves():
