@@ -425,7 +425,9 @@ def _rounded(
     if bits < _ADDED_BITS:
         return _Guess(law, reason)
     reason += "; but sums hold, so that totals may be sums of rounded counts"
-    every = [(name, whole) for name, wholes in sums_by_name.items() for whole in wholes]
+    every = [(name, whole) for name, labels in coded.labels.items()  # who adds up some does all
+             for whole in sums_by_name.get(name) or map(key, labels)
+             if name in sums_by_name or total_word(whole) == 2]  # fmt: skip
     if len(every) > _MOST_ADDED or not all(whole for _, whole in every):
         return _Guess(law, reason, doubtful=True, summed=True)
     most = int(law.rpartition("-")[2]) - 1
