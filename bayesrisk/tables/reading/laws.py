@@ -338,7 +338,7 @@ def _rounded_totals(coded: CodedLabels, rules: ReadingRules) -> str:
         spelled = {key(label): label for label in reversed(coded.labels[name])}
         for code, base in bases.items():
             label = spelled.get(coded.spellings[name][code], "")
-            off = sums.missed_present(key(label))
+            off = [d for d, _ in sums.missed(key(label), every=False)]
             if len(off) < 2 or not 0 < 2 * max(map(abs, off)) <= base:
                 continue
             if label:
