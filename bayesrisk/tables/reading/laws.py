@@ -338,7 +338,7 @@ def _rounded_totals(coded: CodedLabels, rules: ReadingRules) -> str:
         spelled = {key(label): label for label in reversed(coded.labels[name])}
         for code, base in bases.items():
             label = spelled.get(coded.spellings[name][code], "")
-            off = sums.missed_present(key(label))
+            off = [d for d, _ in sums.missed(key(label), every=False)]
             if len(off) < 2 or not 0 < 2 * max(map(abs, off)) <= base:
                 continue
             if label:
@@ -425,7 +425,9 @@ def _rounded(
     if bits < _ADDED_BITS:
         return _Guess(law, reason)
     reason += "; but sums hold, so that totals may be sums of rounded counts"
-    every = [(name, whole) for name, wholes in sums_by_name.items() for whole in wholes]
+    every = [(name, whole) for name, labels in coded.labels.items()  # who adds up some does all
+             for whole in sums_by_name.get(name) or map(key, labels)
+             if name in sums_by_name or total_word(whole) == 2]  # fmt: skip
     if len(every) > _MOST_ADDED or not all(whole for _, whole in every):
         return _Guess(law, reason, doubtful=True, summed=True)
     most = int(law.rpartition("-")[2]) - 1

@@ -257,24 +257,18 @@ class LabelSums:
         )
         return int(good), int(telling), float(bits)
 
-    def missed(self, total: str) -> list[tuple[int, int]]:
-        """Return by how much a label exceeds all others, and how many counts these are.
+    def missed(self, total: str, *, every: bool = True) -> list[tuple[int, int]]:
+        """Return by how much a label exceeds the others, and how many counts these are.
 
-        In the groups that have all of them, as numbers.
+        In the groups of known numbers that have ``every`` label, or three or more of them.
         """
         if total not in self.column or len(self.column) < 2:
             return []
-        full = (self.present & (self.low == self.high)).all(axis=1)
-        off = 2 * self.low[full, self.column[total]] - self.low[full].sum(axis=1)
-        return [(int(d), len(self.column)) for d in off]
-
-    def missed_present(self, total: str) -> list[int]:
-        """Return by how much a label exceeds two or more others, in groups of known numbers."""
-        column = self.column[total]
+        column, number = self.column[total], self.present.sum(axis=1)
         full = self.present[:, column] & ~(self.present & (self.low != self.high)).any(axis=1)
-        full &= self.present.sum(axis=1) > 2
-        sums = (self.low * self.present)[full].sum(axis=1)
-        return [int(d) for d in 2 * self.low[full, column] - sums]
+        full &= (number == len(self.column)) if every else (number > 2)
+        off = 2 * self.low[full, column] - (self.low * self.present)[full].sum(axis=1)
+        return [*zip(off.tolist(), number[full].tolist(), strict=True)]
 
     def contradictory(self, ends: Mapping[str, Ends]) -> int:
         """Return the number of groups in which exact counts of ranges contradict each other.
