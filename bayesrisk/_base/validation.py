@@ -440,7 +440,7 @@ def items(value: object, name: str) -> list[Any]:
     except TypeError:
         pass  # an array without an axis
     advice = f": write {name}={_MAPPED[name]}, say" if name in _MAPPED else ""
-    if isinstance(value, str) and len(value) <= _SHORT:
+    if isinstance(value, str | float | int) and len(str(value)) <= _SHORT:
         advice = f": write [{value!r}]"
     raise ArgumentTypeError(name, "must be a sequence", got=value, advice=advice)
 

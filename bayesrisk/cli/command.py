@@ -23,6 +23,7 @@ from bayesrisk._base import interrupts
 from bayesrisk.cli.former_names import check_command, check_option
 from bayesrisk.exceptions import ArgumentError, DataError, did_you_mean, name_list, quote
 
+_SECONDS = {"s": 1, "m": 60, "h": 3600}
 _COUNT = re.compile(r"-\.?\d")
 #: A name in advice that an option can take only in quotes.
 _WITH_COMMA = re.compile(r"Did you mean '([^']*,[^']*)'\?$")
@@ -224,7 +225,10 @@ def _own_words(ctx: Any, words: Sequence[str], error: Exception, message: str) -
         rule = "must be a whole number" if "integer" in message else "must be a number"
         values = [v for one, v, _ in _values([option], words) if not re.fullmatch(r"[+-]?\d+", v)]
         if "valid" in message and values:
-            return ArgumentError(name, rule, got=values[0])
+            time = re.fullmatch(r"(\d+)\s*(s|m|h)[a-z]*", values[0])
+            seconds = int(time[1]) * _SECONDS[time[2]] if time else 0
+            advice = f": write {seconds}, in seconds" if "time" in name and seconds else ""
+            return ArgumentError(name, rule, got=values[0], advice=advice)
         return ArgumentError(f"{name}: {message}")
     if extra := re.fullmatch(r"Got unexpected extra argument.*? \((.*)\)", message):
         first = extra[1].split(" ")[0]

@@ -1,6 +1,7 @@
 """Records that commands read: folders, whole or by place, and files with columns of their own."""
 
 import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -267,6 +268,9 @@ def infer_schema(
         )
     except DataError as error:
         words = error.sentence.removeprefix("frame: ")
+        names = [str(one) for one in columns or frame if f"column {one!r}:" not in words]
+        argument = shlex.quote(",".join(one for one in names if one not in places))
+        words = words.replace("name the other columns as columns", f"write --columns {argument}")
         words = words.replace("as columns", "with --columns")
         advice = f"{error.advice}; if it is a published table: `bayesrisk attack {files[0]} -o OUT`"
         raise DataError(f"{files[0]}: {words}", advice=advice) from error

@@ -74,7 +74,8 @@ def _census(value: str, total: object) -> Fraction:
     """Return the rho of a 2020 Census budget named PRODUCT/REGION/UNIVERSE/LEVEL/QUERY."""
     parts = value.split("/")
     if len(parts) != 5:
-        raise refuse("PRODUCT/REGION/UNIVERSE/LEVEL/QUERY", value=value)
+        rule = "PRODUCT/REGION/UNIVERSE/LEVEL/QUERY, such as pl94/US/person/Block/detailed"
+        raise refuse(rule, value=value)
     product, region, universe, level, query = parts
     try:
         table = census_2020_budget(product, region=region, universe=universe, total_rho=total)
@@ -145,7 +146,8 @@ class Entry(_Keys):
         if self.total is not None and "budget" not in forms:
             raise refuse("left out without budget", key=".total", value=self.total)
         if (self.points is None) == bool(forms.intersection(("log", "linear"))):
-            raise refuse("given with a range, and only there", key=".points", value=self.points)
+            rule = "given with a range, such as points = 61, and only there"
+            raise refuse(rule, key=".points", value=self.points)
         _ = self.budgets  # looked up once, and refused here
         return self
 
@@ -395,7 +397,8 @@ def _quantities(read: Document, source: str) -> tuple[str, ...]:
         section, _, key = need.partition(".")
         part = getattr(read, section) if section else read
         if part is None or (key and getattr(part, key) is None):
-            faults[quantity] = f"free of {quantity} without {need}, got {quote(read.quantities)}"
+            got = f"got {quote(read.quantities)}: leave it out, or add {need}"
+            faults[quantity] = f"free of {quantity} without {need}, {got}"
         elif need == "release" and not {one.name for one in read.grid.sensitivity} <= {
             *check.SENSITIVITIES
         }:

@@ -368,7 +368,7 @@ def positive_parts(value: object, name: str) -> dict[str, Fraction]:
 
 
 def by_level(values: Mapping[Key, _V]) -> dict[str, dict[str, _V]]:
-    """Return what tables have by level and name."""
+    """Return the values of tables by level and name."""
     nested: dict[str, dict[str, _V]] = {}
     for (level, table), value in values.items():
         nested.setdefault(level, {})[table] = value

@@ -184,7 +184,8 @@ def lines(
         ordered = frame[frame[column] == value].sort_values(x)
         across, up = ordered[x].to_numpy(float), ordered[y].to_numpy(float)
         if jumps in ordered:
-            ends = np.flatnonzero(np.diff(ordered[jumps].to_numpy(float)) != 0.0)
+            law = ordered[jumps].to_numpy(float)  # infinite where nothing is decided
+            ends = np.flatnonzero(law[1:] != law[:-1])
             middle = np.sqrt(across[ends] * across[ends + 1])
             up = np.insert(
                 up, np.repeat(ends + 1, 2), np.column_stack([up[ends], up[ends + 1]]).ravel()

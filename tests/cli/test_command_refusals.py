@@ -131,6 +131,8 @@ sample:hospital --by region | --by must be one above the places .. schema 'hospi
 --protection swapping:rat=0.1 | no 'rat'. Did you mean 'rate'?
 --protection swapping:rate=2 | rate must be in [0, 1], got
 --protection swapping=0.05 | write swapping:rate=0.05
+--protection none --time-limit 2min | must be a number, got '2min': write 120, in seconds
+--protection none --time-limit soon | --time-limit must be a number, got 'soon'
 --protection rounding:5 | write rounding:base=5
 --protection discrete-gaussian | the recipe discrete-gaussian:rho=1
 --protection discrete-laplace | the recipe discrete-laplace:epsilon=1
@@ -198,6 +200,8 @@ sf1 {pop} --workload sf1-block --table P | --table must be one
 {semicolons} |3 separated by commas, got ';' .. save records with commas .. bayesrisk attack
 {latin} |3 save it as text in UTF-8
 {counts} |3 counts.csv: column 'n' .. `bayesrisk attack
+{dates} |3 column 'day': must hold no dates .. or write --columns ward,sex,ill; if it is
+{dates} --place ward |3 or write --columns sex,ill;
 = plan {own} -o {out} --quiet
 --limit gain=3,5 | --limit must be NAME=NUMBER, got '3,5': write 3.5, with a point
 = audit
@@ -268,7 +272,11 @@ def inputs(tmp_path_factory):
     br.census.write_nmf(at / "US_Person_PL_PROD", rng=41, states=("057", "157"))
     texts = {
         "semicolons": b"ward;age\nA;1\nB;2\n", "latin": "ward,sex\nK\xf6ln,F\n".encode("latin-1"),
-        "counts": b"sex,n\nF,*\nM,6\n", "odd": b'"race, group",ill\n"Black, alone",no\nWhite,yes\n',
+        "counts": b"sex,n\nF,*\nM,6\n",
+        "dates": b"ward,day,sex,ill\n" + b"".join(
+            b"A,2024-%02d-%02d,F,no\n" % (month, day) for month in (1, 2, 3) for day in range(1, 20)
+        ) * 2,
+        "odd": b'"race, group",ill\n"Black, alone",no\nWhite,yes\n',
     }  # fmt: skip
     for name, text in texts.items():
         (at / f"{name}.csv").write_bytes(text)

@@ -276,7 +276,7 @@ def test_risk_of_a_target_is_simulated():
         ({"ptable": as_frame(table_by_key(3, 4)), "keys": 3}, ArgumentError, "ckey from 0 to 2"),
         ({"ptable": as_frame(table_by_key(3, 4)), "keys": 5}, ArgumentError, "each of 5 ckey"),
         ({"ptable": as_frame(table_by_key(3, 4))[1:], "keys": 4}, ArgumentError, "got 11 rows"),
-        ({"ptable": 3}, ArgumentTypeError, "ptable must be a sequence"),
+        ({"ptable": 3}, ArgumentTypeError, r"ptable must be a sequence, got 3: write \[3\]"),
         ({"ptable": "no-such.csv"}, DataError, "no-such.csv"),
     ],
 )

@@ -67,6 +67,13 @@ def test_correct_decision(by_rho):
     np.testing.assert_allclose(line.get_xydata(), wanted, rtol=1e-12)
 
 
+def test_thresholds_that_are_infinite_alike_are_no_jump(by_rho):
+    rows = by_rho[by_rho["prior"] == 1 / 864].sort_values("rho").iloc[:3]
+    never = rows.assign(decision_threshold=[np.inf, np.inf, 4.0])
+    (line,) = plotting.plot_correct_decision(never).lines[:1]
+    assert len(line.get_xdata()) == 3 + 2  # one jump, between the second and the third
+
+
 def test_decision_accuracy_stands_beside_its_baseline(by_rho):
     left, right = plotting.plot_decision_accuracy(by_rho)
     rows = by_rho[by_rho["prior"] == 1 / 10].sort_values("rho")

@@ -29,7 +29,7 @@ from bayesrisk.mechanisms.registry import make_mechanism, read_recipe, usual_par
 from bayesrisk.release import Release
 from bayesrisk.risk.audit import AuditedPopulation, AuditQuestion, checks, spot_comparisons
 from bayesrisk.risk.audit.constructions import equal_in_law
-from bayesrisk.risk.audit.place_beliefs import DrawnLaws, PilotTimeError, check_time_of_pilots
+from bayesrisk.risk.audit.place_beliefs import DrawnLaws, PilotTimeError
 from bayesrisk.risk.audit.population import PublicPrior, mean_errors, randomised
 from bayesrisk.risk.audit.reading import READINGS
 from bayesrisk.risk.audit.release_law import DIFFERENCES, PLACES, release_differences
@@ -272,6 +272,8 @@ class PopulationInParts:
         self._released: dict[tuple[str, str, int, int], Release] = {}
         self._streams: dict[tuple[str, str], str] = {}
         self._pilots: dict[tuple[str, str], Pilot] = {}
+        #: Moment of the clock after which pilots begin no law: they raise a PilotTimeError.
+        self.pilots_end = float("inf")
         self._law_stores: dict[str, DrawnLaws] = {}
         #: By protection, the readings and places that its pilot found to need chains.
         self.too_large: dict[str, dict[tuple[str, str], set[int]]] = {}
@@ -541,7 +543,8 @@ class PopulationInParts:
         """Return the CPU time of statements about the first targets, or raise a PilotTimeError."""
         key = protection.name, protection.setting
         if key not in self._pilots:
-            check_time_of_pilots()
+            if time.monotonic() > self.pilots_end:
+                raise PilotTimeError
             pilot = Pilot()
             with suppress(BayesRiskError):  # which a shard will raise
                 pilot = self._measured(protection)
@@ -557,11 +560,11 @@ class PopulationInParts:
         """Return CPU seconds of, and statements about, a few targets; sampled laws are kept."""
         too_large = self.too_large.setdefault(protection.name, {})
         law_store = self._law_stores.setdefault(protection.setting, DrawnLaws())
-        law_store.in_pilot, begin = True, time.process_time()
+        law_store.pilot_end, begin = self.pilots_end, time.process_time()
         try:
             frame = self.statements(protection, range(1), rows, too_large)
         finally:
-            law_store.in_pilot = False
+            law_store.pilot_end = None
         return time.process_time() - begin, frame
 
     def _measured(self, protection: Protection) -> Pilot:

@@ -50,7 +50,7 @@ from bayesrisk.risk import audit
 from bayesrisk.risk.audit.checks import NO_PROOFS, proof_totals
 from bayesrisk.risk.audit.constructions import can_be_made, constructions
 from bayesrisk.risk.audit.measures import widest_interval
-from bayesrisk.risk.audit.place_beliefs import PilotTimeError, pilots_until
+from bayesrisk.risk.audit.place_beliefs import PilotTimeError
 from bayesrisk.risk.audit.population import NO_ERRORS
 from bayesrisk.risk.audit.privacy import privacy_losses
 from bayesrisk.risk.audit.release_law import NO_DIFFERENCES
@@ -460,9 +460,8 @@ class AuditStudy(Study):
             for one in self.protections
         ]
         parts = dict.fromkeys(names, 0.0)
-        end = time.monotonic() + _PATIENCE
         if self.goal is None:
-            self._tried(self._populations.values(), end)
+            self._tried(self._populations.values(), time.monotonic() + _PATIENCE)
         for shard in todo:
             slot, (name, rows, _) = shard // size, self._shards[shard % size]
             number, step = self._order[slot]
@@ -474,8 +473,7 @@ class AuditStudy(Study):
             survey = population.survey
             places = np.unique(survey.target_places[np.searchsorted(survey.targets, rows)]).size
             try:
-                with pilots_until(end):
-                    pilot = population.pilot(trial.protection)
+                pilot = population.pilot(trial.protection)
             except PilotTimeError:
                 unknown[names[number]] = None
             else:
@@ -493,7 +491,9 @@ class AuditStudy(Study):
     def _tried(self, populations: Iterable[PopulationInParts], end: float) -> list[Protection]:
         """Return protections whose pilots ended in time, those without chance first."""
         populations, tried = [*populations], []
-        with suppress(PilotTimeError), pilots_until(end):
+        for population in populations:
+            population.pilots_end = end
+        with suppress(PilotTimeError):
             for one in sorted(self.protections, key=populations[0].randomised):
                 for population in populations:
                     population.pilot(one)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -63,37 +61,19 @@ class PilotTimeError(Exception):
     """The time of pilots was over before one had ended."""
 
 
-_pilots_end = ContextVar("pilots_end", default=float("inf"))  # of the clock
-
-
-@contextmanager
-def pilots_until(end: float) -> Iterator[None]:
-    """Let pilots begin no law after a moment of the clock: they raise a PilotTimeError."""
-    token = _pilots_end.set(end)
-    try:
-        yield
-    finally:
-        _pilots_end.reset(token)
-
-
-def check_time_of_pilots() -> None:
-    """Raise a PilotTimeError if the time of pilots is over."""
-    if time.monotonic() > _pilots_end.get():
-        raise PilotTimeError
-
-
 @dataclass(eq=False)
 class DrawnLaws:
     """Laws drawn by chains during a pilot, with their seconds, for reuse."""
 
     laws: dict[tuple[Any, ...], tuple[RecordLaw, float]] = field(default_factory=dict)
-    in_pilot: bool = False  # whether others are added and none is taken away, while a pilot runs
+    # While a pilot runs: laws are added and none is taken away, until this moment of the clock
+    pilot_end: float | None = None
 
     def take(self, key: tuple[Any, ...]) -> RecordLaw | None:
         """Return a drawn law, or None if there is none."""
-        if self.in_pilot:
-            check_time_of_pilots()
-        entry = self.laws.get(key) if self.in_pilot else self.laws.pop(key, None)
+        if self.pilot_end is not None and time.monotonic() > self.pilot_end:
+            raise PilotTimeError
+        entry = self.laws.pop(key, None) if self.pilot_end is None else self.laws.get(key)
         return None if entry is None else entry[0]
 
 
@@ -297,7 +277,7 @@ class PlaceLaws:
             begin, rng = time.process_time(), np.random.default_rng(np.random.SeedSequence(seed))
             limit = {"max_pairs": 0} if n_known in too_large else {}
             law = record_law(system, removed=removed, rng=rng, **limit)
-            if law_store.in_pilot and law.engine != "exact":
+            if law_store.pilot_end is not None and law.engine != "exact":
                 law_store.laws[key] = law, time.process_time() - begin
         if law.engine != "exact":
             too_large.add(n_known)

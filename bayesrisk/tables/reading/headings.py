@@ -247,8 +247,11 @@ def _by_words(heads: Mapping[int, str]) -> dict[int, list[str]]:
 def _with_underscores(heads: Mapping[int, str]) -> dict[int, list[str]]:
     """Return headings split at underscores, as *2020_m_0-9*, where all kinds but one are known.
 
-    Known are sexes, ages and years; a heading that has none of a kind counts all of these.
+    Known are sexes, ages and years; a heading that has none of a kind counts all of these.  One
+    that is of a kind as a whole, such as *Y_LT15*, is not split.
     """
+    if all(total_word(head) or heading_kind(head, 0) in _KNOWN for head in heads.values()):
+        return {}
     parts = {i: head.split("_") for i, head in heads.items()}
     shared = set.intersection(*({*part} for part in parts.values()))
     parts = {i: [p for p in part if p not in shared] for i, part in parts.items()}

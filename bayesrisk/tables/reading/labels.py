@@ -233,7 +233,11 @@ def _sums(one: _Evidence, sums: LabelSums) -> dict[str, list[str]]:
     """Return the published parts of each subtotal, and of the total."""
     wholes, inside = dict(one.children), {*itertools.chain(*one.children.values())}
     for total in one.totals or [""] * sums.implied:
-        wholes[total] = [k for k in sums.column if k and k != total and k not in inside]
+        parts = [k for k in sums.column if k and k != total and k not in inside]
+        ends = _intervals({k: k for k in parts})
+        ranges = {k: end for k, end in ends.items() if end}
+        nested = len(ranges) == len(parts) and not one.disjoint
+        wholes[total] = _consecutive(ranges) if nested else parts
     return {k: parts for k, parts in wholes.items() if parts and {k, *parts} <= {*sums.column}}
 
 

@@ -85,11 +85,12 @@ _CHANGED = re.compile(
 
 
 class _Guess(NamedTuple):
-    """The name of a law, and why it is guessed; whether another one fits as well."""
+    """The name of a law, and why it is guessed; whether another one fits as well, and sums hold."""
 
     law: str
     reason: str
     doubtful: bool = False
+    summed: bool = False
 
 
 class PlainLaw(NamedTuple):
@@ -171,11 +172,12 @@ def _laws(
     for cell in cells:
         by_file.setdefault(cell.file, []).append(cell)
     guesses = {file: _guess(part, rules, notes[file]) for file, part in by_file.items()}
+    rules.rounded_sums |= {file for file, one in guesses.items() if one.summed}
     every = [g for g in guesses.values() if g.law.startswith("perturbed")]
     widest = max(every, key=lambda g: int(g.law.rpartition("-")[2]), default=None)
     for file, guessed in guesses.items():
         # Who changes the counts of one table changes all.
-        guess, reason, doubtful = widest if widest and guessed.law == "exact" else guessed
+        guess, reason, doubtful, _ = widest if widest and guessed.law == "exact" else guessed
         if sentence := sampled(notes[file]):
             reason += f", although {sentence.quoted}"
         name = f"counts.{Path(file).name}"
@@ -414,25 +416,25 @@ def _rounded(
     more variable speak for it twice as much.  The law is doubtful if labels that count all are not
     there to be asked about, or too many.
     """
-    shown = {} if stated else {n: one for n, one in sums_shown(coded, rules).items() if one}
-    bits = float(len(shown))
-    for name, wholes in shown.items():
-        sums = LabelSums(name, coded, {})
+    sums_by_name = {} if stated else {n: one for n, one in sums_shown(coded, rules).items() if one}
+    bits = float(len(sums_by_name))
+    for name, wholes in sums_by_name.items():
+        judged = LabelSums(name, coded, {})
         for whole, parts in wholes.items():
-            bits += sums.adding_up(parts)(whole).good * log2(pi * (len(parts) + 1) / 6) / 2
+            bits += judged.adding_up(parts)(whole).good * log2(pi * (len(parts) + 1) / 6) / 2
     if bits < _ADDED_BITS:
         return _Guess(law, reason)
     reason += "; but sums hold, so that totals may be sums of rounded counts"
-    every = [(name, whole) for name, wholes in shown.items() for whole in wholes]
+    every = [(name, whole) for name, wholes in sums_by_name.items() for whole in wholes]
     if len(every) > _MOST_ADDED or not all(whole for _, whole in every):
-        return _Guess(law, reason, doubtful=True)
+        return _Guess(law, reason, doubtful=True, summed=True)
     most = int(law.rpartition("-")[2]) - 1
-    size = prod(max(len(coded.labels[name]) - 1, 1) for name in shown)
+    size = prod(max(len(labels) - 1, 1) for labels in coded.labels.values())
     for name, whole in every:
         label = next(x for x in coded.labels[name] if key(x) == whole)
         text = f"{label}: a sum of rounded counts, each off by {most} at most"
         rules.ask(f"labels.{name}.{label}.counts", f"perturbed-{most * size}", text)
-    return _Guess(law, reason)
+    return _Guess(law, reason, summed=True)
 
 
 def _perturbed(off: Sequence[tuple[int, int]], *, note: bool) -> int:

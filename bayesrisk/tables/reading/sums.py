@@ -195,8 +195,9 @@ class LabelSums:
         full = np.all(self.bounded[:, positions][rows], axis=1)
         low, high = (e[:, positions][rows].sum(axis=1) for e in (self.low, self.largest))
         telling, good, above, exact, bits = self._judged_groups(low, high, full, rows, total)
-        missed = np.maximum(low - self.high[rows, column], self.low[rows, column] - high)
-        near = telling & ~good & (missed <= (_NEAR * (len(parts) + 1)) ** 0.5)
+        least, most = self.low[rows, column], self.high[rows, column]
+        missed = np.maximum(low - most, least - high)
+        near = telling & ~good & (missed**2 <= _NEAR * (len(parts) + 1)) & (2 * missed < least)
         numbers = np.zeros((7, len(self.low)))
         numbers[:, rows] = telling, good, above, telling & ~good & ~above, exact, near, bits
         cells = np.flatnonzero((self.group >= 0) & np.isin(self.label, [column, *positions]))
@@ -219,11 +220,11 @@ class LabelSums:
             least = low[rows] - inner * self.low[rows, column]
             most = high[rows] - inner * self.largest[rows, column]
             if not full.any():  # no group has all labels: those that have two or more of them
-                some = (number == present)[rows] & (present[rows] - inner > 1)
-                shown, fitting, *_ = self.judged(least, most, some, rows, label)
-                shared = self.present[np.ix_(rows[some], positions)].all(axis=0).sum()
-                alike = fitting and 2 * shared >= present[rows[some]].min()  # else other variables
-                full = some if alike and fitting == shown else full
+                mask = (number == present)[rows] & (present[rows] - inner > 1)
+                sums, fits, *_ = self.judged(least, most, mask, rows, label)
+                shared = self.present[np.ix_(rows[mask], positions)].all(axis=0).sum()
+                one_variable = fits and 2 * shared >= present[rows[mask]].min()
+                full = mask if one_variable and fits == sums else full
             every = self._judged_groups(least, most, full, rows, label)
             telling, good, above, exact = (int(groups.sum()) for groups in every[:-1])
             vague = int((full & ~every[0]).sum())

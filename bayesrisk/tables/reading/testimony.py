@@ -49,7 +49,8 @@ def ask_for_counts(
     for file in files:
         question, name = _question(file, rules), Path(file).name
         heads = [
-            repr(head) for pair, other in columns.items() if other == file
+            repr(head) for pair, other in columns.items()
+            if other == file and file not in rules.rounded_sums
             and pair not in counting and key(head := pair[1]) not in stated
             and not _names_records(head, words[file])
         ]  # fmt: skip

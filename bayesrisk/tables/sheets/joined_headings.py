@@ -51,7 +51,7 @@ def joined_headings(
     if called_again(raw, row, below):
         return _paths(head, raw, row, below, empty)
     in_turn = _in_turn(head, row, below)
-    ends = {j for j in below if row[j] and _OPEN.fullmatch(raw[j])}
+    ends = {j for j in below if _ends_range(raw[j], row[j])}
     plain = {j: texts for j, texts in below.items() if j not in ends}
     words, numbers = _words(row, plain, in_turn=in_turn)
     if len(words) <= numbers:
@@ -179,6 +179,11 @@ def called_again(above: Sequence[str], row: Sequence[str], counts: Collection[in
     return year or words
 
 
+def _ends_range(above: str, text: str) -> bool:
+    """Return whether a number ends the heading above it: *Under* and *20*."""
+    return bool(text[:1].isdecimal() and _OPEN.fullmatch(above))
+
+
 def _going_on(
     rows: Sequence[Sequence[str]], row: Sequence[str], below: Mapping[int, Sequence[str]]
 ) -> list[int]:
@@ -190,7 +195,7 @@ def _going_on(
     raw = rows[-1]
     lower = [
         j for j, text in enumerate(row)
-        if raw[j] and (text[:1].islower() or (text and _OPEN.fullmatch(raw[j])))
+        if raw[j] and (text[:1].islower() or _ends_range(raw[j], text))
         and not (row[j + 1 :] and row[j + 1] and not raw[j + 1])
     ]  # fmt: skip
     counts = [j for j in lower if j in below]

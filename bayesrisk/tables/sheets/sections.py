@@ -370,11 +370,11 @@ def _levels(rows: Sequence[Sequence[str]], column: int, counts: Collection[int])
     bits = 0.0
     for (parent, below), j in itertools.product(parts.items(), counts):
         ends = [number_range(rows[k][j]) for k in (parent, *below)]
-        known = [end[0] for end in ends if end and end[0] == end[1]]
-        if len(known) == len(ends):
-            if known[0] != sum(known[1:]):
+        numbers = [end[0] for end in ends if end and end[0] == end[1]]
+        if len(numbers) == len(ends):
+            if numbers[0] != sum(numbers[1:]):
                 return []
-            bits += math.log2(max(known[0], 1)) if len(below) > 1 else 0
+            bits += math.log2(max(numbers[0], 1)) if len(below) > 1 else 0
     return levels if bits >= _BITS * len(names) else []
 
 

@@ -34,7 +34,6 @@ from bayesrisk.inference.microdata.posterior import record_law
 from bayesrisk.risk import Statements
 from bayesrisk.risk.audit import Adversary, audit_measures, audit_targets, compare, place_beliefs
 from bayesrisk.risk.audit.measures import widest_interval
-from bayesrisk.risk.audit.place_beliefs import check_time_of_pilots
 
 pytestmark = pytest.mark.usefixtures("quick_figures")
 
@@ -288,9 +287,10 @@ def slow_rounding(monkeypatch, now):
     """Let pilots take 3 seconds of a clock, where rounding took 100, and laws nothing."""
     costs = {"identity": 3.0, "rounding": 100.0}
 
-    def measured(_, protection):
+    def measured(population, protection):
         now[0] += costs[protection.name]
-        check_time_of_pilots()
+        if now[0] > population.pilots_end:
+            raise place_beliefs.PilotTimeError
         return Pilot(0.0, 0.1, 0.1)
 
     monkeypatch.setattr(PopulationInParts, "_measured", measured)

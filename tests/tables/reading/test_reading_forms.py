@@ -320,6 +320,14 @@ def test_a_total_of_totals_counts_all_below_it_although_its_heading_was_merged(t
         assert "in 1 of 12 groups" in question
 
 
+def test_ages_with_underscores_are_whole(tmp_path):
+    text = "cause,Celkem,Y_LT15,Y15-64,Y_GE65\nBites,26,9,11,6\nCuts,18,7,5,6\n"
+    (tmp_path / "t.csv").write_text(text)
+    cells = TableReading.read(tmp_path / "t.csv").cells
+    assert {*cells["age"]} == {"all", "Y_LT15", "Y15-64", "Y_GE65"}
+    assert "category 1" not in cells
+
+
 @pytest.mark.parametrize("month", ["2024.06", "2024M06"])
 def test_months_beside_years_in_headings_are_of_one_variable(tmp_path, month):
     text = f"Place,{month},{month},2023,2023\nPlace,Total,0-17,Total,0-17\n"
