@@ -29,6 +29,7 @@ from bayesrisk.tables.sheets.texts import (
 REST = "others"  # the label of records that a total counts and no other row does
 #: So many bits show that labels exclude each other, where a word says which one is the total.
 _SHOWN = 7
+_DIGITS = 4  # of years
 _FEW_LABELS = 3  # with the blank one: the sum of two in one group alone may be chance
 
 
@@ -185,7 +186,10 @@ def _settled(name: str, labels: Iterable[str], rules: ReadingRules) -> bool:
     choices = rules.section(f"labels.{name}")
     changed = any(" | " in v for v in choices.values())
     plain = [x for x in labels if not _is_total(x, name, choices)]
-    return changed or not plain or all(sex(x) or interval(x) or is_date(x) for x in plain)
+    ages = not all(x.isdecimal() and len(x) > _DIGITS for x in plain)  # else numbers of schools
+    return (
+        changed or not plain or (ages and all(sex(x) or interval(x) or is_date(x) for x in plain))
+    )
 
 
 def _below(parent: str, part: str) -> str:

@@ -323,7 +323,7 @@ class SheetColumns:
 
         Those before labels, or of places, are other ones in each row; few stand in many rows each.
         """
-        texts, plain = self.row_counts[i], self.columns[i]
+        texts = {*(plain := [t for t in self.columns[i] if t])}  # totals may have none
         rest = [j for j, numbers in enumerate(self.numbers) if numbers and j not in (i, *words)]
         if not all(t.isdecimal() and len(t) < _DIGITS for t in texts):
             return False

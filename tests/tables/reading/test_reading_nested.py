@@ -341,6 +341,20 @@ def test_places_within_regions_without_totals_make_up_the_total(total, tmp_path)
     assert found[["low", "high"]].to_numpy().tolist() == [[truth["Fife", "Cupar"][3]] * 2]
 
 
+def test_numbers_of_schools_lie_within_districts_as_their_names_do(tmp_path):
+    rows = [
+        ("North", 100235, 44),
+        ("North", 100417, 37),
+        ("South", 201118, "*"),
+        ("South", 201202, 62),
+    ]
+    text = "".join(f"{d},{n},{c},{n % 97 + 40}\n" for d, n, c in rows)
+    total = sum(n % 97 + 40 for _, n, _ in rows)
+    reading = indented(tmp_path, f"District,School no.,A,B\n{text}Total,,201,{total}\n")
+    labels = {"North: 100235", "North: 100417", "South: 201118", "South: 201202"}
+    assert {*reading.cells["district"]} - {"all", "Total"} == labels
+
+
 def test_a_total_above_its_places_is_none_of_them_alone(tmp_path):
     text = "Region,Town,A,B\nAll Alba,All Alba,61,131\nFife,Leven,21,41\nFife,Cupar,12,52\n"
     reading = indented(tmp_path, text + "Tay,Perth,17,22\nTay,Dundee,10,14\n")
