@@ -229,7 +229,8 @@ def _guess(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) ->
     base = next((b for b in (1000, 100, 10, 5, 3) if not any(n % b for n in numbers)), 0)
     few = len(positive) * log2(base or 1) < _BITS
     if base and few:
-        doubt = doubt or f"true, although all are multiples of {base}" * bool(positive)
+        multiples = f"all are multiples of {base}" if positive else "none is above 0"
+        doubt = doubt or f"true, although {multiples}" * bool(numbers)
         base = 0  # perhaps by chance
     if base == 3 and len({*positive}) > 3 and all(n % 6 == 3 for n in positive):
         text = "all are 3, 9, 15 and so on; random-3 allows other counts"

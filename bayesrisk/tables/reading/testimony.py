@@ -13,7 +13,15 @@ from bayesrisk.tables.reading.labels import TableVariable
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.sheets.records import says_records
 from bayesrisk.tables.sheets.sheet import Sheet
-from bayesrisk.tables.sheets.texts import PATH, interval, key, listing, sex, total_word
+from bayesrisk.tables.sheets.texts import (
+    PATH,
+    interval,
+    key,
+    listing,
+    number_range,
+    sex,
+    total_word,
+)
 
 #: Headings that say only that numbers stand there, or of which period they are.
 _ANY = re.compile(
@@ -25,6 +33,7 @@ _BY_SUMS = ("exact", "stats-nz")
 _GROUPS = 3  # in which sums of changed counts are exact by chance in one case of 100
 _ONE_WAY = 5  # groups that changed counts miss one way by chance in one case of 16
 _BOTH_WAYS = 2  # groups on each side of which sums that hold have no more
+_SMALL = 20  # no count above it is withheld because it is small
 _BITS = 10  # by which one sum alone is no chance
 _MOST_LABELS = 2**14  # of a variable, among which words for totals are looked for
 
@@ -37,7 +46,8 @@ def ask_for_counts(
 
     Labels that overlap exceed their total, those of some leave a rest: sums that miss totals both
     ways are of counts that are changed.  A column is shown to count by sums that it takes part in,
-    or by its heading; headings that say nothing are helped by a title.
+    by a small count that is withheld, as <3, or by its heading; headings that say nothing are
+    helped by a title.
     """
     files = [name for name in dict.fromkeys(cell.file for cell in cells) if _question(name, rules)]
     columns = {(c.file, c.column): c.file for c in cells if c.row and c.file in files}
@@ -45,6 +55,7 @@ def ask_for_counts(
         return
     exact, denied, counting = _evidence(cells, variables, rules)
     stated = {c for c, t in rules.columns.items() if t == "count" or "=" in t}
+    counting |= {(c.file, c.column) for c in cells if _is_small(c.text)}
     words = {sheet.name: any(map(says_records, _titles(sheet))) for sheet in sheets}
     for file in files:
         question, name = _question(file, rules), Path(file).name
@@ -62,13 +73,19 @@ def ask_for_counts(
         guess, text = rules.questions[question]
         if guess in _BY_SUMS and file in denied:
             rules.leave_open(question, f"sums of {name} {denied[file]}")
-        elif guess in _BY_SUMS:
+        elif guess in _BY_SUMS and not heads:  # which sums of other columns do not speak for
             number = exact[file]
             groups = f"{number} group" + "s" * (number > 1)
             sums = f"sums hold exactly in {groups}" if number else "no sum shows it"
             guessed = "a guess, " * (number < _GROUPS)
             several = f"of {name} " * (len(files) > 1)
             rules.questions[question] = guess, f"{text} ({several}{guessed}{sums})"
+
+
+def _is_small(text: str) -> bool:
+    """Return whether a text is a range of small counts, which stand for people who are few."""
+    ends = number_range(text)
+    return ends is not None and ends[0] < ends[1] <= _SMALL
 
 
 def _names_records(head: str, title: bool) -> bool:
