@@ -299,6 +299,8 @@ def printable(text: str) -> str:
 
 def quote(value: object) -> str:
     """Return a value as messages quote it, shortened if it is long."""
+    if isinstance(value, type):
+        return f"the class {value.__name__} itself"
     try:
         text = repr(value)
     except Exception:  # lists that are too deep, whole numbers of too many digits, foreign objects

@@ -177,6 +177,8 @@ def test_a_sensitivity_may_be_said_by_what_a_neighbour_does(change):
          ("must be more than one, between which", "got none; rounding", "place=town")),
         (lambda: br.release(FRAME, protection="none", seed="x"), ("seed must be", "got 'x'")),
         (lambda: br.release(FRAME, protection="rounding"), ("needs base", "rounding:base=5")),
+        (lambda: br.release(FRAME, protection=br.Rounding),
+         ("protection must be a recipe", "got the class Rounding itself")),
         (lambda: br.release(FRAME, protection="rounding:base=5%"), ("base must be", "such as 5")),
         (lambda: br.release(FRAME, protection="rounding:base=2.5"),
          ("base must be a whole number, got '2.5'",)),

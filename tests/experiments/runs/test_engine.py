@@ -86,7 +86,7 @@ def test_pieces_and_executors_do_not_matter(studies, tmp_path, name):
     expected = contents(tmp_path / "whole")
     assert contents(tmp_path / "pieces") == expected
     assert contents(tmp_path / "threads") == expected
-    with pytest.raises(OutputError, match="add --resume"):
+    with pytest.raises(OutputError, match=r"finished.*add --resume"):
         run(study, tmp_path / "whole")
     again = run(study, tmp_path / "whole", resume=True)
     assert (again.computed, again.resumed) == (0, whole.shards)
