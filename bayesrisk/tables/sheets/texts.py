@@ -126,8 +126,8 @@ def sex(label: str) -> str | None:
 def total_word(label: str, variable: str = "") -> int:
     """Return 2 for a word that says a total, 1 for one that may, and 0 for others.
 
-    "All" with the name of its variable is a total: "All schools" among schools; so are ages from 0
-    on, which may count people of unknown age.
+    "All" with the name of its variable, or its last word, is a total: "All schools" among schools;
+    so are ages from 0 on, which may count people of unknown age.
     """
     if label.isdecimal():
         return int(not label.strip("9"))
@@ -138,7 +138,8 @@ def total_word(label: str, variable: str = "") -> int:
     if interval(label) == (0, UNBOUNDED):
         return 2
     noun = plain.partition("all ")[2] if plain.startswith("all ") else ""
-    if noun and len(variable) > 2 and noun.startswith(key(variable)[:-1]):
+    names = {name := key(variable), name.rpartition(" ")[2]}  # health board, and board
+    if noun and any(len(name) > 2 and noun.startswith(name[:-1]) for name in names):
         return 2
     return int(_PERHAPS.fullmatch(plain) is not None)
 

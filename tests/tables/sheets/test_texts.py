@@ -16,3 +16,13 @@ OTHERS = ("Rike", "Landet", "Halle", "Allenstein", "Tutor", "Toulouse", "全国�
 )
 def test_a_word_says_a_total_or_may_or_does_not(labels, strength):
     assert {label: total_word(label) for label in labels} == dict.fromkeys(labels, strength)
+
+
+@pytest.mark.parametrize(
+    ("label", "variable", "strength"),
+    [("All boards", "Health board", 2), ("All health boards", "Health board", 2),
+     ("All other boards", "Health board", 0), ("All causes", "Cause of death", 2),
+     ("All deaths", "Cause of death", 2), ("All injuries", "Cause of death", 1)],
+)  # fmt: skip
+def test_all_with_the_name_of_a_variable_is_its_total(label, variable, strength):
+    assert total_word(label, variable) == strength
