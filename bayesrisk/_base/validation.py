@@ -440,7 +440,8 @@ def items(value: object, name: str) -> list[Any]:
     except TypeError:
         pass  # an array without an axis
     advice = f": write {name}={_MAPPED[name]}, say" if name in _MAPPED else ""
-    if isinstance(value, str | float | int) and len(str(value)) <= _SHORT:
+    text = isinstance(value, str) and len(value) <= _SHORT
+    if text or (isinstance(value, float | int) and abs(value) < 10.0**_SHORT):
         advice = f": write [{value!r}]"
     raise ArgumentTypeError(name, "must be a sequence", got=value, advice=advice)
 

@@ -473,9 +473,9 @@ def _exceeding(row: Mapping[str, Any], k: int) -> str:
 
 
 def _constraint(name: str) -> str:
-    """Return a constraint in words, with its name, and its level where that is another."""
+    """Return a constraint by name, with its level where that is another, and in words."""
     words = _FIXED.get(name.rpartition(" ")[2])
-    return name if words is None else f"{words} ({name})"
+    return name if words is None else f"{name} ({words})"
 
 
 def quotes(facts: Mapping[str, Any]) -> Quotes:

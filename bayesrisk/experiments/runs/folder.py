@@ -284,13 +284,15 @@ class RunFolder:
         if not resume and not finished.isdisjoint(shards):
             files = self.manifest.get("files", {})
             report = next((f" (see {name})" for name in files if "report" in name), "")
-            held = (
+            state = (
                 f"holds this run, finished{report}; add --resume to keep it"
                 if files
                 else f"holds {len(finished.intersection(shards))} shards of this run; add --resume "
                 "to go on"
             )
-            raise OutputError(f"{self.path}: {held}, or choose another folder; nothing was changed")
+            raise OutputError(
+                f"{self.path}: {state}, or choose another folder; nothing was changed"
+            )
         self._make_folder(self.state / self.layout.parts)
         self._tidy(shards)
         folder = self.state / self.layout.failures
