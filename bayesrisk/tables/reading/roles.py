@@ -486,8 +486,8 @@ class SheetColumns:
             return False
         if not any(any(map(str.isalnum, t)) for t in column):
             return True
-        called = _COUNT.fullmatch(head) and self.heads.count(head) == 1  # else a code of labels
-        if called or (ranges and (sex(head) or says_records(head))):  # all are <5
+        called = _COUNT.fullmatch(head) or sex(head) or says_records(head)
+        if called and (ranges or self.heads.count(head) == 1):  # else it is a code of labels
             return True
         counts = [
             j for j, other in enumerate(self.columns)

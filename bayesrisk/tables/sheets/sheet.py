@@ -2,6 +2,7 @@
 
 import itertools
 import re
+import string
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -52,7 +53,8 @@ _NO_ROWS = (
     NO_COUNTS,
 )
 _FORMS = {
-    "{": "JSON", **dict.fromkeys(("[[", "[{", '["'), "JSON of an API"), "<": "a web page or XML",
+    "{": "JSON", **dict.fromkeys(("[[", "[{", '["'), "JSON of an API"),
+    **{f"<{sign}": "a web page or XML" for sign in f"!?{string.ascii_letters}"},  # <5 is a label
     "CHARSET=": "a PC-Axis file", "AXIS-VERSION=": "a PC-Axis file", "%PDF": "a PDF",
     "PAR1": "Parquet", "\0": "bytes that are no text",
 }  # fmt: skip

@@ -695,3 +695,10 @@ def test_numbers_per_so_many_people_count_nobody(tmp_path, head):
     rows = "".join(f"Ward {k},{7 * k % 11 + 3},{k * k % 7 + 1}\n" for k in range(12))
     reading = read_text(tmp_path, f"place,cases,{head}\n{rows}")
     assert {*reading.cells["stated"]} == {str(7 * k % 11 + 3) for k in range(12)}
+
+
+def test_counts_that_are_all_withheld_are_counts_beside_a_population(tmp_path):
+    text = "Cause,Cases,Population\nFalls,x,8238\nBurns,x,3180\nAll,x,7203\n"
+    reading = read_text(tmp_path, text)
+    assert stated(reading) == {"x"}
+    assert "Population (a measure of something else)" in "\n".join(reading.lines)

@@ -720,3 +720,12 @@ def test_a_label_without_counts_among_others_of_its_form_is_no_heading(tmp_path)
     assert {(i, reason) for i, _, reason in sheet.left} == {
         (i, "a row without counts") for i in (4, 6, 7)
     }
+
+
+def test_a_range_in_the_first_cell_is_no_markup(tmp_path):
+    file = tmp_path / "t.tsv"
+    file.write_text("\t<5\t5-14\tAll\nMen\t7\t9\t16\nWomen\t8\t3\t11\n", encoding="utf-8")
+    assert file_sheet(file).heads == ["", "<5", "5-14", "All"]
+    file.write_text("<table><tr><td>7\n", encoding="utf-8")
+    with pytest.raises(DataError, match="web page or XML"):
+        file_sheet(file)
