@@ -91,6 +91,7 @@ _COUNT = re.compile(
     r"observations?|anzahl|nombre|aantal|antal|número|numero|liczba|valor(es)?|valeurs?|wert|"
     r"waarde|verdi|värde|arvo"
 )
+_HIDDEN = re.compile(r"[(\[]\w{1,2}[)\]]|.*(suppressed|withheld|redacted)", re.IGNORECASE)
 _FLAG = re.compile(
     r"(.* )?(flags?|symbols?|annotations?)|(obs )?conf(identiality)?|"
     r"((obs|observation|conf|confidentiality|data|value|cell|suppression) )?status( code)?|"
@@ -484,10 +485,9 @@ class SheetColumns:
         plain = head and not UNITS.fullmatch(head)  # what is counted in a row: %, no.
         if not (plain and all(t and (is_mark(t) or t in ranges) for t in column)):
             return False
-        if not any(any(map(str.isalnum, t)) for t in column):
-            return True
+        hidden = not any(any(map(str.isalnum, t)) for t in {*column} if not _HIDDEN.fullmatch(t))
         called = _COUNT.fullmatch(head) or sex(head) or says_records(head)
-        if called and (ranges or self.heads.count(head) == 1):  # else it is a code of labels
+        if hidden or (called and (ranges or self.heads.count(head) == 1)):  # else codes of labels
             return True
         counts = [
             j for j, other in enumerate(self.columns)

@@ -335,3 +335,14 @@ def test_months_beside_years_in_headings_are_of_one_variable(tmp_path, month):
     (tmp_path / "t.csv").write_text(text, encoding="utf-8")
     reading = TableReading.read(tmp_path / "t.csv")
     assert {*reading.cells["year"]} == {month, "2023"}
+
+
+def test_ages_with_underscores_stay_whole_beside_a_total_in_any_words(tmp_path):
+    file = tmp_path / "t.csv"
+    text = "industry,Y_LT15,Y_GE65,Y15-64,Alles\nMaking,4,7,2,13\nSteel,2,4,1,7\nFood,9,3,8,20\n"
+    file.write_text(text, encoding="utf-8")
+    reading = read([file_sheet(file)], {})
+    ages = {"Y_LT15", "Y_GE65", "Y15-64"}
+    assert [{*reading.cells[n]} for n in reading.cells if ages & {*reading.cells[n]}] == [
+        {*ages, "all"}
+    ]

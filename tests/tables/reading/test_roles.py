@@ -702,3 +702,9 @@ def test_counts_that_are_all_withheld_are_counts_beside_a_population(tmp_path):
     reading = read_text(tmp_path, text)
     assert stated(reading) == {"x"}
     assert "Population (a measure of something else)" in "\n".join(reading.lines)
+
+
+@pytest.mark.parametrize("mark", ["[c]", "(s)", "Data suppressed", "x"])
+def test_a_column_of_marks_alone_is_withheld_counts_where_they_say_so(tmp_path, mark):
+    text = f"Sex,All,Heroin,Opioids\nMen,13,{mark},5\nWomen,24,{mark},14\n"
+    assert (mark in stated(read_text(tmp_path, text))) == (mark != "x")
