@@ -250,7 +250,8 @@ def _with_underscores(heads: Mapping[int, str]) -> dict[int, list[str]]:
     Known are sexes, ages and years; a heading that has none of a kind counts all of these.  One
     that is of a kind as a whole, such as *Y_LT15*, is not split.
     """
-    if all(heading_kind(head, 0) in _KNOWN for head in heads.values() if "_" in head):
+    joined = [head for head in heads.values() if "_" in head and not total_word(head)]
+    if all(heading_kind(head, 0) in _KNOWN for head in joined):
         return {}
     parts = {i: head.split("_") for i, head in heads.items()}
     shared = set.intersection(*({*part} for part in parts.values()))
