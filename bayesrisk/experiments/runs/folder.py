@@ -204,7 +204,8 @@ class RunFolder:
         states = self._states() if states is None else states
         for kind, entry in self._recorded(shard, states).items():
             file = self.part(shard, kind)
-            if file.name not in states:  # a list made while the shard was written may miss a part
+            # A list made while the shard was written may miss a part.
+            if file.name not in states and file.exists():
                 states = self._states()
             with _whole(file):
                 if self._sha256(file, states) != entry["sha256"]:

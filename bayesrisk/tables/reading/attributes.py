@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from bayesrisk._base.validation import FloatArray, IntArray
+from bayesrisk.tables.sheets.records import says_records
 from bayesrisk.tables.sheets.texts import (
     PATH,
     POINTS,
@@ -98,10 +99,11 @@ def is_identifier(head: str) -> bool:
 def is_place_number(head: str, texts: Sequence[str]) -> bool:
     """Return whether numbers are those of schools or boards by a heading, in rows or digits enough.
 
-    A few counts may have one number of digits.
+    A few counts may have one number of digits, and a number of pupils counts them.
     """
     many = len(texts) > _ROWS_OF_PLACES or all(len(t) > _DIGITS_OF_PLACES for t in texts)
-    return many and _PLACE_NUMBER.fullmatch(head) is not None
+    named = _PLACE_NUMBER.fullmatch(head) and not says_records(head.rpartition(" ")[0])
+    return bool(many and named)
 
 
 def is_list(numbers: Sequence[int]) -> bool:

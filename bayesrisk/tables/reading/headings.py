@@ -34,6 +34,8 @@ UNNAMED, _LONGEST, _OLDEST = "category 1", 40, 130
 _KNOWN = ("sex", "age", "year")
 #: A label of a dimension, as Statistics Canada writes it above a column.
 MEMBER = re.compile(r"dim: (.*?)(?: \(\d+\))?: member id: \[\d+\]: ", re.IGNORECASE)
+#: 2014** has a note, 2014.06 a month.
+_YEAR = re.compile(r"(19|20)\d\d([.M]\d\d)?[ 년年]?([*†‡^]{1,3}|\(\w\))?")
 #: Between parts of a heading, and not between the ends of a range: 0 - 4 years - male.
 _DASH = re.compile(r"(?<!\d) [-–—] | [-–—] (?!\d)")
 #: Labels of those whose age, sex or other label nobody knows.
@@ -355,9 +357,7 @@ def heading_kind(label: str, depth: int, name: str = "category") -> str:
     words = any(map(str.isalpha, label)) or (ends == (0, 0) and not label.isdecimal())
     if ends and ends[0] < _OLDEST and (words or not single):
         return "age"
-    if re.fullmatch(
-        r"(19|20)\d\d([.M]\d\d)?[ 년年]?([*†‡^]{1,3}|\(\w\))?", label
-    ):  # 2014** has a note
+    if _YEAR.fullmatch(label):
         return "year"
     return f"{name} {depth}"
 

@@ -580,11 +580,8 @@ def _judge(
         # Ranges of changed counts allow sums that are off: such groups show no sum that holds.
         kind = "complete"
         numbers = f"{groups.good} of {groups.telling} groups"
-        line += (
-            f" (the sums hold in {numbers})"
-            if groups.exact
-            else (f" (the sums may hold in {numbers}, whose counts are ranges)")
-        )
+        ranges = f"may hold in {numbers}, whose counts are ranges"
+        line += f" (the sums {f'hold in {numbers}' if groups.exact else ranges})"
     else:
         kind = _totals_rule(name, one, evidence, rules)
         if groups.rounded and kind == "complete":

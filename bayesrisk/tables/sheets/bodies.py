@@ -58,9 +58,9 @@ def bodied(table: Headed, columns: CountColumns) -> tuple[Body, Left]:
     left = [line.left("words before parts") for line in inside if _is_before_parts(line)]
     inside = [line for line in inside if not (_is_before_parts(line) or _is_rule(line))]
     forms = _forms(inside)
-    blank = [x for x in inside if filled_texts(x.row) == 1 and _form(x.row[0]) in forms]
-    left += [line.left(NO_COUNTS) for line in blank]
-    inside = [line for line in inside if line not in blank]
+    blank = [filled_texts(x.row) == 1 and _form(x.row[0]) in forms for x in inside]
+    left += [line.left(NO_COUNTS) for line, alone in zip(inside, blank, strict=True) if alone]
+    inside = [line for line, alone in zip(inside, blank, strict=True) if not alone]
     lone = [k for k, line in enumerate(inside) if filled_texts(line.row) == 1]
     name = inside[0].row[0] if lone == [0] else ""
     head = table.head

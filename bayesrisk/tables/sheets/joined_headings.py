@@ -26,9 +26,8 @@ _JOINT = re.compile(
     r"(.* )?(of|and|or|per|for|by|with|in|to|from|the|de|des|du|da|di|et|y|e|und|von|der|mit|&)",
     re.IGNORECASE,
 )
-_OPEN = re.compile(
-    r"under|below|less than|aged?|ages", re.IGNORECASE
-)  # before a number: Under / 20
+#: Before a number: Under / 20.
+_OPEN = re.compile(r"under|below|less than|aged?|ages", re.IGNORECASE)
 _FEW_NUMBERS, _YEARS_DIGITS = 3, 4  # of headings that are numbers one after another
 
 

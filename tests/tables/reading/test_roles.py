@@ -708,3 +708,12 @@ def test_counts_that_are_all_withheld_are_counts_beside_a_population(tmp_path):
 def test_a_column_of_marks_alone_is_withheld_counts_where_they_say_so(tmp_path, mark):
     text = f"Sex,All,Heroin,Opioids\nMen,13,{mark},5\nWomen,24,{mark},14\n"
     assert (mark in stated(read_text(tmp_path, text))) == (mark != "x")
+
+
+@pytest.mark.parametrize(("head", "counts"), [("Pupil number", True), ("School number", False)])
+def test_a_number_of_pupils_counts_them_in_many_rows_too(tmp_path, head, counts):
+    numbers = [101 + 37 * k % 800 for k in range(24)]
+    text = f"School,{head},Teachers\n" + "".join(
+        f"School {k},{n},{k % 9 + 3}\n" for k, n in enumerate(numbers)
+    )
+    assert ({*map(str, numbers)} <= stated(read_text(tmp_path, text))) == counts
