@@ -35,17 +35,18 @@ def positions(values: NDArray[Any], listed: NDArray[Any]) -> IntArray:
 
 
 def joint_codes(labels: Sequence[IntArray], largest: int = 2**62) -> tuple[IntArray, int]:
-    """Return a code for each combination of labels >= 0, and a number that all are below.
+    """Return a code for each combination of labels, and a number that all are below.
 
     Codes are in the order of the labels, with gaps; those beyond ``largest`` are numbered anew.
     """
     codes, span = np.zeros(len(labels[0]), np.int64), 1
     for label in labels:
-        size = int(label.max(initial=0)) + 1
+        least = int(label.min(initial=0))  # below 0 where a label says that there is none
+        size = int(label.max(initial=0)) - least + 1
         if span * size >= largest:  # as many numbers as there are codes so far
             codes = renumbered(codes)
             span = int(codes.max(initial=0)) + 1
-        codes = codes * size + label
+        codes = codes * size + (label - least)
         span *= size
     return codes, span
 
@@ -56,7 +57,7 @@ def joint_kinds(labels: Sequence[IntArray]) -> IntArray:
 
 
 def class_sizes(*columns: IntArray) -> IntArray:
-    """Return for each row how many rows have its values >= 0 in all columns."""
+    """Return for each row how many rows have its values in all columns."""
     kinds = joint_kinds(columns)
     return np.bincount(kinds)[kinds]
 

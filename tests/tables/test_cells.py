@@ -3,11 +3,18 @@
 import itertools
 
 import numpy as np
+import pytest
 from hypothesis import given, settings, strategies as st
 from hypothesis.extra import numpy as arrays
 
 from bayesrisk.tables import Attribute, Geography, Schema, Table
-from bayesrisk.tables.cells import CellSpace, coarsest_cells, code_kinds, crossed_weights
+from bayesrisk.tables.cells import (
+    CellSpace,
+    coarsest_cells,
+    code_kinds,
+    crossed_weights,
+    joint_kinds,
+)
 
 PLACE = Geography("town", ("town",), (1,))
 SCHEMA = Schema("toy", (Attribute("a", 3), Attribute("b", 4, first=2), Attribute("c", 2)), PLACE)
@@ -96,3 +103,11 @@ def test_a_schema_without_attributes_has_one_cell():
     space = CellSpace(Schema("empty", (), PLACE), {})
     assert (space.size, space.shape, space.representatives().tolist()) == (1, (), [0])
     assert space.labels(np.zeros(2, np.int64)).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_joint_kinds_are_those_of_different_rows_in_their_order(seed):
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(-2, rng.integers(1, 5), (rng.integers(1, 5), rng.integers(1, 12)))
+    expected = np.unique(labels, axis=1, return_inverse=True)[1].reshape(-1)
+    np.testing.assert_array_equal(joint_kinds([*labels]), expected)
