@@ -1,6 +1,5 @@
 """Roles of columns: which are labels, which counts, and which neither; from numbers, then names."""
 
-import functools
 import itertools
 import re
 from collections import Counter
@@ -8,71 +7,43 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
 from bayesrisk.exceptions import DataError, quote
-from bayesrisk.tables.reading.attributes import (
+from bayesrisk.tables.reading.columns.attributes import (
     GROUP,
-    are_amounts,
-    are_blocks,
     are_of_blanks,
     attributes,
     blank_totals,
-    in_sum,
     inner_codes,
-    is_constant,
     is_identifier,
-    is_in_turn,
-    is_list,
-    is_measure,
-    is_ordinal,
-    is_period,
-    is_place_number,
     is_row_total,
     is_serial,
     is_spelled,
-    is_written_out,
-    may_part_thousands,
     one_of_each,
-    one_spelling,
-    points_shown,
     running_sums,
-    sums_hold,
 )
-from bayesrisk.tables.reading.headings import MEMBER, UNIT, in_persons, is_group, numbered, wide
+from bayesrisk.tables.reading.columns.evidence import (
+    AMOUNTS,
+    COUNT,
+    LIST,
+    MEASURE,
+    NUMBERED,
+    ROWS,
+    SPELLED,
+    ColumnEvidence,
+)
+from bayesrisk.tables.reading.headings import UNIT, is_group, numbered, wide
 from bayesrisk.tables.reading.notes import estimates
-from bayesrisk.tables.reading.rows import (
-    UNITS,
-    blanks_end,
-    counting_rows,
-    filled,
-    name_blanks,
-    refuse_same,
-    says_no_count,
-    tell_apart,
-    with_blocks,
-    with_named_totals,
-    with_parts,
-    with_repeated,
-    without_false_parts,
-)
-from bayesrisk.tables.reading.rules import ReadingRules
+from bayesrisk.tables.reading.rows import UNITS, name_blanks, refuse_same, says_no_count, tell_apart
 from bayesrisk.tables.sheets.estimates import refused_estimates
-from bayesrisk.tables.sheets.heading_rows import heading_positions
 from bayesrisk.tables.sheets.records import says_records
-from bayesrisk.tables.sheets.sheet import Sheet
 from bayesrisk.tables.sheets.texts import (
     DECIMAL,
     NEGATIVE,
-    PATH,
     POINTS,
     SHARE,
     WHOLE,
     cut,
-    interval,
-    is_date,
     is_mark,
-    key,
     listing,
     noted,
     number_range,
@@ -85,12 +56,6 @@ _RESERVED = re.compile(
     "all|at_least|cell|error|file|known|(low|high)(_stated)?|number|place|probability|records?|row|"
     "sentence|stated|status|table"
 )
-_COUNT = re.compile(
-    r"(.*\b)?(counts?|cnt|frequency|n|no of \w+|(obs|observation) value)|records|obs|values?|"
-    r"numbers?( of .*)?|"
-    r"observations?|anzahl|nombre|aantal|antal|número|numero|liczba|valor(es)?|valeurs?|wert|"
-    r"waarde|verdi|värde|arvo"
-)
 _HIDDEN = re.compile(r"[(\[]\w{1,2}[)\]]|.*(suppressed|withheld|redacted)", re.IGNORECASE)
 _FLAG = re.compile(
     r"(.* )?(flags?|symbols?|annotations?)|(obs )?conf(identiality)?|"
@@ -98,26 +63,15 @@ _FLAG = re.compile(
     r"(conf|confidentiality|disclosure|suppression|suppressed|withheld)( (code|indicator|yn))?"
 )
 _NOTES = re.compile(r".*\b(foot)?notes?\b.*")
-_NUMBERED = re.compile(r"|no\.?|nr\.?|#|index|unnamed: 0|row( number)?|rank|number|obs|column1")
-_AMOUNTS, _MEASURE = "amounts of something else", "a measure of something else"
 _NO_SUM = "in no sum, as others are"
-#: Numbers that may be labels, if they tell rows apart.
-_ROWS, _LIST = "numbers of rows", "numbers of a list"
-_SPELLED, _DECIMALS = "codes of labels", "numbers with decimals or below 0"
-_LABELS = ("a period", "codes", "codes with leading zeros", _SPELLED)
+_DECIMALS = "numbers with decimals or below 0"
+_LABELS = ("a period", "codes", "codes with leading zeros", SPELLED)
 _SEVERAL = 4  # columns of counts for each that is called one
-_FEW_CODES, _DIGITS_OF_CODES = 3, 5
-_ROWS_OF_CODE = 20  # for each of few codes
-_PEOPLE = 10  # digits of all people on earth
 _DECIMAL_TEXTS = 4  # at most among counts
 _SHORT = 3  # letters of a flag
-_DIGITS = 16  # of numbers that are added up, fewer
-_BESIDE = 8  # columns on each side that may add up with one
-_CODES = 2  # columns of numbers of places at most, beside more columns of counts
 _FEW_REPEATS = 4  # of counts that may be the same in rows of one label by chance
 _PERSONS = re.compile(r"\b(persons?|people|individuals)\b")
 _WHOLE_SHARES = {"0", "1", "100"}
-_MANY_ROWS = 1000  # in which sums are looked for
 #: Thousands that are apart.
 _APART = re.compile(r"\d[,'’\u00a0\u2009\u202f ]\d{3}")
 _LEVEL = re.compile(r"((geograph\w*|geo|area|region(al)?|summary) (level|type)|level)( name)?")
@@ -133,241 +87,8 @@ class _Roles(NamedTuple):
     flags: list[int]
 
 
-class SheetColumns:
+class SheetColumns(ColumnEvidence):
     """The columns of a sheet, and what each is."""
-
-    def __init__(self, sheet: Sheet, sheets: Sequence[Sheet], rules: ReadingRules) -> None:
-        self.rules, self.first_line = rules, len(rules.lines)
-        sheet = with_blocks(in_persons(sheet), rules)
-        self.sheet = with_named_totals(without_false_parts(sheet), rules)
-        self.sheet = with_parts(counting_rows(with_repeated(self.sheet, rules)), rules)
-        sheet = self.sheet
-        plain = [MEMBER.sub("", head) or head for head in sheet.heads]
-        self.heads = [key(re.sub(r"\(\d+ categories\)", "", head)) for head in plain]
-        rows = [row for _, row in sheet.rows]
-        self.columns = [*map(one_spelling, zip(*rows, strict=True))] or [[] for _ in self.heads]
-        if rules.all.get("blank") == "above":
-            self.columns = [filled(column) for column in self.columns]
-        if rules.all.get("blank", "below") == "below" and blanks_end(self.columns):
-            rules.ask("blank", "below", "blank labels are of the group whose total ends it")
-        if rules.all.get("blank") == "below":
-            self.columns = [filled(column[::-1])[::-1] for column in self.columns]
-        self.row_counts = [Counter(column) for column in self.columns]  # of rows with each text
-        self.reasons: dict[int, str] = {}  # why a column is not used
-        self._adds_up = functools.cache(self._in_sum_beside)  # many columns ask for all of them
-        #: Whether a column says the same in all rows of all files that have it.
-        sheets = sheets if len(sheets) > 1 else [sheet]  # rows that count nobody are left out
-        positions = [heading_positions(list(map(key, s.heads))) for s in sheets]
-        self.fixed = {
-            i: all(one in places for places in positions)
-            and is_constant(key(row[place[one]]) for s, place in zip(sheets, positions, strict=True)
-                          for _, row in s.rows)
-            for one, i in heading_positions(self.heads).items()
-        }  # fmt: skip
-
-    # Evidence about a column.
-
-    def like_count(self, text: str) -> bool:
-        """Return whether a text says a number, a range, or a count with a note."""
-        if f"marks.{text}" in self.rules.choices or WHOLE.fullmatch(text):
-            return True
-        if self.points and POINTS.fullmatch(text):
-            return True
-        return any(map(str.isdigit, text)) and bool(noted(text) or number_range(text))
-
-    @functools.cached_property
-    def points(self) -> bool:
-        """Whether points part thousands: three digits follow each, and sums do not deny it."""
-        if "thousands" in self.rules.choices:
-            return self.rules.choices["thousands"] == "point"
-        if not may_part_thousands(self.row_counts):
-            return False
-        thousands = points_shown(self.columns, self.heads)
-        if thousands is None:
-            text = "no sum shows it, but points part thousands: 1.204 is 1,204"
-            return self.rules.ask("thousands", "point", text) == "point"
-        return thousands
-
-    def share(self, i: int) -> float:
-        """Return the share of the texts of a column that say a count."""
-        texts = {t: n for t, n in self.row_counts[i].items() if t and not is_mark(t)}
-        counts = sum(n for t, n in texts.items() if self.like_count(t))
-        return counts / sum(texts.values()) if texts else 0.0
-
-    def paired(self, i: int, j: int) -> bool:
-        """Return whether two columns say the same: each text of one has one of the other."""
-        size = len(self.row_counts[i])
-        if not size == len(self.row_counts[j]) > 1:
-            return False
-        return len(set(zip(self.columns[i], self.columns[j], strict=True))) == size
-
-    def _in_sum_beside(self, i: int, *, whole: bool = False) -> bool:
-        """Return whether a column is the sum of some beside it, or one of those of a sum.
-
-        If ``whole``, it is the sum itself, which may miss in some rows.
-        """
-        near = range(max(i - _BESIDE, 0), min(i + _BESIDE + 1, len(self.heads)))
-        columns = [self.numbers[j] for j in near]
-        column_number, last = i - near[0], len(columns)
-        for total, (first, end) in itertools.product(
-            range(last), itertools.combinations(range(last + 1), 2)
-        ):
-            parts = columns[first:end]
-            if len(parts) < 2 or not (end == total or first == total + 1):
-                continue
-            if column_number != total and (whole or not first <= column_number < end):
-                continue
-            if all(map(any, parts)) and sums_hold(columns[total], parts, most=whole):
-                return True
-        return False
-
-    @functools.cached_property
-    def numbers(self) -> list[list[int]]:
-        """The whole numbers of each column, -1 for other texts; an empty list without any."""
-        number = {  # few texts stand in many rows
-            t: int(t) if len(t) < _DIGITS and t.isdecimal() else -1
-            for texts in self.row_counts
-            for t in texts
-        }
-        every = [[number[t] for t in column] for column in self.columns]
-        return [column if max(column, default=-1) > 0 else [] for column in every]
-
-    def doubt(self, i: int, words: Sequence[int]) -> str:
-        """Return why numbers are no counts of records while other columns may be; empty if not."""
-        texts, head = [t for t in self.columns[i] if t], self.heads[i]
-        different = self.row_counts[i]
-        number = {t: int(t) for t in different if re.fullmatch(r"\d{1,9}", t)}
-        plain = [number[t] for t in texts if t in number]
-        if any(re.fullmatch(r"0[ \d]*\d", t) for t in different):  # 01 001, of two levels
-            return "codes with leading zeros"
-        counted = bool(_COUNT.fullmatch(head)) or total_word(head) == 2
-        digits = {t: re.sub(r"\D", "", t) for t in self.row_counts[i] if WHOLE.fullmatch(t)}
-        if not counted and any(len(number) > _PEOPLE for number in digits.values()):
-            amounts = are_amounts([*digits.values()], len(texts))
-            amounts = amounts and not is_identifier(self.sheet.heads[i])
-            return _AMOUNTS if amounts else "codes"
-        if not head and len(self.row_counts[i]) == 1 and len(texts) > 2 and any(plain):
-            return "the same in all rows"
-        # Counts of a year may be withheld; a mark among years is a label of a row, such as %.
-        years = len(plain) > 1 and all(map(is_written_out, plain))
-        hidden = any(map(is_mark, filter(None, different))) and not years
-        if is_period(head, texts) and not (hidden or self._adds_up(i)):
-            return "a period"
-        marks = {*filter(is_mark, filter(None, different))}  # no codes, but all may have a word
-        if is_identifier(self.sheet.heads[i]) and (
-            (len({len(t) for t in texts if t.isdecimal()}) == 1 < len({*texts} - marks))
-            or all(any(total_word(t) == 2 for t in row)
-                   for _, row in self.sheet.rows if row[i] in marks)
-        ):  # fmt: skip
-            return "codes"
-        if is_list(plain) and len(plain) + len(marks) >= len(texts) and not self._adds_up(i):
-            return "codes"
-        if self._part_of_code(i) or self._before_labels(i, words) or self._in_blocks(i):
-            return "codes"
-        if head.endswith("#") and not self._adds_up(i):  # of few columns: "School #"
-            plain_heads = [j for j, n in enumerate(self.numbers) if n and self.heads[j][-1:] != "#"]
-            if sum(h.endswith("#") for h in self.heads) <= _CODES < len(plain_heads):
-                return "codes"
-        every = len(plain) > 5 and sorted(plain) == [*range(min(plain), min(plain) + len(plain))]
-        numbered = _NUMBERED.fullmatch(head) is not None
-        if plain and plain[0] < 2 and self._orders_rows(i, words, named=numbered):
-            return _ROWS
-        if is_measure(head, self.heads) and not self._adds_up(i, whole=total_word(head) < 2):
-            return _MEASURE
-        even = len({b - a for a, b in itertools.pairwise(plain)}) == 1
-        rising = len(plain) > (2 if even else 5) and plain[0] > 999 and plain == sorted({*plain})
-        repeated = len({*texts}) < len(texts) or (head and numbered)
-        label = is_date(head) or bool(sex(head)) or interval(head) is not None  # of counts
-        if (
-            (repeated or rising or every)
-            and not (counted or label)
-            and any(
-                self.paired(i, j) and not all(map(str.isdecimal, self.columns[j])) for j in words
-            )
-        ):
-            return _SPELLED
-        listed = len(texts) == len(plain) and is_in_turn(plain)
-        return _LIST if listed and not self._adds_up(i) else ""
-
-    def _orders_rows(self, i: int, words: Sequence[int], *, named: bool) -> bool:
-        """Return whether a column numbers the rows in their order, and is in no sum."""
-        total = self._total_rows([i, *words])
-        return is_ordinal(self.columns[i], total, named=named) and not self._adds_up(i)
-
-    def _total_rows(self, words: Sequence[int]) -> list[bool]:
-        """Return of each row whether some columns call it a total."""
-        rows = zip(*(self.columns[j] for j in words or [0]), strict=True)
-        return [any(total_word(t) == 2 for t in texts) for texts in rows]
-
-    @functools.cached_property
-    def long_codes(self) -> list[int]:
-        """Columns of codes with one number of digits, in which others may be read."""
-        return [
-            j for j, texts in enumerate(self.row_counts)
-            if len(texts) >= _FEW_CODES and all(map(str.isdecimal, texts))
-            and len(sizes := {*map(len, texts)}) == 1 and min(sizes) > _DIGITS_OF_CODES
-        ]  # fmt: skip
-
-    def _part_of_code(self, i: int) -> bool:
-        """Return whether a column is the same digits of a longer code in all rows."""
-        for j in self.long_codes:
-            pairs = list(dict.fromkeys(zip(self.columns[i], self.columns[j], strict=True)))
-            size = len(pairs[0][0])
-            if i != j and size > 1 and all(len(text) == size for text, _ in pairs):
-                starts = range(len(pairs[0][1]) - size + 1)
-                if any(all(c[k : k + size] == text for text, c in pairs) for k in starts):
-                    return True
-        return False
-
-    def _before_labels(self, i: int, words: Sequence[int]) -> bool:
-        """Return whether numbers before all labels, or few of them, are in no sum as others are.
-
-        Those before labels, or of places, are other ones in each row; few stand in many rows each.
-        """
-        texts = {*(plain := [t for t in self.columns[i] if t])}  # totals may have none
-        rest = [j for j, numbers in enumerate(self.numbers) if numbers and j not in (i, *words)]
-        if not all(t.isdecimal() and len(t) < _DIGITS for t in texts):
-            return False
-        called = is_place_number(self.heads[i], plain)
-        distinct = (called or i < min(words, default=0)) and len(texts) == len(plain) > 2
-        distinct = distinct and (plain == sorted(plain, key=int) or len({*map(len, texts)}) == 1)
-        repeated = 1 < len(texts) <= len(plain) // _ROWS_OF_CODE and not self._is_merged(i, words)
-        if not (distinct or repeated) or self._adds_up(i):
-            return False
-        summing = filter(self._adds_up, rest)
-        return called or any(summing) if distinct else i < next(summing, 0)
-
-    def _is_merged(self, i: int, words: Iterable[int]) -> bool:
-        """Return whether whole numbers after all labels share a merged heading with others."""
-        upper = self.sheet.heads[i].rpartition(PATH)[0]
-        return bool(upper) and i > max(words, default=-1) and any(
-            numbers and j != i and self.sheet.heads[j].rpartition(PATH)[0] == upper
-            for j, numbers in enumerate(self.numbers)
-        )  # fmt: skip
-
-    def _in_blocks(self, i: int) -> bool:
-        """Return whether few numbers rise from one block of rows to the next, before others."""
-        head, size = self.heads[i], len(self.row_counts[i])
-        label = _COUNT.fullmatch(head) or is_date(head) or sex(head) or interval(head)
-        if label or any(self.numbers[:i]) or not are_blocks(self.columns[i]) or self._adds_up(i):
-            return False
-        rest = [j for j in range(i + 1, len(self.heads)) if self.numbers[j]]
-        return any(2 * len(self.row_counts[j]) > len(self.columns[j]) > size for j in rest)
-
-    def _in_sum(self, i: int, columns: Sequence[int], *, several: bool = False) -> bool:
-        """Return whether a column is a sum of others, less some of them, in rows of no total."""
-        parts = [np.array(self.numbers[j]) for j in columns if j != i and self.numbers[j]]
-        if not (self.numbers[i] and parts):
-            return False
-        step, every = len(self.sheet.rows) // _MANY_ROWS + 1, self.sheet.rows
-        rows = [
-            p for p in range(0, len(every), step)
-            if self.numbers[i][p] >= 0 and not any(total_word(t) == 2 for t in every[p][1])
-        ]  # fmt: skip
-        parts = [c[rows] for c in parts if 10 * (c[rows] < 0).sum() <= len(rows)]
-        return in_sum(np.array(self.numbers[i])[rows], parts, several=several)
-
-    # Roles.
 
     def roles(self) -> _Roles:
         """Return the role of each column."""
@@ -408,9 +129,9 @@ class SheetColumns:
             elif self._decimals(i, texts):
                 self.reasons[i] = _DECIMALS
             elif GROUP.fullmatch(head) and not (
-                _COUNT.fullmatch(head)
+                COUNT.fullmatch(head)
                 or total_word(head)
-                or self._adds_up(i)
+                or self.adds_up(i)
                 or self._beside_words(i)
             ):
                 names[i] = head
@@ -422,8 +143,8 @@ class SheetColumns:
         self._refuse_estimates(choices)
         if not counts:
             decimal = [i for i, r in self.reasons.items() if r == _DECIMALS]
-            named = any(_COUNT.fullmatch(self.heads[i]) for i in numeric)
-            if not named and any(_COUNT.fullmatch(self.heads[i]) for i in decimal):
+            named = any(COUNT.fullmatch(self.heads[i]) for i in numeric)
+            if not named and any(COUNT.fullmatch(self.heads[i]) for i in decimal):
                 numeric = []  # what the counts are called holds none
             if numeric == [0] and not self.heads[0] and "no counts" in self.reasons.values():
                 numeric = []  # labels stand before measures
@@ -486,7 +207,7 @@ class SheetColumns:
         if not (plain and all(t and (is_mark(t) or t in ranges) for t in column)):
             return False
         hidden = not any(any(map(str.isalnum, t)) for t in {*column} if not _HIDDEN.fullmatch(t))
-        called = _COUNT.fullmatch(head) or sex(head) or says_records(head)
+        called = COUNT.fullmatch(head) or sex(head) or says_records(head)
         if hidden or (called and (ranges or self.heads.count(head) == 1)):  # else codes of labels
             return True
         counts = [
@@ -500,7 +221,7 @@ class SheetColumns:
     def _numbers(self, head: str, texts: Sequence[str]) -> bool:
         """Return whether some texts are numbers: with a note or a range only where it is said."""
         plain = any(WHOLE.fullmatch(t) or POINTS.fullmatch(t) or noted(t) for t in texts)
-        return plain or (_COUNT.fullmatch(head) is not None and any(map(self.like_count, texts)))
+        return plain or (COUNT.fullmatch(head) is not None and any(map(self.like_count, texts)))
 
     @staticmethod
     def _flags(head: str, texts: Sequence[str]) -> bool:
@@ -542,33 +263,33 @@ class SheetColumns:
     def _counts(self, numeric: Sequence[int], names: dict[int, str]) -> list[int]:
         """Return the columns of counts among those of numbers; the others are labels or unused."""
         words = [i for i in names if i not in numeric]
-        facts = blank_totals([r for _, r in self.sheet.rows], self._total_rows(words), numeric)
-        facts = [i for i in facts if not self._adds_up(i)]
+        facts = blank_totals([r for _, r in self.sheet.rows], self.total_rows(words), numeric)
+        facts = [i for i in facts if not self.adds_up(i)]
         numeric = [i for i in numeric if i not in facts] or [*numeric]
         self.reasons |= {i: "blank beside each total" for i in facts if i not in numeric}
         doubts = {i: self.doubt(i, words) for i in numeric}
-        self.reasons |= {i: _AMOUNTS for i in numeric if doubts[i] == _AMOUNTS}
+        self.reasons |= {i: AMOUNTS for i in numeric if doubts[i] == AMOUNTS}
         numeric = [i for i in numeric if i not in self.reasons]
         doubts = {i: doubts[i] for i in numeric}
         clear = [i for i in numeric if not doubts[i]]
         for i in numeric:
-            summed = doubts[i] == _MEASURE and self._in_sum(i, clear, several=True)
-            if doubts[i] == _SPELLED:
-                summed = self._adds_up(i) or self._in_sum(i, clear)
+            summed = doubts[i] == MEASURE and self.in_sum(i, clear, several=True)
+            if doubts[i] == SPELLED:
+                summed = self.adds_up(i) or self.in_sum(i, clear)
             doubts[i] = "" if summed else doubts[i]
         repeats = self._attributes(doubts, names)
-        if any(i not in repeats and doubts[i] in ("", _SPELLED) for i in numeric):
+        if any(i not in repeats and doubts[i] in ("", SPELLED) for i in numeric):
             files = [i for i in repeats if len(self.row_counts[i]) == 1 and not self.fixed[i]]
             doubts |= dict.fromkeys(files, "codes")  # each file has its own, such as its year
             self.reasons |= {i: text for i, text in repeats.items() if i not in files}
             numeric = [i for i in numeric if i not in self.reasons]
         if all(doubt in _LABELS for doubt in doubts.values()):  # counts that rise with the years
-            doubts |= dict.fromkeys([i for i in numeric if doubts[i] == _SPELLED][-1:], "")
+            doubts |= dict.fromkeys([i for i in numeric if doubts[i] == SPELLED][-1:], "")
         rest = [i for i in numeric if not doubts[i]]
         for i in numeric if len(rest) > 1 else ():  # counts that spell a label by chance
-            numbered = self.heads[i] and _NUMBERED.fullmatch(self.heads[i])
+            numbered = self.heads[i] and NUMBERED.fullmatch(self.heads[i])
             repetitions = len(self.columns[i]) - len(self.row_counts[i])
-            if doubts[i] == _SPELLED and not numbered and repetitions < _FEW_REPEATS:
+            if doubts[i] == SPELLED and not numbered and repetitions < _FEW_REPEATS:
                 doubts[i] = ""
         every = [self.columns[j] for j in [*names, *(i for i in numeric if doubts[i] in _LABELS)]]
         counted = {i: self.numbers[i] for i in numeric if not doubts[i] and self.numbers[i]}
@@ -577,14 +298,14 @@ class SheetColumns:
         fixed = [i for i in numeric if self.fixed[i] and doubts[i]]
         labels = {i: self.heads[i] for i in numeric if doubts[i] in _LABELS and i not in fixed}
         clear = [i for i in numeric if not doubts[i] and i not in fixed]
-        named = [i for i in clear if _COUNT.fullmatch(self.heads[i])]
+        named = [i for i in clear if COUNT.fullmatch(self.heads[i])]
         if len(clear) > _SEVERAL * len(named):  # one of them counts something of its own: schools
             named = [i for i in named if " " not in self.heads[i]]
-        if named and all(map(self._adds_up, named)):  # their number is the sum of others
+        if named and all(map(self.adds_up, named)):  # their number is the sum of others
             named = []
         units = [i for i in named if " " in self.heads[i] and not _PERSONS.search(self.heads[i])]
         other = [i for i in clear if i not in named]
-        reason_units = _NO_SUM if any(map(self._adds_up, other)) else ""
+        reason_units = _NO_SUM if any(map(self.adds_up, other)) else ""
         full = [i for i in clear if self.numbers[i]]
         following = one_of_each(self.columns, names | labels, full) if units and other else None
         if following and following[1] == {*units}:
@@ -597,25 +318,23 @@ class SheetColumns:
                 names[i] = self.heads[i] or "code"
                 clear.remove(i)
         rest = [
-            i for i in numeric if named and i not in named and (i in clear or doubts[i] == _LIST)
+            i for i in numeric if named and i not in named and (i in clear or doubts[i] == LIST)
             and not self._is_beside(i, names)
         ]  # fmt: skip
         names |= {i: self.heads[i] for i in self._needed_together(rest, names | labels)}
-        listed = [i for i in numeric if doubts[i] == _ROWS and _NUMBERED.fullmatch(self.heads[i])]
+        listed = [i for i in numeric if doubts[i] == ROWS and NUMBERED.fullmatch(self.heads[i])]
         chosen = named or clear or [
             i for i in numeric if doubts[i] not in _LABELS and i not in listed
         ]  # fmt: skip
         for i in numeric:
             if i in chosen or i in names:
                 continue
-            rows = (
-                doubts[i] in (_ROWS, _LIST) and not names and not _NUMBERED.fullmatch(self.heads[i])
-            )
+            rows = doubts[i] in (ROWS, LIST) and not names and not NUMBERED.fullmatch(self.heads[i])
             if doubts[i] in _LABELS or rows:  # numbers of places, where nothing else names them
                 names[i] = self.heads[i] or ("year" if doubts[i] == "a period" else "code")
             elif i in fixed:
                 self.reasons[i] = "the same in all rows"
-            elif doubts[i] in ("", _LIST) and self._needed(i, names):
+            elif doubts[i] in ("", LIST) and self._needed(i, names):
                 names[i] = self.heads[i]
             else:
                 self.reasons[i] = doubts[i] or "other counts"
@@ -637,10 +356,10 @@ class SheetColumns:
 
     def _attributes(self, doubts: Mapping[int, str], names: Mapping[int, str]) -> dict[int, str]:
         """Return of columns that are numbers of labels what they are."""
-        labels = [*names, *(i for i, d in doubts.items() if d in _LABELS and d != _SPELLED)]
+        labels = [*names, *(i for i, d in doubts.items() if d in _LABELS and d != SPELLED)]
         perhaps = [
             i for i, doubt in doubts.items()
-            if doubt in ("", _SPELLED) and not _COUNT.fullmatch(self.heads[i])
+            if doubt in ("", SPELLED) and not COUNT.fullmatch(self.heads[i])
         ]  # fmt: skip
         columns = self.columns
         if self.points:
@@ -649,7 +368,7 @@ class SheetColumns:
         rest = [i for i in perhaps if i not in results]
         return {
             i: text for i, text in results.items()
-            if not (self._adds_up(i) or self._in_sum(i, rest))
+            if not (self.adds_up(i) or self.in_sum(i, rest))
         }  # fmt: skip
 
     def _needed(self, i: int, names: Mapping[int, str]) -> bool:
@@ -671,7 +390,7 @@ class SheetColumns:
 
     def _is_beside(self, i: int, words: Iterable[int]) -> bool:
         """Return whether numbers are counts beside others: of one heading, or in a sum of all."""
-        if total_word(self.heads[i]) == 2 or self._is_merged(i, words) or self._adds_up(i):
+        if total_word(self.heads[i]) == 2 or self.is_merged(i, words) or self.adds_up(i):
             return True
         for side in (range(i + 1, len(self.heads)), range(i)) if self.numbers[i] else ():
             parts = [j for j in side if self.numbers[j]]

@@ -1,0 +1,1 @@
+"""Roles of the columns of a sheet: labels, counts, or neither."""

@@ -1,0 +1,307 @@
+"""Evidence of what a column is: its numbers, their sums and its heading."""
+
+import functools
+import itertools
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from bayesrisk.tables.reading.columns.attributes import (
+    are_amounts,
+    are_blocks,
+    in_sum,
+    is_constant,
+    is_identifier,
+    is_in_turn,
+    is_list,
+    is_measure,
+    is_ordinal,
+    is_period,
+    is_place_number,
+    is_written_out,
+    may_part_thousands,
+    one_spelling,
+    points_shown,
+    sums_hold,
+)
+from bayesrisk.tables.reading.headings import MEMBER, in_persons
+from bayesrisk.tables.reading.rows import (
+    blanks_end,
+    counting_rows,
+    filled,
+    with_blocks,
+    with_named_totals,
+    with_parts,
+    with_repeated,
+    without_false_parts,
+)
+from bayesrisk.tables.reading.rules import ReadingRules
+from bayesrisk.tables.sheets.heading_rows import heading_positions
+from bayesrisk.tables.sheets.sheet import Sheet
+from bayesrisk.tables.sheets.texts import (
+    PATH,
+    POINTS,
+    WHOLE,
+    interval,
+    is_date,
+    is_mark,
+    key,
+    noted,
+    number_range,
+    sex,
+    total_word,
+)
+
+COUNT = re.compile(
+    r"(.*\b)?(counts?|cnt|frequency|n|no of \w+|(obs|observation) value)|records|obs|values?|"
+    r"numbers?( of .*)?|"
+    r"observations?|anzahl|nombre|aantal|antal|número|numero|liczba|valor(es)?|valeurs?|wert|"
+    r"waarde|verdi|värde|arvo"
+)
+NUMBERED = re.compile(r"|no\.?|nr\.?|#|index|unnamed: 0|row( number)?|rank|number|obs|column1")
+AMOUNTS, MEASURE = "amounts of something else", "a measure of something else"
+#: Numbers that may be labels, if they tell rows apart.
+ROWS, LIST = "numbers of rows", "numbers of a list"
+SPELLED = "codes of labels"
+_FEW_CODES, _DIGITS_OF_CODES = 3, 5
+_ROWS_OF_CODE = 20  # for each of few codes
+_PEOPLE = 10  # digits of all people on earth
+_DIGITS = 16  # of numbers that are added up, fewer
+_BESIDE = 8  # columns on each side that may add up with one
+_CODES = 2  # columns of numbers of places at most, beside more columns of counts
+_MANY_ROWS = 1000  # in which sums are looked for
+
+
+class ColumnEvidence:
+    """The columns of a sheet, and what their numbers and headings say of each."""
+
+    def __init__(self, sheet: Sheet, sheets: Sequence[Sheet], rules: ReadingRules) -> None:
+        self.rules, self.first_line = rules, len(rules.lines)
+        sheet = with_blocks(in_persons(sheet), rules)
+        self.sheet = with_named_totals(without_false_parts(sheet), rules)
+        self.sheet = with_parts(counting_rows(with_repeated(self.sheet, rules)), rules)
+        sheet = self.sheet
+        plain = [MEMBER.sub("", head) or head for head in sheet.heads]
+        self.heads = [key(re.sub(r"\(\d+ categories\)", "", head)) for head in plain]
+        rows = [row for _, row in sheet.rows]
+        self.columns = [*map(one_spelling, zip(*rows, strict=True))] or [[] for _ in self.heads]
+        if rules.all.get("blank") == "above":
+            self.columns = [filled(column) for column in self.columns]
+        if rules.all.get("blank", "below") == "below" and blanks_end(self.columns):
+            rules.ask("blank", "below", "blank labels are of the group whose total ends it")
+        if rules.all.get("blank") == "below":
+            self.columns = [filled(column[::-1])[::-1] for column in self.columns]
+        self.row_counts = [Counter(column) for column in self.columns]  # of rows with each text
+        self.reasons: dict[int, str] = {}  # why a column is not used
+        self.adds_up = functools.cache(self._in_sum_beside)  # many columns ask for all of them
+        #: Whether a column says the same in all rows of all files that have it.
+        sheets = sheets if len(sheets) > 1 else [sheet]  # rows that count nobody are left out
+        positions = [heading_positions(list(map(key, s.heads))) for s in sheets]
+        self.fixed = {
+            i: all(one in places for places in positions)
+            and is_constant(key(row[place[one]]) for s, place in zip(sheets, positions, strict=True)
+                          for _, row in s.rows)
+            for one, i in heading_positions(self.heads).items()
+        }  # fmt: skip
+
+    def like_count(self, text: str) -> bool:
+        """Return whether a text says a number, a range, or a count with a note."""
+        if f"marks.{text}" in self.rules.choices or WHOLE.fullmatch(text):
+            return True
+        if self.points and POINTS.fullmatch(text):
+            return True
+        return any(map(str.isdigit, text)) and bool(noted(text) or number_range(text))
+
+    @functools.cached_property
+    def points(self) -> bool:
+        """Whether points part thousands: three digits follow each, and sums do not deny it."""
+        if "thousands" in self.rules.choices:
+            return self.rules.choices["thousands"] == "point"
+        if not may_part_thousands(self.row_counts):
+            return False
+        thousands = points_shown(self.columns, self.heads)
+        if thousands is None:
+            text = "no sum shows it, but points part thousands: 1.204 is 1,204"
+            return self.rules.ask("thousands", "point", text) == "point"
+        return thousands
+
+    def share(self, i: int) -> float:
+        """Return the share of the texts of a column that say a count."""
+        texts = {t: n for t, n in self.row_counts[i].items() if t and not is_mark(t)}
+        counts = sum(n for t, n in texts.items() if self.like_count(t))
+        return counts / sum(texts.values()) if texts else 0.0
+
+    def paired(self, i: int, j: int) -> bool:
+        """Return whether two columns say the same: each text of one has one of the other."""
+        size = len(self.row_counts[i])
+        if not size == len(self.row_counts[j]) > 1:
+            return False
+        return len(set(zip(self.columns[i], self.columns[j], strict=True))) == size
+
+    def _in_sum_beside(self, i: int, *, whole: bool = False) -> bool:
+        """Return whether a column is the sum of some beside it, or one of those of a sum.
+
+        If ``whole``, it is the sum itself, which may miss in some rows.
+        """
+        near = range(max(i - _BESIDE, 0), min(i + _BESIDE + 1, len(self.heads)))
+        columns = [self.numbers[j] for j in near]
+        column_number, last = i - near[0], len(columns)
+        for total, (first, end) in itertools.product(
+            range(last), itertools.combinations(range(last + 1), 2)
+        ):
+            parts = columns[first:end]
+            if len(parts) < 2 or not (end == total or first == total + 1):
+                continue
+            if column_number != total and (whole or not first <= column_number < end):
+                continue
+            if all(map(any, parts)) and sums_hold(columns[total], parts, most=whole):
+                return True
+        return False
+
+    @functools.cached_property
+    def numbers(self) -> list[list[int]]:
+        """The whole numbers of each column, -1 for other texts; an empty list without any."""
+        number = {  # few texts stand in many rows
+            t: int(t) if len(t) < _DIGITS and t.isdecimal() else -1
+            for texts in self.row_counts
+            for t in texts
+        }
+        every = [[number[t] for t in column] for column in self.columns]
+        return [column if max(column, default=-1) > 0 else [] for column in every]
+
+    def doubt(self, i: int, words: Sequence[int]) -> str:
+        """Return why numbers are no counts of records while other columns may be; empty if not."""
+        texts, head = [t for t in self.columns[i] if t], self.heads[i]
+        different = self.row_counts[i]
+        number = {t: int(t) for t in different if re.fullmatch(r"\d{1,9}", t)}
+        plain = [number[t] for t in texts if t in number]
+        if any(re.fullmatch(r"0[ \d]*\d", t) for t in different):  # 01 001, of two levels
+            return "codes with leading zeros"
+        counted = bool(COUNT.fullmatch(head)) or total_word(head) == 2
+        digits = {t: re.sub(r"\D", "", t) for t in self.row_counts[i] if WHOLE.fullmatch(t)}
+        if not counted and any(len(number) > _PEOPLE for number in digits.values()):
+            amounts = are_amounts([*digits.values()], len(texts))
+            amounts = amounts and not is_identifier(self.sheet.heads[i])
+            return AMOUNTS if amounts else "codes"
+        if not head and len(self.row_counts[i]) == 1 and len(texts) > 2 and any(plain):
+            return "the same in all rows"
+        # Counts of a year may be withheld; a mark among years is a label of a row, such as %.
+        years = len(plain) > 1 and all(map(is_written_out, plain))
+        hidden = any(map(is_mark, filter(None, different))) and not years
+        if is_period(head, texts) and not (hidden or self.adds_up(i)):
+            return "a period"
+        marks = {*filter(is_mark, filter(None, different))}  # no codes, but all may have a word
+        if is_identifier(self.sheet.heads[i]) and (
+            (len({len(t) for t in texts if t.isdecimal()}) == 1 < len({*texts} - marks))
+            or all(any(total_word(t) == 2 for t in row)
+                   for _, row in self.sheet.rows if row[i] in marks)
+        ):  # fmt: skip
+            return "codes"
+        if is_list(plain) and len(plain) + len(marks) >= len(texts) and not self.adds_up(i):
+            return "codes"
+        if self._part_of_code(i) or self._before_labels(i, words) or self._in_blocks(i):
+            return "codes"
+        if head.endswith("#") and not self.adds_up(i):  # of few columns: "School #"
+            plain_heads = [j for j, n in enumerate(self.numbers) if n and self.heads[j][-1:] != "#"]
+            if sum(h.endswith("#") for h in self.heads) <= _CODES < len(plain_heads):
+                return "codes"
+        every = len(plain) > 5 and sorted(plain) == [*range(min(plain), min(plain) + len(plain))]
+        numbered = NUMBERED.fullmatch(head) is not None
+        if plain and plain[0] < 2 and self._orders_rows(i, words, named=numbered):
+            return ROWS
+        if is_measure(head, self.heads) and not self.adds_up(i, whole=total_word(head) < 2):
+            return MEASURE
+        even = len({b - a for a, b in itertools.pairwise(plain)}) == 1
+        rising = len(plain) > (2 if even else 5) and plain[0] > 999 and plain == sorted({*plain})
+        repeated = len({*texts}) < len(texts) or (head and numbered)
+        label = is_date(head) or bool(sex(head)) or interval(head) is not None  # of counts
+        if (
+            (repeated or rising or every)
+            and not (counted or label)
+            and any(
+                self.paired(i, j) and not all(map(str.isdecimal, self.columns[j])) for j in words
+            )
+        ):
+            return SPELLED
+        listed = len(texts) == len(plain) and is_in_turn(plain)
+        return LIST if listed and not self.adds_up(i) else ""
+
+    def _orders_rows(self, i: int, words: Sequence[int], *, named: bool) -> bool:
+        """Return whether a column numbers the rows in their order, and is in no sum."""
+        total = self.total_rows([i, *words])
+        return is_ordinal(self.columns[i], total, named=named) and not self.adds_up(i)
+
+    def total_rows(self, words: Sequence[int]) -> list[bool]:
+        """Return of each row whether some columns call it a total."""
+        rows = zip(*(self.columns[j] for j in words or [0]), strict=True)
+        return [any(total_word(t) == 2 for t in texts) for texts in rows]
+
+    @functools.cached_property
+    def long_codes(self) -> list[int]:
+        """Columns of codes with one number of digits, in which others may be read."""
+        return [
+            j for j, texts in enumerate(self.row_counts)
+            if len(texts) >= _FEW_CODES and all(map(str.isdecimal, texts))
+            and len(sizes := {*map(len, texts)}) == 1 and min(sizes) > _DIGITS_OF_CODES
+        ]  # fmt: skip
+
+    def _part_of_code(self, i: int) -> bool:
+        """Return whether a column is the same digits of a longer code in all rows."""
+        for j in self.long_codes:
+            pairs = list(dict.fromkeys(zip(self.columns[i], self.columns[j], strict=True)))
+            size = len(pairs[0][0])
+            if i != j and size > 1 and all(len(text) == size for text, _ in pairs):
+                starts = range(len(pairs[0][1]) - size + 1)
+                if any(all(c[k : k + size] == text for text, c in pairs) for k in starts):
+                    return True
+        return False
+
+    def _before_labels(self, i: int, words: Sequence[int]) -> bool:
+        """Return whether numbers before all labels, or few of them, are in no sum as others are.
+
+        Those before labels, or of places, are other ones in each row; few stand in many rows each.
+        """
+        texts = {*(plain := [t for t in self.columns[i] if t])}  # totals may have none
+        rest = [j for j, numbers in enumerate(self.numbers) if numbers and j not in (i, *words)]
+        if not all(t.isdecimal() and len(t) < _DIGITS for t in texts):
+            return False
+        called = is_place_number(self.heads[i], plain)
+        distinct = (called or i < min(words, default=0)) and len(texts) == len(plain) > 2
+        distinct = distinct and (plain == sorted(plain, key=int) or len({*map(len, texts)}) == 1)
+        repeated = 1 < len(texts) <= len(plain) // _ROWS_OF_CODE and not self.is_merged(i, words)
+        if not (distinct or repeated) or self.adds_up(i):
+            return False
+        summing = filter(self.adds_up, rest)
+        return called or any(summing) if distinct else i < next(summing, 0)
+
+    def is_merged(self, i: int, words: Iterable[int]) -> bool:
+        """Return whether whole numbers after all labels share a merged heading with others."""
+        upper = self.sheet.heads[i].rpartition(PATH)[0]
+        return bool(upper) and i > max(words, default=-1) and any(
+            numbers and j != i and self.sheet.heads[j].rpartition(PATH)[0] == upper
+            for j, numbers in enumerate(self.numbers)
+        )  # fmt: skip
+
+    def _in_blocks(self, i: int) -> bool:
+        """Return whether few numbers rise from one block of rows to the next, before others."""
+        head, size = self.heads[i], len(self.row_counts[i])
+        label = COUNT.fullmatch(head) or is_date(head) or sex(head) or interval(head)
+        if label or any(self.numbers[:i]) or not are_blocks(self.columns[i]) or self.adds_up(i):
+            return False
+        rest = [j for j in range(i + 1, len(self.heads)) if self.numbers[j]]
+        return any(2 * len(self.row_counts[j]) > len(self.columns[j]) > size for j in rest)
+
+    def in_sum(self, i: int, columns: Sequence[int], *, several: bool = False) -> bool:
+        """Return whether a column is a sum of others, less some of them, in rows of no total."""
+        parts = [np.array(self.numbers[j]) for j in columns if j != i and self.numbers[j]]
+        if not (self.numbers[i] and parts):
+            return False
+        step, every = len(self.sheet.rows) // _MANY_ROWS + 1, self.sheet.rows
+        rows = [
+            p for p in range(0, len(every), step)
+            if self.numbers[i][p] >= 0 and not any(total_word(t) == 2 for t in every[p][1])
+        ]  # fmt: skip
+        parts = [c[rows] for c in parts if 10 * (c[rows] < 0).sum() <= len(rows)]
+        return in_sum(np.array(self.numbers[i])[rows], parts, several=several)
