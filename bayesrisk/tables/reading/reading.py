@@ -390,42 +390,49 @@ def check_marks(reading: TableReading, names: Iterable[str]) -> None:
 # for each margin and law.
 
 
+#: The group of codes of each variable.
+_Margin = tuple[tuple[str, tuple[int, ...]], ...]
+
+
 class _Entry(NamedTuple):
-    """A cell in its place, with the group of codes of each variable, and its value."""
+    """A cell in its place, with the number of its margin, and its value."""
 
     cell: Cell
     place: tuple[str, ...]  # as labels are compared
-    margin: tuple[tuple[str, tuple[int, ...]], ...]
+    margin: int
     value: Value
 
 
 def _entries(
     cells: Sequence[Cell], meanings: Sequence[Value], variables_: Mapping[str, TableVariable]
-) -> list[_Entry]:
+) -> tuple[list[_Entry], list[_Margin]]:
+    """Return the entries of all cells, and the margins that they number."""
     separate = [name for name, variable in variables_.items() if variable.separate]
     joint = [name for name in variables_ if name not in separate]
     entries, groups = list[_Entry](), {name: variables_[name].groups for name in joint}
     # Many have the same labels of some variables.
-    places, margins = dict[tuple[str, ...], Any](), dict[tuple[str | None, ...], Any]()
+    places, numbers = dict[tuple[str, ...], Any](), dict[tuple[str | None, ...], int]()
+    margins = dict[_Margin, int]()
     for cell, value in zip(cells, meanings, strict=True):
         labels = cell.labels
         spelled = tuple([labels.get(name, "all") for name in separate])
         if (place := places.get(spelled)) is None:
             place = places[spelled] = tuple(map(key, spelled))
         stated = tuple(map(labels.get, joint))
-        if (margin := margins.get(stated)) is None:
+        if (number := numbers.get(stated)) is None:
             named = [(n, key(x)) for n, x in zip(joint, stated, strict=True) if x is not None]
             margin = tuple([(n, g) for n, k in named if (g := groups[n].get(k))])
-            margins[stated] = margin
-        entries.append(_Entry(cell, place, margin, value))
-    return entries
+            number = numbers[stated] = margins.setdefault(margin, len(margins))
+        entries.append(_Entry(cell, place, number, value))
+    return entries, [*margins]
 
 
 def _tables(
     cells: Sequence[Cell], meanings: Sequence[Value], variables_: Mapping[str, TableVariable]
 ) -> tuple[pd.DataFrame, tuple[Any, ...], dict[str, tuple[str, ...]]]:
     """Return a row for each cell, the parts of the tables, and the labels of each place."""
-    entries = _entries(cells, meanings, variables_)
+    entries, margins = _entries(cells, meanings, variables_)
+    headings = [" * ".join(n for n, _ in margin) or "total" for margin in margins]
     separate = [name for name, variable in variables_.items() if variable.separate]
     inside = {name: v for name, v in variables_.items() if name not in separate}
     spelled: dict[tuple[str, ...], tuple[str, ...]] = {}
@@ -436,12 +443,11 @@ def _tables(
     level, codes = _level(separate), _codes(len(spelled), bool(separate))
     code_by_place = dict(zip(spelled, codes, strict=True))
     # The cells of each table, and in each place the value of a cell.
-    tables: dict[str, dict[Any, dict[str, tuple[Cell, Value]]]] = {}
+    tables: dict[str, dict[int, dict[str, tuple[Cell, Value]]]] = {}
     laws: dict[str, Likelihood] = {}
     for entry in entries:
         place = code_by_place[entry.place]
-        title = " * ".join(n for n, _ in entry.margin) or "total"
-        title += f" ({entry.value.kind})" * bool(entry.value.kind)
+        title = headings[entry.margin] + f" ({entry.value.kind})" * bool(entry.value.kind)
         for name in _numbered(title):  # what two files say of a cell is of two tables
             table, law = tables.setdefault(name, {}), laws.setdefault(name, entry.value.law)
             stated = (entry.cell, entry.value)
@@ -458,7 +464,8 @@ def _tables(
         parts, used = [], set[str]()
         numbers = np.zeros((len(codes), len(table)), np.int64)
         covered = np.ones((len(codes), len(table)), np.bool_)
-        for column, (margin, places) in enumerate(table.items()):
+        for column, (number, places) in enumerate(table.items()):
+            margin = margins[number]
             labels = {n: inside[n].names[group] for n, group in margin}
             title = ", ".join(labels.values()) or "total"
             text = next(t for t in _numbered(title) if t not in used)

@@ -387,21 +387,6 @@ def in_sum(column: IntArray, parts: Sequence[IntArray], *, several: bool) -> boo
     )
 
 
-def sums_hold(total: Sequence[int], parts: Sequence[Sequence[int]], *, most: bool) -> bool:
-    """Return whether parts add up to each known total, or to most, of two or more."""
-    sums, missed = set[int](), 0
-    for whole, *row in zip(total, *parts, strict=False):
-        if whole <= 0 or min(row) < 0:
-            continue
-        if whole != sum(row):
-            missed += 1
-            if not most:
-                return False
-        else:
-            sums.add(whole)
-    return len(sums) > 1 and 4 * missed <= len(sums)
-
-
 def is_row_total(
     total: Sequence[int], parts: Sequence[Sequence[int]], texts: Sequence[Sequence[str]]
 ) -> bool:

@@ -24,7 +24,6 @@ from bayesrisk.tables.reading.columns.attributes import (
     may_part_thousands,
     one_spelling,
     points_shown,
-    sums_hold,
 )
 from bayesrisk.tables.reading.headings import MEMBER, in_persons
 from bayesrisk.tables.reading.rows import (
@@ -143,20 +142,29 @@ class ColumnEvidence:
     def _in_sum_beside(self, i: int, *, whole: bool = False) -> bool:
         """Return whether a column is the sum of some beside it, or one of those of a sum.
 
-        If ``whole``, it is the sum itself, which may miss in some rows.
+        Parts add up to each known total, of two or more.  If ``whole``, the column is the sum
+        itself, which may miss in some rows.
         """
         near = range(max(i - _BESIDE, 0), min(i + _BESIDE + 1, len(self.heads)))
-        columns = [self.numbers[j] for j in near]
-        column_number, last = i - near[0], len(columns)
+        unknown = [-1] * len(self.sheet.rows)
+        columns = np.array([self.numbers[j] or unknown for j in near])
+        column_number, last = i - near[0], len(near)
+        sums = np.zeros((last + 1, len(unknown)), np.int64)  # of all columns before each
+        np.cumsum(np.maximum(columns, 0), axis=0, out=sums[1:])
+        hidden = np.zeros((last + 1, len(unknown)), np.int8)  # number of those not known
+        np.cumsum(columns < 0, axis=0, out=hidden[1:])
         for total, (first, end) in itertools.product(
             range(last), itertools.combinations(range(last + 1), 2)
         ):
-            parts = columns[first:end]
-            if len(parts) < 2 or not (end == total or first == total + 1):
+            if end - first < 2 or not (end == total or first == total + 1):
                 continue
             if column_number != total and (whole or not first <= column_number < end):
                 continue
-            if all(map(any, parts)) and sums_hold(columns[total], parts, most=whole):
+            known = (columns[total] > 0) & (hidden[end] == hidden[first])
+            totals = columns[total][known]
+            holds = totals == (sums[end] - sums[first])[known]
+            missed, distinct = int((~holds).sum()), len({*totals[holds].tolist()})
+            if distinct > 1 and (4 * missed <= distinct if whole else not missed):
                 return True
         return False
 
