@@ -225,24 +225,33 @@ def _parts(heads: Mapping[int, str]) -> dict[int, list[str]]:
 
 
 def _by_words(heads: Mapping[int, str]) -> dict[int, list[str]]:
-    """Return headings split before or after a word that is a sex in each: *Upper male pupils*.
+    """Return headings without a word that is a sex in each, and this word: *Upper male pupils*.
 
-    Each sex, or all, stands beside each other label; what all headings end with is left out.
+    Each sex, or all, stands with each other label; what all headings end with is left out.
     Columns of a total have one part, if they are not among these.
     """
     totals = {i: [head] for i, head in heads.items() if total_word(head) == 2}
+    rest: dict[int, list[str]]
     for rest in ({}, totals) if totals else ({},):
         words = {i: head.split() for i, head in heads.items() if i not in rest}
         while len({*(tuple(w[-1:]) for w in words.values())}) == 1 < min(map(len, words.values())):
             words = {i: w[:-1] for i, w in words.items()}
-        for k, place in ((1, 0), (-1, 1)):
-            parts = {i: [" ".join(w[:k]), " ".join(w[k:])] for i, w in words.items()}
-            sides = [{p[d] for p in parts.values()} for d in range(2)]
-            crossed = len({*map(tuple, parts.values())}) == len(sides[0]) * len(sides[1])
-            sexes = {sex(text) for text in sides[place] if not total_word(text)}
-            filled = min(map(len, sides)) > 1 and all(map(all, sides))
-            if crossed and filled and sexes == {"male", "female"} and len(words) == len(parts):
-                return parts | rest
+        places = {i: [k for k, word in enumerate(w) if sex(word)] for i, w in words.items()}
+        places |= {i: [k for k in (0, len(words[i]) - 1) if total_word(words[i][k])]
+                   for i, place in places.items() if not place}  # fmt: skip
+        if not words or not all(places.values()):
+            continue
+        parts = {i: [words[i].pop(place[0]), " ".join(words[i])] for i, place in places.items()}
+        meant = {i: sex(word) or "all" for i, (word, _) in parts.items()}
+        labels, sexes = {label for _, label in parts.values()}, {*meant.values()}
+        crossed = len({(meant[i], p[1]) for i, p in parts.items()}) == len(labels) * len(sexes)
+        if crossed and {"male", "female"} <= sexes and len(labels) > 1 and all(labels):
+            first = all(place[0] == 0 for place in places.values())
+            if len(whole := [text for text in labels if total_word(text)]) == 1:
+                parts = {i: [p[0], "Total" if p[1] in whole else p[1]] for i, p in parts.items()}
+            parts |= {i: ["Total", "Total"] if whole else p for i, p in rest.items()}
+            if len(labels) * len(sexes) == len(parts) - len(rest):
+                return {i: p if first else p[::-1] for i, p in parts.items()}
     return {}
 
 

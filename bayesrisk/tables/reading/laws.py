@@ -51,6 +51,7 @@ _ROUNDED = [f"{way}-{base}" for way in ("nearest", "random") for base in (3, 5)]
 _WEAKER = ("stats-nz", "perturbed-1", *_ROUNDED, "perturbed-2", "perturbed-5")
 #: The largest change where a note says that counts are changed, and no sum shows by how much.
 _UNSEEN = 5
+_MANY_SMALL = 20  # counts, none of which is below the least by chance
 _FEW_ZEROS = 2  # of counts of which none is 1 or 2
 _NEAR = 10  # numbers on each side of one that is more common than these
 #: Counts among which it is no chance that none is small.
@@ -270,7 +271,20 @@ def _guess(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) ->
         doubt = f"true, although {estimates!r} may be an estimate of a survey, which is weighted"
     if round_counts := _round_counts(coded):
         doubt = doubt or f"true, although {round_counts}"
+    if not any(d > 0 for d, _ in itertools.chain(*missed)):  # which says what 0 stands for
+        doubt = doubt or _lack_small(cells, numbers)
     return _Guess("exact", doubt or "true", doubtful=bool(doubt))
+
+
+def _lack_small(cells: Sequence[Cell], numbers: Sequence[int]) -> str:
+    """Return a doubt of counts of which many are small and none below the least but 0."""
+    least = min(filter(None, numbers), default=0)
+    marks = sum(is_mark(cell.text) for cell in cells)
+    small = sum(0 < n < 3 * least for n in numbers)  # of these a third would be below the least
+    if least < 2 or small < _MANY_SMALL or numbers.count(0) <= max(_FEW_ZEROS, marks):
+        return ""
+    missing = "1" if least == 2 else f"from 1 to {least - 1}"
+    return f"true, although none is {missing}: 0 may stand for those"
 
 
 def _rounded_parts(

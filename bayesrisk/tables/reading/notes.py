@@ -72,7 +72,8 @@ _SAMPLE = re.compile(
     r"weighted|representative|small|large|survey) )*sample\b|"
     r"\bsampl(e|ing) (error|variab|fluctuat)|\bgrossed\b|(?<!un)(?<!un-)\bweighted\b|"
     r"\b(are|is|were|was|be|been) ((survey|sample|weighted|based|on|only|all) )*estimate[sd]\b|"
-    r"\bestimated (numbers?|counts?|totals?)\b|\b(population|census) estimates\b|"
+    r"\bestimated (numbers?|counts?|totals?)\b|"
+    r"(?<!postcensal )\b(population|census) estimates\b|"  # of which rates are, and not counts
     r"\b(projections?|projected|estimaci[oó]n(es)?|proyecci[oó]n(es)?|hochgerechnet|hochrechnung|"
     r"stichprobe\w*|échantillon|sondage|stima|steekproef|amostra(l|gem)?|muestr(a|al|eo)|"
     r"campion(e|aria)|urvalsundersökning|utvalgsundersøkelse|otantatutkimus)\b"

@@ -406,12 +406,14 @@ def tell_apart(
     first, second = next(iter(unequal or (several[:2] for several in twice.values())))
     a, b = sheet.rows[first][0], sheet.rows[second][0]
     called = quote(", ".join(every[first])) if labels else "rows without labels"
+    blank = any(BLANK in row for row in every) and "blank" not in rules.choices
     choice = rules.choices.get("rows", "separate" if 2 * more <= len(every) else "")
     if not labels or not choice:
         raise DataError(
             f"{sheet.name}: rows {a} and {b}: must have different labels where their counts "
             f"differ, got {called} twice: columns.HEADING=NAME names the column that tells them "
             f"apart{'; rows=separate takes each by itself' * bool(labels)}"
+            f"{'; blank=above fills in the labels that stand once for several rows' * blank}"
         )
     text = f"{called} stands in rows {a} and {b}"
     if len(twice) > 1:

@@ -17,6 +17,7 @@ from bayesrisk.tables.sheets.texts import WHOLE, is_date, is_mark, is_year, says
 
 _UNPACKED, _NOTES = 2**28, 2**10
 _OF_SEVERAL = ".."  # where one number stands for several rows, none of them has a count
+_TOP = 40  # rows in which headings may be
 _MOST_FEWER = 20  # times the numbers of a sheet that another one has
 #: Counts of all files together.
 MOST = 2**20
@@ -181,6 +182,29 @@ def _text(value: object) -> str:
 
 def _one_line(text: str) -> str:
     return re.sub(r"[\r\n]+", " ", text)
+
+
+def codes_above(grid: Grid) -> list[int]:
+    """Return the positions of rows of codes, and of signs, above a row of headings.
+
+    Codes are different numbers of as many digits, and no years.  Each stands above a word and a
+    number, and each number that is not left of them stands below a code.
+    """
+    rows = [[text.strip() for text in row] for _, row in grid[:_TOP]]
+    for k, row in enumerate(rows):
+        places = [j for j, text in enumerate(row) if len(text) > 2 and text.isdecimal()]
+        codes = {row[j] for j in places}
+        unlike = len({*map(len, codes)}) != 1 or all(map(is_year, codes))
+        if unlike or len(codes) == 1 or not len(codes) == len(places) >= filled_texts(row) - 1:
+            continue
+        rest = [below for below in rows[k + 1 :] if len(below) >= len(row)]
+        signs = next((n for n, r in enumerate(rest) if not all(is_mark(r[j]) for j in places)), 0)
+        for head, below in itertools.pairwise(rest[signs:][:2]):
+            words = all(any(map(str.isalpha, head[j])) and not is_mark(head[j]) for j in places)
+            numbers = [j for j in range(places[0], len(below)) if says_number(below[j])]
+            if words and numbers == places:
+                return [*range(k, k + 1 + signs)]
+    return []
 
 
 def grid_tables(grid: Grid) -> list[Grid]:

@@ -282,14 +282,14 @@ def first_heading_row(name: str, lines: Sequence[Line], numeric: set[int]) -> in
 
 
 def _are_headings(texts: Sequence[str]) -> bool:
-    """Return whether numbers may be headings: years, ages, or others that rise or fall."""
+    """Return whether numbers may be headings: years, ages, or others that rise or fall evenly."""
     if any(map(DECIMAL.fullmatch, texts)):
         return False
     numbers = [int(re.sub(r"\D", "", text)) for text in texts if WHOLE.fullmatch(text)]
     steps = [b - a for a, b in pairwise(numbers)]
-    even = len({*steps}) < 2 or len(numbers) > _FEW_NUMBERS
-    years = all(map(is_year, texts))
-    return years or (even and (all(s > 0 for s in steps) or all(s < 0 for s in steps)))
+    even = len({*steps}) < 2
+    rising = all(s > 0 for s in steps) and (even or len(numbers) > _FEW_NUMBERS)
+    return all(map(is_year, texts)) or rising or (even and all(s < 0 for s in steps))
 
 
 def _without_headings(name: str, line: Line) -> DataError:

@@ -9,7 +9,7 @@ _RECORDS = re.compile(
     r"student|learner|enrol|admission|discharge|hospitali|episode|referral|attendance|appointment|"
     r"household|famil|dwelling|births?\b|deaths?\b|died|death|suicide|marriage|matrimon|divor[cz]|"
     r"cases?\b|infection|diagnos|vaccinat|doses?\b|victim|offen[cs]|offender|crime|incident|"
-    r"arrest|prisoner|inmate|homicide|murder|convict|defendant|casualt|injur|fatalit|collision|"
+    r"arrest|suspect|prisoner|inmate|homicide|femici[dc]|murder|convict|defendant|casualt|injur|fatalit|collision|"
     r"accident|claim|applica|applicant|recipient|beneficiar|migra|immigra|emigra|refugee|asylum|"
     r"worker|employe|unemployed|jobs?\b|teacher|staff|nurse|doctor|veteran|vot(er|es?)\b|member|"
     r"participant|respondent|visitor|tourist|passenger|user|graduat|apprentice|counts?\b|"
@@ -23,7 +23,7 @@ _RECORDS = re.compile(
     r"famiglie|numero|pazienti|bevolking|inwoner|overleden|geboorte|leerling|huishouden|aantal|"
     r"befolkning|folkmängd|folketal|døde|döda|fødte|födda|elev|studerande|hushåll|husholdning|"
     r"antall?\b|mannfjöldi|fjöldi|osoby|osób|ludność|zgon|urodze|uczni|liczba|obyvatel|počet|"
-    r"väestö|väkiluku|kuolleet|lukumäärä|oppila|henkilö|népesség|lakos|halál)",
+    r"penduduk|jiwa\b|väestö|väkiluku|kuolleet|lukumäärä|oppila|henkilö|népesség|lakos|halál)",
     re.IGNORECASE,
 )
 #: Words of numbers about people that do not count them.
@@ -37,5 +37,6 @@ _BY = re.compile(r"\b(by|nach|par|por|volgens|efter|etter)\b", re.IGNORECASE)
 
 def says_records(text: str) -> bool:
     """Return whether a text names people, or what befalls them, by whatever variables."""
+    text = text.replace("_", " ")
     counted = _BY.split(text, maxsplit=1)[0] or text
     return bool(_RECORDS.search(text)) and not _OTHER.search(counted.casefold())

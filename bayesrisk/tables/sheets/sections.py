@@ -16,6 +16,7 @@ from bayesrisk.tables.sheets.texts import PATH, is_date, number_range, total_wor
 
 _BITS = 8  # sums of sections are equal by chance in one case of 2**8
 _FEW_LABELS, _MOST_SORTED = 3, 10  # in the order of the alphabet, but for one in so many
+_PARTS_WITHIN = 20  # for each that is more than its whole
 _PAIR, _MOST_LEVELS = 2, 8  # of labels
 _ROUNDED = 50  # a sum of rounded counts misses its total by at most one part of so many
 _SUBTOTAL = re.compile(r"sub-? ?totals?\b", re.IGNORECASE)
@@ -342,7 +343,8 @@ def outlined(
             return [head[1 - j], "", *head[size:]], with_paths(rows, levels, 0)
     filled = [[j for j in range(size) if row[j]] for _, row in body]
     if any(len(places) != 1 for places in filled) or len({*itertools.chain(*filled)}) < 2:
-        return list(head), with_paths(body, depths, 0)
+        inside = _are_inside([row for _, row in body], depths, counts)
+        return list(head), with_paths(body, depths, 0) if inside else body
     columns = [place for (place,) in filled]
     name = "/".join(dict.fromkeys(filter(None, head[:size])))
     rows = [(i, [row[j], *[""] * (size - 1), *row[size:]])
@@ -376,6 +378,24 @@ def _levels(rows: Sequence[Sequence[str]], column: int, counts: Collection[int])
                 return []
             bits += math.log2(max(numbers[0], 1)) if len(below) > 1 else 0
     return levels if bits >= _BITS * len(names) else []
+
+
+def _are_inside(
+    rows: Sequence[Sequence[str]], depths: Sequence[int], counts: Collection[int]
+) -> bool:
+    """Return whether counts of indented rows are no more than those of the row that they are below.
+
+    One in twenty may be: counts that are rounded or changed.
+    """
+    above, size, wrong = list[int](), 0, 0
+    for k, depth in enumerate(depths):
+        above = [i for i in above if depths[i] < depth]
+        for j in counts if above else ():
+            whole, part = number_range(rows[above[-1]][j]), number_range(rows[k][j])
+            if whole and part:
+                size, wrong = size + 1, wrong + (part[0] > whole[1])
+        above.append(k)
+    return _PARTS_WITHIN * wrong <= size
 
 
 def with_paths(body: Grid, depths: Sequence[int], column: int) -> Grid:

@@ -17,7 +17,7 @@ from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.tables.sheets.bodies import NO_COUNTS, bodied, body_grid, body_lines, is_note
 from bayesrisk.tables.sheets.encodings import decoded
 from bayesrisk.tables.sheets.estimates import refused_estimates, survey_estimates
-from bayesrisk.tables.sheets.grids import grid_tables, text_grid, workbook_grids
+from bayesrisk.tables.sheets.grids import codes_above, grid_tables, text_grid, workbook_grids
 from bayesrisk.tables.sheets.heading_rows import Headed, headed
 from bayesrisk.tables.sheets.lines import Grid, Line, count_columns, filled_texts, grid_lines, short
 from bayesrisk.tables.sheets.texts import (
@@ -200,6 +200,9 @@ def _numbered(name: str, grid: Grid, number: int, tab: str = "") -> Sheet:
 
     Without a number it is the first one that can be read, with those that repeat it.
     """
+    codes = codes_above(grid)
+    left = [(grid[k][0], short(grid[k][1]), "codes above headings") for k in codes]
+    grid = [row for k, row in enumerate(grid) if k not in codes]
     tables = grid_tables(grid)
     facts = [part for part in tables if _are_facts(part)]
     facts = facts if len(facts) < len(tables) else []
@@ -220,7 +223,7 @@ def _numbered(name: str, grid: Grid, number: int, tab: str = "") -> Sheet:
         raise faults[0]
     if not number:
         table, chosen = _with_repeats(name, table, tables, position)
-    left = [
+    left += [
         (*next((i, short(row)) for i, row in part if any(row)),
          f"another table: sheet={tab}#{n} reads it")
         for n, part in enumerate(tables, 1) if n - 1 not in chosen
@@ -242,7 +245,9 @@ def _numbers(grid: Grid) -> int:
 def _are_facts(grid: Grid) -> bool:
     """Return whether rows are a name and a text each, of which few are counts: *units, Persons*."""
     rows = [row for _, row in grid if filled_texts(row) > 1]
-    values = [row[1] for row in rows if filled_texts(row) == 2 and row[0] and row[1]]
+    words = [[t for t in row[1:] if any(map(str.isalnum, t))] for row in rows]  # signs apart
+    values = [row[1] for row, more in zip(rows, words, strict=True)
+              if row[0] and row[1] and len(more) < 2]  # fmt: skip
     counts = sum((says_number(t) and not is_date(t)) or is_mark(t) for t in values[1:])
     return len(values) == len(rows) > 1 and 2 * counts < len(values) - 1
 

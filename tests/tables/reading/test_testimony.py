@@ -408,3 +408,15 @@ def test_few_totals_that_are_multiples_of_5_are_no_rounded_ones():
 def test_a_small_count_that_is_withheld_shows_that_a_column_counts(mark, counts):
     frame = pd.DataFrame({"town": ["Aberd", "Brech", "Colm"], "Asthma": [mark, "7", "12"]})
     assert (reading_of(frame).open == set()) == counts
+
+
+@pytest.mark.parametrize(("least", "asked"), [(1, False), (2, True), (5, True)])
+def test_zeros_may_stand_for_counts_that_never_occur(tmp_path, least, asked):
+    counts = np.random.default_rng(4).integers(least, 3 * least + 9, (40, 2))
+    counts[::4] = 0
+    rows = "".join(f"Ward {k},{a},{b}\n" for k, (a, b) in enumerate(counts))
+    file = tmp_path / "t.csv"
+    file.write_text("ward,men,women\n" + rows)
+    said = br.TableReading.read(file)
+    assert said.questions["counts"][0] == "exact"
+    assert ("counts" in said.open) == asked

@@ -251,3 +251,29 @@ def test_where_a_table_of_a_file_cannot_be_read_the_largest_other_is(tmp_path):
     with pytest.raises(DataError):  # which is asked for
         read([sheet_of(tmp_path, text, "#1")], {"sheet": "#1"})
     assert read([sheet_of(tmp_path, text.replace("0,40 %", "4"))], {}).cells["stated"][0] == "3000"
+
+
+PERMITS = "code,year,country,All,North,South\n260,2024,Alba,30,10,20\n260,2024,Bela,12,7,5\n"
+
+
+@pytest.mark.parametrize(
+    "above", ["", ",,code,50000,50010,50090\n", ",,code,50000,50010,50090\n,,,-,-,-\n"]
+)
+def test_codes_above_headings_are_left_out(tmp_path, above):
+    sheet = sheet_of(tmp_path, above + PERMITS)
+    assert sheet.heads == ["code", "year", "country", "All", "North", "South"]
+    assert len(sheet.rows) == 2
+    assert [reason for _, _, reason in sheet.left] == ["codes above headings"] * above.count("\n")
+
+
+def test_years_above_headings_are_no_codes(tmp_path):
+    sheet = sheet_of(tmp_path, ",2019,2020\ncountry,North,South\nAlba,10,20\nBela,7,5\n")
+    assert [reason for _, _, reason in sheet.left] == []
+    assert sheet.heads[1].startswith("2019")
+
+
+def test_a_legend_of_signs_is_about_the_table(tmp_path):
+    legend = '"table:","permits"\n"year:","2024","-"\n\n"***","no data"\n"0","nobody at all"\n\n'
+    sheet = sheet_of(tmp_path, legend + PERMITS)
+    assert len(sheet.rows) == 2
+    assert "about the table" in {reason for _, _, reason in sheet.left}

@@ -729,3 +729,31 @@ def test_a_range_in_the_first_cell_is_no_markup(tmp_path):
     file.write_text("<table><tr><td>7\n", encoding="utf-8")
     with pytest.raises(DataError, match="web page or XML"):
         file_sheet(file)
+
+
+def test_counts_that_fall_are_no_headings(tmp_path):
+    file = tmp_path / "t.csv"
+    file.write_text("Alba;1933;1567;441;101\nBela;512;248;43;5\nCeta;949;744;132;18\n")
+    with pytest.raises(DataError, match="row 1: must be a row of headings"):
+        file_sheet(file)
+
+
+@pytest.mark.parametrize("heads", ["1;2;3", "2019;2021;2020", "101;204;333;350", "4;3;2;1"])
+def test_numbers_that_rise_and_years_are_headings(tmp_path, heads):
+    file = tmp_path / "t.csv"
+    numbers = ["512", "248", "43", "5"][: heads.count(";") + 1]
+    file.write_text(f"Place;{heads}\nBela;{';'.join(numbers)}\nCeta;{';'.join(numbers)}\n")
+    sheet = file_sheet(file)
+    assert sheet.heads == ["Place", *heads.split(";")]
+    assert len(sheet.rows) == 2
+
+
+@pytest.mark.parametrize(("inside", "paths"), [(40, 3), (4, 0)])
+def test_blanks_before_labels_are_indents_unless_parts_exceed_their_whole(tmp_path, inside, paths):
+    """Of the rows that begin with a blank some are parts of the row above, or none of them is."""
+    rows = [f"Offence {k},{50 if inside == 40 else 5},{60}\n {'x' * (k + 1)},{44 - inside},{9}\n"
+            for k in range(3)]  # fmt: skip
+    file = tmp_path / "t.csv"
+    file.write_text("offence,men,women\n" + "".join(rows))
+    labels = [row[0] for _, row in file_sheet(file).rows]
+    assert sum("!!" in label for label in labels) == paths

@@ -4,7 +4,7 @@ import functools
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -68,7 +68,9 @@ _FEW_CODES, _DIGITS_OF_CODES = 3, 5
 _ROWS_OF_CODE = 20  # for each of few codes
 _PEOPLE = 10  # digits of all people on earth
 _DIGITS = 16  # of numbers that are added up, fewer
-_BESIDE = 8  # columns on each side that may add up with one
+_BESIDE, _FAR = 8, 40  # columns on each side that may add up with one: by two rows, or by four
+_STEPS = 4  # from a part of a sum to the next
+_FIRST_ROWS = 200  # in which a sum is looked for first
 _CODES = 2  # columns of numbers of places at most, beside more columns of counts
 _MANY_ROWS = 1000  # in which sums are looked for
 
@@ -94,7 +96,6 @@ class ColumnEvidence:
             self.columns = [filled(column[::-1])[::-1] for column in self.columns]
         self.row_counts = [Counter(column) for column in self.columns]  # of rows with each text
         self.reasons: dict[int, str] = {}  # why a column is not used
-        self.adds_up = functools.cache(self._in_sum_beside)  # many columns ask for all of them
         #: Whether a column says the same in all rows of all files that have it.
         sheets = sheets if len(sheets) > 1 else [sheet]  # rows that count nobody are left out
         positions = [heading_positions(list(map(key, s.heads))) for s in sheets]
@@ -139,34 +140,50 @@ class ColumnEvidence:
             return False
         return len(set(zip(self.columns[i], self.columns[j], strict=True))) == size
 
-    def _in_sum_beside(self, i: int, *, whole: bool = False) -> bool:
+    def adds_up(self, i: int, *, whole: bool = False) -> bool:
         """Return whether a column is the sum of some beside it, or one of those of a sum.
 
-        Parts add up to each known total, of two or more.  If ``whole``, the column is the sum
-        itself, which may miss in some rows.
+        If ``whole``, it is the sum itself, which may miss in some rows.
         """
-        near = range(max(i - _BESIDE, 0), min(i + _BESIDE + 1, len(self.heads)))
-        unknown = [-1] * len(self.sheet.rows)
-        columns = np.array([self.numbers[j] or unknown for j in near])
-        column_number, last = i - near[0], len(near)
-        sums = np.zeros((last + 1, len(unknown)), np.int64)  # of all columns before each
-        np.cumsum(np.maximum(columns, 0), axis=0, out=sums[1:])
-        hidden = np.zeros((last + 1, len(unknown)), np.int8)  # number of those not known
-        np.cumsum(columns < 0, axis=0, out=hidden[1:])
-        for total, (first, end) in itertools.product(
-            range(last), itertools.combinations(range(last + 1), 2)
-        ):
-            if end - first < 2 or not (end == total or first == total + 1):
-                continue
-            if column_number != total and (whole or not first <= column_number < end):
-                continue
-            known = (columns[total] > 0) & (hidden[end] == hidden[first])
-            totals = columns[total][known]
-            holds = totals == (sums[end] - sums[first])[known]
-            missed, distinct = int((~holds).sum()), len({*totals[holds].tolist()})
-            if distinct > 1 and (4 * missed <= distinct if whole else not missed):
-                return True
-        return False
+        if whole:
+            return any(i == total for total, _, _ in self.sums)
+        return any(i == total or i in parts for total, parts, exact in self.sums if exact)
+
+    @functools.cached_property
+    def sums(self) -> list[tuple[int, range, bool]]:
+        """The sums of columns: a total, its parts, and whether they add up in all known rows.
+
+        Parts stand beside their total, or are each second to fourth column, as of sexes by age.
+        They add up to two known totals or more, many or apart ones to four, and to most of all.
+        """
+        unknown, results = [-1] * len(self.sheet.rows), list[tuple[int, range, bool]]()
+        columns = np.array([column or unknown for column in self.numbers])
+        filled = [i for i, column in enumerate(self.numbers) if column]
+        for step in range(1, _STEPS + 1):
+            # Of the columns before each that are as many steps apart: their sum, and the number of
+            # those that are not known.
+            sums = np.zeros((len(columns) + step, len(unknown)), np.int64)
+            hidden = np.zeros(sums.shape, np.int16)
+            for i, column in enumerate(columns):
+                sums[i + step] = sums[i] + np.maximum(column, 0)
+                hidden[i + step] = hidden[i] + (column < 0)
+            for total in filled:
+                for parts in _parts_near(total, step, len(columns)):
+                    first, end = parts[0], parts[-1] + step
+                    for rows in (slice(_FIRST_ROWS), slice(None)):
+                        stated_rows = columns[total, rows] > 0
+                        stated_rows &= hidden[end, rows] == hidden[first, rows]
+                        totals = columns[total, rows][stated_rows]
+                        holds = totals == (sums[end, rows] - sums[first, rows])[stated_rows]
+                        if not holds.any() and (len(totals) > 1 or len(unknown) <= _FIRST_ROWS):
+                            break
+                    else:
+                        missed = int((~holds).sum())
+                        distinct = len({*totals[holds].tolist()})
+                        least = 2 if step == 1 and len(parts) <= _BESIDE else 4
+                        if distinct >= max(least, 4 * missed):
+                            results.append((total, parts, not missed))
+        return results
 
     @functools.cached_property
     def numbers(self) -> list[list[int]]:
@@ -313,3 +330,17 @@ class ColumnEvidence:
         ]  # fmt: skip
         parts = [c[rows] for c in parts if 10 * (c[rows] < 0).sum() <= len(rows)]
         return in_sum(np.array(self.numbers[i])[rows], parts, several=several)
+
+
+def _parts_near(total: int, step: int, size: int) -> Iterator[range]:
+    """Yield the columns on each side that may be parts of a total, each some steps apart.
+
+    Between parts that are apart and their total stand at most as many others as between two parts.
+    """
+    for gap in range(1, step + 1):
+        for number in range(2 if step == 1 else 3, _FAR // step + 1):
+            before, after = total - gap - (number - 1) * step, total + gap
+            if before >= 0:
+                yield range(before, total, step)
+            if after + (number - 1) * step < size:
+                yield range(after, after + number * step, step)

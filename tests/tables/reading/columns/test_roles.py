@@ -717,3 +717,13 @@ def test_a_number_of_pupils_counts_them_in_many_rows_too(tmp_path, head, counts)
         f"School {k},{n},{k % 9 + 3}\n" for k, n in enumerate(numbers)
     )
     assert ({*map(str, numbers)} <= stated(read_text(tmp_path, text))) == counts
+
+
+def test_rows_with_blank_labels_twice_are_told_how_blanks_are_filled(tmp_path):
+    text = "region,town,men\nNorth,A,5\n,B,7\nSouth,A,2\n,B,9\n,B,11\n,B,12\n,B,13\n"
+    with pytest.raises(DataError, match="blank=above fills in"):
+        read_text(tmp_path, text)
+    text = "region,town,men\nNorth,A,5\nNorth,B,7\nNorth,B,9\nNorth,B,11\n"
+    with pytest.raises(DataError, match="must have different labels") as fault:
+        read_text(tmp_path, text)
+    assert "blank=above" not in str(fault.value)

@@ -1,0 +1,88 @@
+"""Numbers testify what a column is: sums beside it, few texts, codes of one digit number."""
+
+import numpy as np
+import pytest
+
+from bayesrisk.tables.reading.reading import TableReading
+
+CARE = (
+    "foster_care",
+    "study",
+    "shelter",
+    "kin",
+    "ward",
+    "home",
+    "centre",
+    "school",
+    "group",
+    "own",
+)
+
+
+def read_text(tmp_path, text, **settings):
+    file = tmp_path / "t.csv"
+    file.write_text(text, encoding="utf-8")
+    return TableReading.read(file, **settings)
+
+
+def table(heads, rows):
+    return "\n".join(",".join(map(str, row)) for row in (heads, *rows)) + "\n"
+
+
+def few_numbers(size, columns, most, seed=1):
+    return np.random.default_rng(seed).integers(0, most, (size, columns))
+
+
+def test_few_numbers_in_many_rows_are_counts_where_they_add_up_with_ten_others(tmp_path):
+    counts = few_numbers(120, len(CARE), 3)
+    rows = [[f"area {k}", *row, row.sum()] for k, row in enumerate(counts)]
+    said = read_text(tmp_path, table(["area", *CARE, "in_care"], rows))
+    assert said.questions["counts"][0] == "exact"
+    assert {*said.cells["category 1"]} == {*CARE, "all"}
+    assert len(said.cells) == 120 * (len(CARE) + 1)
+
+
+def test_few_numbers_before_a_sum_that_miss_it_are_codes(tmp_path):
+    counts = few_numbers(120, 4, 40)
+    rows = [[f"area {k}", k % 3, *row, row.sum()] for k, row in enumerate(counts)]
+    said = read_text(tmp_path, table(["area", "kind", *"abcd", "all of them"], rows))
+    assert {*said.cells["category 1"]} == {*"abcd", "all"}
+
+
+@pytest.mark.parametrize("step", [2, 3, 4])
+def test_columns_in_turn_add_up_to_totals_after_them(tmp_path, step):
+    counts = few_numbers(90, 3 * step, 3)
+    heads = [f"{kind}{part}" for part in "abc" for kind in "uvwx"[:step]]
+    pairs = zip(counts, counts.reshape(90, 3, step).sum(axis=1), strict=True)
+    rows = [[f"area {k}", *row, *whole] for k, (row, whole) in enumerate(pairs)]
+    said = read_text(tmp_path, table(["area", *heads, *(f"{k}*" for k in "uvwx"[:step])], rows))
+    assert len(said.cells) == 90 * 4 * step
+
+
+def test_sexes_before_ages_have_totals_of_both(tmp_path):
+    text = (
+        "place,Boys young,Girls young,Boys old,Girls old,Total boys,Total girls,Grand total\n"
+        "A,31,12,15,43,46,55,101\nB,24,31,20,50,44,81,125\n"
+        "C,17,8,11,9,28,17,45\nD,12,40,33,21,45,61,106\n"
+    )
+    cells = read_text(tmp_path, text).cells.set_index(["place label", "category 1", "sex"])[
+        "stated"
+    ]
+    assert cells["A", "young", "Boys"] == "31"
+    assert cells["C", "all", "Girls"] == "17"
+    assert cells["D", "all", "all"] == "106"
+    assert len(cells) == 4 * 7
+
+
+def test_sexes_that_are_not_with_each_label_are_no_variable(tmp_path):
+    text = "place,Boys young,Girls old,Total\nA,31,12,43\nB,24,31,55\nC,17,8,25\n"
+    cells = read_text(tmp_path, text).cells
+    assert {*cells["category 1"]} == {"Boys young", "Girls old", "all"}
+
+
+@pytest.mark.parametrize("head", ["lga_code16", "ward_code21"])
+def test_codes_with_the_year_of_their_edition_spell_names(tmp_path, head):
+    rows = [[10050 + 80 * k, f"area {k}", 3 + k, 9 + 2 * k % 7] for k in range(12)]
+    said = read_text(tmp_path, table([head, "area", "men", "women"], rows))
+    assert {*said.cells["sex"]} == {"men", "women"}
+    assert any(f"{head} (the same as 'area')" in line for line in said.lines)
