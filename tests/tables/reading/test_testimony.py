@@ -412,7 +412,7 @@ def test_a_small_count_that_is_withheld_shows_that_a_column_counts(mark, counts)
 
 @pytest.mark.parametrize(("least", "asked"), [(1, False), (2, True), (5, True)])
 def test_zeros_may_stand_for_counts_that_never_occur(tmp_path, least, asked):
-    counts = np.random.default_rng(4).integers(least, 3 * least + 9, (40, 2))
+    counts = np.random.default_rng(4).integers(least, 3 * least + 9, (80, 2))
     counts[::4] = 0
     rows = "".join(f"Ward {k},{a},{b}\n" for k, (a, b) in enumerate(counts))
     file = tmp_path / "t.csv"
