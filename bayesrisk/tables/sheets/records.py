@@ -4,13 +4,14 @@ import re
 
 # The beginnings of words for people, for what befalls them, and for numbers of them.
 _RECORDS = re.compile(
-    r"\b(persons?\b|people|population|individual|resident|inhabitant|citizen|adult|child|"
+    r"\b(persons?\b|people|population|pop\b|individual|resident|inhabitant|citizen|adult|child|"
     r"m[ae]n\b|wom[ae]n\b|m[äa]nner|frauen|males?\b|females?\b|boys?\b|girls?\b|patient|pupil|"
     r"student|learner|enrol|admission|discharge|hospitali|episode|referral|attendance|appointment|"
     r"household|famil|dwelling|births?\b|deaths?\b|died|death|suicide|marriage|matrimon|divor[cz]|"
     r"cases?\b|infection|diagnos|vaccinat|doses?\b|victim|offen[cs]|offender|crime|incident|"
-    r"arrest|suspect|prisoner|inmate|homicide|femici[dc]|murder|convict|defendant|casualt|injur|fatalit|collision|"
-    r"accident|claim|applica|applicant|recipient|beneficiar|migra|immigra|emigra|refugee|asylum|"
+    r"arrest|suspect|prisoner|inmate|homicid|femici[dc]|murder|convict|defendant|casualt|injur|fatalit|collision|"
+    r"accident|claim|tests?\b|rapes?\b|robber|burglar|theft|larcen|assault|"
+    r"applica|applicant|recipient|beneficiar|migra|immigra|emigra|refugee|asylum|"
     r"worker|employe|unemployed|jobs?\b|teacher|staff|nurse|doctor|veteran|vot(er|es?)\b|member|"
     r"participant|respondent|visitor|tourist|passenger|user|graduat|apprentice|counts?\b|"
     r"^n$|^no\.?$|^numbers?\b|number of|homeless|no\. of|headcount|freq|separation|caseload|"
@@ -18,7 +19,9 @@ _RECORDS = re.compile(
     r"studierende|haushalte|beschäftigte|arbeitslose|patient|anzahl|gäste|"
     r"habitant|décès|naissance|cas\b|élève|étudiant|ménage|effectif|nombre|emplois|salarié|"
     r"población|defuncion|muertes|fallecid|nacimiento|casos|alumn|estudiante|hogares|número|"
-    r"víctimas|delitos|viajeros|trabajador|pessoas|população|óbitos|mortes|nascimentos|"
+    r"víctimas|delitos|contagem|conteo|recuento|cantidad|quantidade|robos?\b|hurtos?\b|denuncias?\b|"
+    r"matr[ií]cula|viajeros|trabajador|"
+    r"pessoas|população|roubos?\b|furtos?\b|ocorr[eê]ncias?\b|óbitos|mortes|nascimentos|"
     r"domicílios|pacientes|popolazione|residenti|decessi|morti|nati\b|casi\b|alunni|studenti|"
     r"famiglie|numero|pazienti|bevolking|inwoner|overleden|geboorte|leerling|huishouden|aantal|"
     r"befolkning|folkmängd|folketal|døde|döda|fødte|födda|elev|studerande|hushåll|husholdning|"
@@ -31,12 +34,14 @@ _OTHER = re.compile(
     r"\b(mean|median|average|code|id|rank|index|score|per|(?<!\d )(days|hours))\b|"
     r"^(\w+ )?age$|\bage (of|at)\b"
 )
+#: Between words: DEATH_COUNT, newCases.
+_JOINT = re.compile(r"_+|(?<=[a-z])(?=[A-Z])")
 #: After it a title names variables: births by age of mother.
 _BY = re.compile(r"\b(by|nach|par|por|volgens|efter|etter)\b", re.IGNORECASE)
 
 
 def says_records(text: str) -> bool:
     """Return whether a text names people, or what befalls them, by whatever variables."""
-    text = text.replace("_", " ")
+    text = _JOINT.sub(" ", text)
     counted = _BY.split(text, maxsplit=1)[0] or text
     return bool(_RECORDS.search(text)) and not _OTHER.search(counted.casefold())

@@ -143,6 +143,10 @@ def test_exact_counts_are_doubted_where_those_of_a_label_are_multiples(seed, bas
         ("Average age by number of pupils", False),
         ("Deaths within 90 days of release", True),
         ("Patient days", False),
+        ("NE_DEATH_COUNT", True),
+        ("newCases", True),
+        ("MEAN_CASES", False),
+        ("Homicidios", True),
     ],
 )
 def test_words_for_records(text, names):
