@@ -33,6 +33,7 @@ from bayesrisk.tables.sheets.texts import (
 _YEARS = 1800, 2200
 _TREE_BYTES = 2**22
 _MOST_RUNS = 3000  # labels among which subtotals are looked for
+_MOST_CODES = 4  # numbers that may be no ages, but codes such as those of sexes
 _MOST_SCATTERED = 8  # labels whose sets are tried as the parts of others
 #: Sums hold by chance in one case of 2**8, or in one of as many as are looked at times that.
 _BITS = 8
@@ -453,6 +454,7 @@ def _total(
 ) -> _Evidence:  # fmt: skip
     """Return the label that is the sum of all others, or is called so and may be."""
     judge, smaller, inside = sums.adding_up(parts), sums.exceeded(), {*parts}
+    whole = whole and not (len(top) <= _MOST_CODES and all(map(str.isdecimal, top)))
     best, finding = _Evidence(children, []), list[_Evidence]()
     for label in sorted(top, key=lambda k: -words[k]):
         size, word = len(parts) - (label in inside), words[label]

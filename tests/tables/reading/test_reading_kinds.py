@@ -1721,3 +1721,13 @@ def test_rows_with_decimals_of_one_label_count_nobody(mean, tmp_path):
     assert not any("." in text for text in said.cells["stated"])
     whole = text.replace("38.1,37.0,39.3", "38,37,39")
     assert mean in variables_of(read_layouts([sheet_of(tmp_path, whole)], {}))["group"]
+
+
+@pytest.mark.parametrize("extra", [0, 1])
+def test_few_numbers_of_sexes_are_no_ages_where_sums_show_their_total(extra, tmp_path):
+    pairs = [(31, 22), (40, 33), (11, 20), (27, 9)]
+    rows = [f"T{k},{code},{n}" for k, (a, b) in enumerate(pairs)
+            for code, n in ((0, a + b + extra * k), (1, a), (2, b))]  # fmt: skip
+    sheet = sheet_of(tmp_path, "town,gender,pupils\n" + "\n".join(rows) + "\n")
+    said = any("'0' counts all" in line for line in read_layouts([sheet], {}).lines)
+    assert said == (not extra)
