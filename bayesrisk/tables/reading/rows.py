@@ -138,21 +138,20 @@ def _units_of_rates(sheet: Sheet, changed: set[str]) -> set[str]:
 def without_false_parts(sheet: Sheet) -> Sheet:
     """Return a sheet in which no label is part of one that counts less than half as many.
 
-    Such are bands of ages that are indented after a single age.
+    Such are bands of ages that are indented after a single age.  If one label alone has parts, they
+    are taken together: states after the last one of all regions.
     """
     for j, column in enumerate(list(zip(*(row for _, row in sheet.rows), strict=True))):
         place = {text: k for k, text in enumerate(column)}
-        below = {
-            t: place[above]
-            for t in place
-            if PATH in t and (above := t.rpartition(PATH)[0]) in place
-        }
+        rows, below = sheet.rows, dict[int, list[list[str]]]()
+        for text, k in place.items():
+            if PATH in text and (above := text.rpartition(PATH)[0]) in place:
+                below.setdefault(place[above], []).append(rows[k][1])
         short = [text.rpartition(PATH)[2] for text in column]
-        rows = sheet.rows
-        if (
-            below
-            and len({*short}) == len(rows)
-            and any(_exceeds(rows[place[t]][1], rows[k][1]) for t, k in below.items())
+        if len({*short}) == len(rows) and any(
+            _exceed(group, rows[k][1])
+            for k, parts in below.items()
+            for group in ([parts] if len(below) == 1 else [[part] for part in parts])
         ):
             plain = [(i, [*row[:j], text, *row[j + 1 :]])
                      for (i, row), text in zip(rows, short, strict=True)]  # fmt: skip
@@ -160,11 +159,14 @@ def without_false_parts(sheet: Sheet) -> Sheet:
     return sheet
 
 
-def _exceeds(row: Sequence[str], other: Sequence[str]) -> bool:
-    """Return whether all whole numbers of a row are more than twice those of another."""
-    pairs = [(number_range(a), number_range(b)) for a, b in zip(row, other, strict=True)
-             if WHOLE.fullmatch(a) and WHOLE.fullmatch(b)]  # fmt: skip
-    return bool(pairs) and all(a and b and a[0] > 2 * b[0] for a, b in pairs)
+def _exceed(rows: Sequence[Sequence[str]], other: Sequence[str]) -> bool:
+    """Return whether all sums of whole numbers of rows are more than twice those of another."""
+    every = [
+        (number_range(b), [number_range(a) for a in texts if WHOLE.fullmatch(a)])
+        for *texts, b in zip(*rows, other, strict=True) if WHOLE.fullmatch(b)
+    ]  # fmt: skip
+    sums = [(b[0], sum(a[0] for a in parts if a)) for b, parts in every if b and parts]
+    return bool(sums) and all(least > 2 * b for b, least in sums)
 
 
 def with_named_totals(sheet: Sheet, rules: ReadingRules) -> Sheet:
