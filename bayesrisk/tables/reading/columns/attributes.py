@@ -26,7 +26,7 @@ _OTHERS = re.compile(
     r"pop( (cnt|count|size))?|"
     r"([\w\-]+ )*population( (size|estimates?|at risk|served|base|denominator|\(?[\d-]{4,}\)?))*|"
     r"((land|water|total|surface) )?area( \W*(km.?|sq|square|ha|hectares|miles|acres)\b.*)?|"
-    r".*\b(persons? at risk|density|lat(itude)?|lon(gitude)?|change|"
+    r".*\b(persons? at risk|density|depth|lat(itude)?|lon(gitude)?|change|delta|"
     r"difference|moe|margin of error|standard error|ci|"
     r"(lower|upper)( \S+)* (bounds?|limits?|ci|cl|\d+ ?%.*))\b.*|lower|upper|"
     r"((occupied|private|number|no|of) )*households?( (count|number|total))?"
@@ -195,9 +195,9 @@ def is_ordinal(column: Sequence[str], total: Sequence[bool], *, named: bool) -> 
 def is_measure(head: str, heads: Sequence[str]) -> bool:
     """Return whether a heading is of a measure of something else than records that are counted.
 
-    "SE" is a standard error by itself, or beside a column that it may be of.
+    "SE" is a standard error by itself, or beside a column that it may be of; so are bounds.
     """
-    error = re.sub(r"\W*\bse\b\W*", " ", head).strip(" ()")
+    error = re.sub(r"\W*\b(se|lb|ub|quality)\b\W*", " ", head).strip(" ()")
     if error != head.strip(" ()") and (not error or error in heads):
         return True
     plain = re.sub(r"(?<=[a-z])\d$", "", head)  # "Population2" has a note

@@ -56,7 +56,7 @@ from bayesrisk.tables.sheets.texts import (
 COUNT = re.compile(
     r"(.*\b)?(counts?|cnt|frequency|n|no of \w+|(obs|observation) value)|records|obs|values?|"
     r"numbers?( of .*)?|"
-    r"observations?|anzahl|nombre|aantal|antal|número|numero|liczba|valor(es)?|valeurs?|wert|"
+    r"observations?|anzahl|nombre|aantal|antal|número|numero|liczba|contagem|conteo|recuento|cantidad|quantidade|valor(es)?|valeurs?|wert|"
     r"waarde|verdi|värde|arvo"
 )
 NUMBERED = re.compile(r"|no\.?|nr\.?|#|index|unnamed: 0|row( number)?|rank|number|obs|column1")
@@ -71,6 +71,7 @@ _DIGITS = 16  # of numbers that are added up, fewer
 _BESIDE, _FAR = 8, 40  # columns on each side that may add up with one: by two rows, or by four
 _STEPS = 4  # from a part of a sum to the next
 _FIRST_ROWS = 200  # in which a sum is looked for first
+_LEAST_SUM = 2**8  # which no last number is by chance
 _CODES = 2  # columns of numbers of places at most, beside more columns of counts
 _MANY_ROWS = 1000  # in which sums are looked for
 
@@ -147,7 +148,8 @@ class ColumnEvidence:
         """
         if whole:
             return any(i == total for total, _, _ in self.sums)
-        return any(i == total or i in parts for total, parts, exact in self.sums if exact)
+        every = (i == total or i in parts for total, parts, exact in self.sums if exact)
+        return any(every) or self._sums_rows(i)
 
     @functools.cached_property
     def sums(self) -> list[tuple[int, range, bool]]:
@@ -184,6 +186,12 @@ class ColumnEvidence:
                         if distinct >= max(least, 4 * missed):
                             results.append((total, parts, not missed))
         return results
+
+    def _sums_rows(self, i: int) -> bool:
+        """Return whether the first or the last row has the sum of all other rows, three or more."""
+        numbers = self.numbers[i]
+        large = len(numbers) > _FEW_CODES and min(numbers) >= 0 and max(numbers) >= _LEAST_SUM
+        return large and sum(numbers) in (2 * numbers[0], 2 * numbers[-1])
 
     @functools.cached_property
     def numbers(self) -> list[list[int]]:
@@ -222,7 +230,7 @@ class ColumnEvidence:
             (len({len(t) for t in texts if t.isdecimal()}) == 1 < len({*texts} - marks))
             or all(any(total_word(t) == 2 for t in row)
                    for _, row in self.sheet.rows if row[i] in marks)
-        ):  # fmt: skip
+        ) and not self.adds_up(i):  # fmt: skip
             return "codes"
         if is_list(plain) and len(plain) + len(marks) >= len(texts) and not self.adds_up(i):
             return "codes"
@@ -294,7 +302,9 @@ class ColumnEvidence:
             return False
         called = is_place_number(self.heads[i], plain)
         distinct = (called or i < min(words, default=0)) and len(texts) == len(plain) > 2
-        distinct = distinct and (plain == sorted(plain, key=int) or len({*map(len, texts)}) == 1)
+        rising, alike = plain == sorted(plain, key=int), len({*map(len, texts)}) == 1
+        distinct = distinct and (rising or alike)
+        called = called or (rising and alike and min(len(plain), len(plain[0])) >= _DIGITS_OF_CODES)
         repeated = 1 < len(texts) <= len(plain) // _ROWS_OF_CODE and not self.is_merged(i, words)
         if not (distinct or repeated) or self.adds_up(i):
             return False

@@ -369,7 +369,16 @@ class SheetColumns(ColumnEvidence):
         return {
             i: text for i, text in results.items()
             if not (self.adds_up(i) or self.in_sum(i, rest))
+            and not (text.startswith("always ") and self._is_of_kind(i, labels))
         }  # fmt: skip
+
+    def _is_of_kind(self, i: int, words: Iterable[int]) -> bool:
+        """Return whether one number counts in all rows: its heading says so, or is one of several.
+
+        It names a sex or ages, as another does, or is below the heading of others.
+        """
+        kinds = [bool(sex(h)) or is_group(h) for h in self.heads]
+        return (kinds[i] and kinds.count(True) > 1) or self.is_merged(i, words)
 
     def _needed(self, i: int, names: Mapping[int, str]) -> bool:
         """Return whether rows are told apart by a column, and not without it.

@@ -488,6 +488,56 @@ def test_labels_are_no_part_of_one_that_counts_far_fewer(tmp_path):
     assert "Cows: Dairy" in {*cells[cells["stated"] == "160"].iloc[0].astype(str)}
 
 
+@pytest.mark.parametrize(("north", "text"), [(90, "Oak"), (390, "North: Oak")])
+def test_parts_of_the_last_label_alone_count_no_more_than_it(north, text, tmp_path):
+    """All towns stand below the last of two regions."""
+    towns = [("Ash", 70, 90), ("Elm", 110, 95), ("Oak", 210, 215)]
+    rows = ["region,town,boys,girls", "South,,300,310", f"North,,{north},{north}"]
+    rows += [f",{town},{boys},{girls}" for town, boys, girls in towns]
+    cells = read_text(tmp_path, "\n".join(rows) + "\n").cells
+    labels = {*cells[cells["stated"] == "210"].iloc[0].astype(str)}
+    assert text in labels
+    assert ("North: Oak" in labels) == (north == 390)
+
+
+@pytest.mark.parametrize("codes", [range(41001, 41013), [9, 7, 410, *range(20, 29)]])
+def test_numbers_of_as_many_digits_that_rise_before_labels_are_codes(codes, tmp_path):
+    rows = [f"{code},Town {k % 5}{k},{k * k % 17},{k * 7 % 11}" for k, code in enumerate(codes)]
+    numbers = stated(read_text(tmp_path, "CD_X,NM_X,V1,V2\n" + "\n".join(rows) + "\n"))
+    assert (str(codes[0]) in numbers) == (codes[0] == 9)
+
+
+def test_a_column_whose_last_number_is_the_sum_counts_whatever_it_is_called(tmp_path):
+    """AGS is a code in other tables, and a place here."""
+    numbers = [(540, 60), (670, 55), (710, 41), (120, 19)]
+    for last, counts in (((2040, 175), True), ((999, 175), False)):
+        rows = [
+            f"{a} to {a + 9},{m},{n}"
+            for a, (m, n) in zip((0, 10, 20, 30, 40), [*numbers, last], strict=True)
+        ]
+        rows[-1] = rows[-1].replace("40 to 49", "All")
+        text = "\n".join([",AGS,BGS", *rows]) + "\n"
+        assert ("540" in stated(read_text(tmp_path, text))) == counts
+
+
+def test_bounds_quality_and_change_beside_counts_are_none(tmp_path):
+    numbers = [(3 * k + 40, k * 5 % 13, k * k % 23, k * 3 % 7, k * k % 5 + 1) for k in range(20)]
+    rows = [f"P{k},{n},{n - 2},{n + 2},{a},{b},{c},{d}"
+            for k, (n, a, b, c, d) in enumerate(numbers)]  # fmt: skip
+    heads = "place,ill,ill_lb,ill_ub,ill_quality,dead,dead_delta,depth"
+    text = "\n".join([heads, *rows]) + "\n"
+    assert {*read_text(tmp_path, text).cells["category 1"]} == {"ill", "dead"}
+    plain = text.replace("ill_quality", "air_quality").replace("ill_ub", "hub")
+    assert {"air_quality", "hub"} <= {*read_text(tmp_path, plain).cells["category 1"]}
+
+
+@pytest.mark.parametrize(("heads", "counted"), [("0-4,5-9,10-14", True), ("Red,Blue,Wave", False)])
+def test_the_same_count_in_all_rows_is_one_where_headings_are_of_a_kind(heads, counted, tmp_path):
+    rows = [f"School {k},{k * k % 17 + 3},{k * 7 % 19 + 3},3" for k in range(24)]
+    cells = read_text(tmp_path, f"School,{heads}\n" + "\n".join(rows) + "\n").cells
+    assert (heads.rpartition(",")[2] in {*cells.iloc[:, 1:-1].to_numpy().ravel()}) == counted
+
+
 def test_codes_that_begin_anew_in_each_province_are_no_labels(tmp_path):
     names = [("Albacete", "Ash Elm Sada"), ("Alicante", "Fir Oak Yew"), ("Murcia", "Ivy Bay Sada")]
     rng = np.random.default_rng(9)
