@@ -466,13 +466,19 @@ def _total(
         holds = holds and (groups.good > 1, meant or groups.no_chance, groups.good > 0)[word]
         chance = _BITS // (2 if meant else 1) + math.log2(len(top))
         holds = holds and groups.bits >= (chance, 2, 0)[word]
-        if holds and word == 2:
-            return _Evidence(children, [label], groups)
-        if holds and size > 1:
+        if holds and (size > 1 or word == 2):
             finding.append(_Evidence(children, [label], groups))
         if word == 2 and not best.totals:
             best = _Evidence(children, [label], groups)
-    return finding[0] if len(finding) == 1 else best  # equal ones could each be the total
+    named = [one for one in finding if words[one.totals[0]] == 2]
+    called = best.totals
+    if named or len(finding) == 1:  # equal ones could each be the total
+        best = [*named, *finding][0]
+    for label in [*called, *(k for k in top if words[k] == 2 and k not in smaller)]:
+        if label not in best.totals and not sums.meet([*best.totals, label]):
+            groups = min(best.groups, judge(label), key=lambda one: one.good)
+            best = _Evidence(children, [*best.totals, label], groups)  # each in groups of its own
+    return best
 
 
 def _consecutive(ends: Mapping[str, Ends]) -> list[str]:

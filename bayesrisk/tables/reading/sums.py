@@ -160,6 +160,10 @@ class LabelSums:
         """Whether some counts have no label of the variable, and so count all."""
         return "" in self.column
 
+    def meet(self, labels: Sequence[str]) -> bool:
+        """Return whether two of some labels stand in one group."""
+        return bool(self.present[:, [self.column[k] for k in labels]].sum(axis=1).max() > 1)
+
     def judged(
         self, low: IntArray, high: IntArray, full: BoolArray, rows: IntArray, total: str
     ) -> list[NDArray[Any]]:

@@ -1731,3 +1731,16 @@ def test_few_numbers_of_sexes_are_no_ages_where_sums_show_their_total(extra, tmp
     sheet = sheet_of(tmp_path, "town,gender,pupils\n" + "\n".join(rows) + "\n")
     said = any("'0' counts all" in line for line in read_layouts([sheet], {}).lines)
     assert said == (not extra)
+
+
+@pytest.mark.parametrize("extra", [0, 3])
+def test_groups_may_have_totals_of_different_names(extra, tmp_path):
+    towns, rows = [("Ash", 41, 17), ("Elm", 32, 28), ("Fir", 52, 9)], list[str]()
+    for k, total in enumerate(("Total", "Grand total")):
+        counts = [(town, men + 11 * k, women + 7 * k) for town, men, women in towns]
+        sums = [sum(column) + extra * k for column in list(zip(*counts, strict=True))[1:]]
+        rows += [f"{k}x,{town},{men},{women}" for town, men, women in [*counts, (total, *sums)]]
+    sheet = sheet_of(tmp_path, "year,town,men,women\n" + "\n".join(rows) + "\n")
+    line = next(x for x in read_layouts([sheet], {}).lines if x.startswith("  town: "))
+    assert "'Grand total', 'Total' counts all" in line
+    assert ("sums hold" in line) == (not extra)
