@@ -223,5 +223,5 @@ def estimates(sheet: Sheet) -> str:
     parts = {head: re.split(rf"{PATH}|; |: ", key(head)) for head in sheet.heads}
     if any(texts[1:] and _ESTIMATE.fullmatch(texts[0]) for texts in parts.values()):
         return ""  # all of a tree may be called so
-    estimate_heads = [head for head, texts in parts.items() if _ESTIMATE.fullmatch(texts[-1])]
+    estimate_heads = [h for h, t in parts.items() if any(map(_ESTIMATE.fullmatch, t[1:] or t))]
     return f"(heading {quote(estimate_heads[0])})" if estimate_heads else ""

@@ -235,3 +235,13 @@ def test_legends_of_a_dash_say_what_it_stands_for(legend, answer, mark, tmp_path
     guess, text = reading.questions[f"marks.{mark}"]
     assert guess == answer
     assert "row 6 says" in text
+
+
+def test_estimates_may_be_named_inside_the_path_of_a_heading(tmp_path):
+    file = tmp_path / "t.csv"
+    text = ",All!!Estimate!!Men,All!!Estimate!!Women\nAsh,41,17\nElm,32,28\n"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(DataError, match="estimates of a survey"):
+        TableReading.read(file)
+    file.write_text(text.replace("Estimate", "Counted"), encoding="utf-8")
+    assert len(TableReading.read(file).cells) == 4
