@@ -28,7 +28,7 @@ _OTHERS = re.compile(
     r"((land|water|total|surface) )?area( \W*(km.?|sq|square|ha|hectares|miles|acres)\b.*)?|"
     r".*\b(persons? at risk|density|depth|lat(itude)?|lon(gitude)?|change|delta|"
     r"difference|moe|margin of error|standard error|ci|"
-    r"(lower|upper)( \S+)* (bounds?|limits?|ci|cl|\d+ ?%.*))\b.*|lower|upper|"
+    r"(lower|upper)( \S+)* (bounds?|limits?|ci|cl|\d+ ?%.*))\b.*|lower|upper|days|hours|minutes|"
     r"((occupied|private|number|no|of) )*households?( (count|number|total))?"
 )
 #: Headings of ages, years and groups of them.

@@ -254,7 +254,10 @@ class ColumnEvidence:
             (repeated or rising or every)
             and not (counted or label)
             and any(
-                self.paired(i, j) and not all(map(str.isdecimal, self.columns[j])) for j in words
+                self.paired(i, j)
+                and not all(map(str.isdecimal, self.columns[j]))
+                and (even or not all(map(is_date, self.row_counts[j])))
+                for j in words
             )
         ):
             return SPELLED
@@ -302,9 +305,11 @@ class ColumnEvidence:
             return False
         called = is_place_number(self.heads[i], plain)
         distinct = (called or i < min(words, default=0)) and len(texts) == len(plain) > 2
-        rising, alike = plain == sorted(plain, key=int), len({*map(len, texts)}) == 1
-        distinct = distinct and (rising or alike)
-        called = called or (rising and alike and min(len(plain), len(plain[0])) >= _DIGITS_OF_CODES)
+        rising, one_length = plain == sorted(plain, key=int), len({*map(len, texts)}) == 1
+        distinct = distinct and (rising or one_length)
+        called = called or (
+            rising and one_length and min(len(plain), len(plain[0])) >= _DIGITS_OF_CODES
+        )
         repeated = 1 < len(texts) <= len(plain) // _ROWS_OF_CODE and not self.is_merged(i, words)
         if not (distinct or repeated) or self.adds_up(i):
             return False

@@ -520,6 +520,29 @@ def test_a_column_whose_last_number_is_the_sum_counts_whatever_it_is_called(tmp_
         assert ("540" in stated(read_text(tmp_path, text))) == counts
 
 
+@pytest.mark.parametrize("off", [0, 1])
+def test_few_numbers_in_many_rows_count_where_a_total_is_of_all_of_them(off, tmp_path):
+    """Without it those before columns that add up would be labels, as codes are."""
+    rng, names = np.random.default_rng(4), [f"k{k}" for k in range(11)]
+    counts = rng.integers(0, [4] * 3 + [40] * 8, (240, 11))
+    counts[:, 10] = counts[:, 8] + counts[:, 9]
+    rows = [f"O{k // 8},{k % 8},{sum(c) + off * (k % 7 == 2)}," + ",".join(map(str, c))
+            for k, c in enumerate(counts)]  # fmt: skip
+    text = "\n".join([f"office,age,whole,{','.join(names)}", *rows]) + "\n"
+    labels = {*read_text(tmp_path, text).cells}
+    assert ("k0" in labels) == bool(off)
+
+
+def test_counts_that_rise_by_day_are_no_code_of_it(tmp_path):
+    days = [f"2031-03-{k:02}" for k in range(1, 25)]
+    rising = [1000 + 9 * k * k for k in range(24)]
+    rows = [f"{day},{a},{k * k % 19}" for k, (day, a) in enumerate(zip(days, rising, strict=True))]
+    text = "day,first,second\n" + "\n".join(rows) + "\n"
+    assert "1009" in stated(read_text(tmp_path, text))
+    places = text.replace("2031-03-", "Place ")
+    assert "1009" not in stated(read_text(tmp_path, places))
+
+
 def test_bounds_quality_and_change_beside_counts_are_none(tmp_path):
     numbers = [(3 * k + 40, k * 5 % 13, k * k % 23, k * 3 % 7, k * k % 5 + 1) for k in range(20)]
     rows = [f"P{k},{n},{n - 2},{n + 2},{a},{b},{c},{d}"
