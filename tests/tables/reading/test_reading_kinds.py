@@ -1744,3 +1744,12 @@ def test_groups_may_have_totals_of_different_names(extra, tmp_path):
     line = next(x for x in read_layouts([sheet], {}).lines if x.startswith("  town: "))
     assert "'Grand total', 'Total' counts all" in line
     assert ("sums hold" in line) == (not extra)
+
+
+@pytest.mark.parametrize("other", ["Total deaths", "Deaths"])
+def test_totals_of_different_nouns_beside_each_other_count_not_all(other, tmp_path):
+    counts = [("Total births", 940), ("Births at home", 31), (other, 610), ("At work", 7)]
+    rows = [f"{q},{label},{n + q * len(label)}" for q in range(1, 5) for label, n in counts]
+    sheet = sheet_of(tmp_path, "quarter,metric,value\n" + "\n".join(rows) + "\n")
+    line = next(x for x in read_layouts([sheet], {}).lines if x.startswith("  metric: "))
+    assert ("counts all" in line) == (other == "Deaths")
