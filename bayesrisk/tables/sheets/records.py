@@ -7,7 +7,7 @@ _RECORDS = re.compile(
     r"\b(persons?\b|people|population|pop\b|individual|resident|inhabitant|citizen|adult|child|"
     r"m[ae]n\b|wom[ae]n\b|m[äa]nner|frauen|males?\b|females?\b|boys?\b|girls?\b|patient|pupil|"
     r"student|learner|enrol|admission|discharge|hospitali|episode|referral|attendance|appointment|"
-    r"household|famil|dwelling|births?\b|deaths?\b|died|death|suicide|marriage|matrimon|divor[cz]|"
+    r"household|famil|dwelling|births?\b|deaths?\b|died|dead\b|death|suicide|marriage|matrimon|divor[cz]|"
     r"cases?\b|infection|diagnos|vaccinat|doses?\b|victim|offen[cs]|offender|crime|incident|"
     r"arrest|suspect|prisoner|inmate|homicid|femici[dc]|murder|convict|defendant|casualt|injur|fatalit|collision|"
     r"accident|claim|tests?\b|rapes?\b|robber|burglar|theft|larcen|assault|"

@@ -23,7 +23,7 @@ from bayesrisk.tables.sheets.texts import (
 )
 
 _OTHERS = re.compile(
-    r"pop( (cnt|count|size))?|"
+    r"pop( (cnt|count|size|est\w*|\d{2,4}))?|"
     r"([\w\-]+ )*population( (size|estimates?|at risk|served|base|denominator|\(?[\d-]{4,}\)?))*|"
     r"((land|water|total|surface) )?area( \W*(km.?|sq|square|ha|hectares|miles|acres)\b.*)?|"
     r".*\b(persons? at risk|density|depth|lat(itude)?|lon(gitude)?|change|delta|"
@@ -39,7 +39,7 @@ GROUP = re.compile(
 #: Money, beside counts.
 _MONEY = re.compile(
     r"(?!.*\b(persons?|people|numbers?|no|workers|employees|households|with)\b)"
-    r"(agi|total income|"
+    r"(agi|total income|(total )?values? of \w.*|"
     r"(.* )?(wages?|salaries|payrolls?|revenues?|turnover|expenditures?|spending|earnings|"
     r"adjusted gross income|(aggregate|gross|net|taxable|disposable|annual|weekly|monthly|wkly) "
     r"([\w ]+ )?(income|pay)|(tax|qtrly|quarterly|employer|insurance|pension) contributions?|"
@@ -53,6 +53,7 @@ _SAME = 10
 _MANY, _MORE = 20, 60  # rows whose counts are not all near 2,000, with few of them and with any
 _FEW = 16  # rows with the number of their label for each that has another
 _STEPS, _NEAR = 4, 8  # rows in which a running sum grows, columns from what it is of
+_LENGTHS = 5  # of codes at most, as of levels
 _LONG_RUN = 3  # rows of each code that stands in one block
 _EXACT = 1e-9  # of the largest number of a row
 _GROUPS, _TOLD, _LARGE = 3, 8, 1000  # of lists in turn, their lengths together, and numbers
@@ -333,12 +334,13 @@ def running_sums(
 
 
 def are_amounts(numbers: Sequence[str], rows: int) -> bool:
-    """Return whether long numbers are amounts: of several lengths, and one in each row.
+    """Return whether long numbers are amounts: of several lengths, and one in each row, or of many.
 
     Codes of several lengths begin with shorter ones.
     """
     texts = {*numbers}
-    several = len({*map(len, texts)}) > 1 and 10 * len(texts) >= 9 * rows
+    lengths = len({*map(len, texts)})
+    several = lengths > _LENGTHS or (lengths > 1 and 10 * len(texts) >= 9 * rows)
     inside = sum(any(t[:k] in texts for k in range(1, len(t))) for t in texts)
     return several and 2 * inside < len(texts)
 

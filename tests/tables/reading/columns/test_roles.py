@@ -533,6 +533,16 @@ def test_few_numbers_in_many_rows_count_where_a_total_is_of_all_of_them(off, tmp
     assert ("k0" in labels) == bool(off)
 
 
+def test_amounts_of_many_lengths_are_no_labels_though_some_repeat(tmp_path):
+    amounts = [0, 0, 500, 500, *(7 * 10**k + 3 * k for k in range(4, 12)), 12, 12]
+    rows = [f"State {k},{k * k % 31},{k * 3 % 17},{n}" for k, n in enumerate(amounts)]
+    text = "state,cases,found,Lost_in_all\n" + "\n".join(rows) + "\n"
+    cells = read_text(tmp_path, text).cells
+    assert {"Lost_in_all", "lost in all"}.isdisjoint({*cells, *cells["category 1"]})
+    worth = text.replace("Lost_in_all", "Value_of_goods").replace("0000", "")
+    assert {*read_text(tmp_path, worth).cells["category 1"]} == {"cases", "found"}
+
+
 def test_counts_that_rise_by_day_are_no_code_of_it(tmp_path):
     days = [f"2031-03-{k:02}" for k in range(1, 25)]
     rising = [1000 + 9 * k * k for k in range(24)]
