@@ -71,6 +71,7 @@ _DIGITS = 16  # of numbers that are added up, fewer
 _BESIDE, _FAR = 8, 40  # columns on each side that may add up with one: by two rows, or by four
 _STEPS = 4  # from a part of a sum to the next
 _FIRST_ROWS = 200  # in which a sum is looked for first
+_FEW_DISTINCT = 5  # numbers of rows
 _LEAST_SUM = 2**8  # which no last number is by chance
 _CODES = 2  # columns of numbers of places at most, beside more columns of counts
 _MANY_ROWS = 1000  # in which sums are looked for
@@ -240,8 +241,12 @@ class ColumnEvidence:
             plain_heads = [j for j, n in enumerate(self.numbers) if n and self.heads[j][-1:] != "#"]
             if sum(h.endswith("#") for h in self.heads) <= _CODES < len(plain_heads):
                 return "codes"
-        every = len(plain) > 5 and sorted(plain) == [*range(min(plain), min(plain) + len(plain))]
+        every = len({*plain}) == len(plain) > _FEW_DISTINCT
+        every = every and max(plain) - min(plain) + 1 == len(plain)
         numbered = NUMBERED.fullmatch(head) is not None
+        distinct = len(plain) == len(texts) == len(different) > _FEW_DISTINCT
+        if not head and i == 0 and distinct and words and all(self.heads[1:]):
+            return ROWS  # of a longer table
         if plain and plain[0] < 2 and self._orders_rows(i, words, named=numbered):
             return ROWS
         if is_measure(head, self.heads) and not self.adds_up(i, whole=total_word(head) < 2):

@@ -543,6 +543,14 @@ def test_amounts_of_many_lengths_are_no_labels_though_some_repeat(tmp_path):
     assert {*read_text(tmp_path, worth).cells["category 1"]} == {"cases", "found"}
 
 
+@pytest.mark.parametrize("head", ["", "Pupils"])
+def test_numbers_of_rows_of_a_longer_table_stand_first_without_a_heading(head, tmp_path):
+    numbers = [4218, 75, 11740, 1506, 1836, 44, 7612, 301]
+    rows = [f"{n},School {k % 4},{2031 + k // 4},{k * k % 13 + 2}" for k, n in enumerate(numbers)]
+    text = f"{head},school,year,staff\n" + "\n".join(rows) + "\n"
+    assert ("4218" in stated(read_text(tmp_path, text))) == bool(head)
+
+
 def test_counts_that_rise_by_day_are_no_code_of_it(tmp_path):
     days = [f"2031-03-{k:02}" for k in range(1, 25)]
     rising = [1000 + 9 * k * k for k in range(24)]
