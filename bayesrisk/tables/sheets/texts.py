@@ -30,7 +30,8 @@ _NOTED = re.compile(
     rf"([A-Za-z*†‡#^~{_RAISED}]{{1,3}}))",
     re.IGNORECASE,
 )
-_MONTH = re.compile("jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec", re.IGNORECASE)
+#: After a number: 7 May, 1st.
+_NO_NOTE = re.compile("jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|st|nd|rd|th", re.IGNORECASE)
 _MARK = re.compile(
     r"[^\w\s]{0,4}[a-z]{0,2}[^\w\s]{0,2}|: [a-z]{1,2}|[a-z]\.[a-z]\.?|n/a|\[?low\]?|nan|null|none|"
     r"#(?:n/a|div/0!|ref!|value!|null!|num!|name\?)|"
@@ -199,7 +200,7 @@ class Noted(NamedTuple):
 def noted(text: str) -> Noted | None:
     """Return a count and the note beside it, for a text such as ``5(a)`` or ``12 [note 1]``."""
     match = _NOTED.fullmatch(text)
-    if not match or _MONTH.fullmatch(match[4] or ""):  # 7 May
+    if not match or _NO_NOTE.fullmatch(match[4] or ""):
         return None
     return Noted(match[1], match[2] or match[3] or match[4])
 

@@ -54,7 +54,7 @@ from bayesrisk.tables.sheets.texts import (
 )
 
 COUNT = re.compile(
-    r"(.*\b)?(counts?|cnt|frequency|n|no of \w+|(obs|observation) value)|records|obs|values?|"
+    r"(.*\b)?(counts?|cnt|freq|frequency|n|no of \w+|(obs|observation) value)|records|obs|values?|"
     r"numbers?( of .*)?|"
     r"observations?|anzahl|nombre|aantal|antal|número|numero|liczba|contagem|conteo|recuento|cantidad|quantidade|valor(es)?|valeurs?|wert|"
     r"waarde|verdi|värde|arvo"
@@ -132,6 +132,9 @@ class ColumnEvidence:
     def share(self, i: int) -> float:
         """Return the share of the texts of a column that say a count."""
         texts = {t: n for t, n in self.row_counts[i].items() if t and not is_mark(t)}
+        numbers = {one.number if (one := noted(t)) else "" for t in texts}
+        if len(numbers) == 1 < len(texts) and "" not in numbers:  # 71Yes and 71No
+            return 0.0
         counts = sum(n for t, n in texts.items() if self.like_count(t))
         return counts / sum(texts.values()) if texts else 0.0
 

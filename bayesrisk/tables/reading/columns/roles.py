@@ -4,6 +4,7 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from math import prod
 from pathlib import Path
 from typing import NamedTuple
 
@@ -314,7 +315,8 @@ class SheetColumns(ColumnEvidence):
             named, clear = [], other
             doubts |= dict.fromkeys(units, reason_units)
         if not named and len(clear) > 1:
-            for i in [i for i in clear[:-1] if self._needed(i, names | labels)][:1]:
+            needed = [i for i in clear[:-1] if self._needed(i, names | labels)][:1]
+            for i in needed or self._codes_in_grid(clear[:-1], names | labels):
                 names[i] = self.heads[i] or "code"
                 clear.remove(i)
         rest = [
@@ -407,6 +409,15 @@ class SheetColumns(ColumnEvidence):
             if len(parts) > 1 and is_row_total(self.numbers[i], numbers, texts):
                 return True
         return False
+
+    def _codes_in_grid(self, numeric: Sequence[int], names: Mapping[int, str]) -> list[int]:
+        """Return columns of few numbers where rows have all combinations of labels with these."""
+        size = len(self.sheet.rows)
+        codes = [i for i in numeric if _FEW_REPEATS * len(self.row_counts[i]) <= size]
+        columns = [*names, *codes]
+        rows = {*zip(*(self.columns[j] for j in columns), strict=True)} if codes else {}
+        grid = prod(len(self.row_counts[j]) for j in columns)
+        return codes if len(codes) > 1 and len(rows) == grid == size else []
 
     def _needed_together(self, rest: Sequence[int], names: Mapping[int, str]) -> list[int]:
         """Return the columns that tell rows apart together, those with the fewest texts first."""

@@ -551,6 +551,31 @@ def test_numbers_of_rows_of_a_longer_table_stand_first_without_a_heading(head, t
     assert ("4218" in stated(read_text(tmp_path, text))) == bool(head)
 
 
+@pytest.mark.parametrize("full", [True, False])
+def test_codes_with_all_combinations_of_labels_are_labels(full, tmp_path):
+    grid = list(product(range(1, 5), ("0", "1-9", "10+"), ("High", "Low"), ("Ash", "Elm")))
+    rows = [f"{k + 1},{c},{s},{h},{t},{k * k % 89}" for k, (c, s, h, t) in enumerate(grid)]
+    rows = rows if full else rows[:-1]
+    text = "\n".join(["row,class,drinks,tension,town,deaths", *rows]) + "\n"
+    if full:
+        assert {"class", "drinks"} <= {*read_text(tmp_path, text).cells}
+    else:  # no evidence that they are labels
+        with pytest.raises(DataError, match="must have different labels"):
+            read_text(tmp_path, text)
+
+
+def test_numbers_with_letters_may_be_labels(tmp_path):
+    """One number with several notes is no count with notes, nor is the first of some a count."""
+    for first, second, label in (
+        ("71Yes", "71No", True),
+        ("1st", "2nd", True),
+        ("9r", "12r", False),
+    ):
+        rows = [f"Town {k},{(first, second)[k % 2]},{k * k % 31 + 3}" for k in range(12)]
+        cells = read_text(tmp_path, "town,grade,pupils\n" + "\n".join(rows) + "\n").cells
+        assert ("grade" in cells) == label
+
+
 def test_counts_that_rise_by_day_are_no_code_of_it(tmp_path):
     days = [f"2031-03-{k:02}" for k in range(1, 25)]
     rising = [1000 + 9 * k * k for k in range(24)]
