@@ -475,8 +475,10 @@ def _total(
     if named or len(finding) == 1:  # equal ones could each be the total
         best = [*named, *finding][0]
     noun = "".join(best.totals).partition(" ")[2]
-    others = [k for k in smaller if words.get(k) == 2 and k.partition(" ")[2] not in ("", noun)]
-    if noun and not named and any(sums.meet([*best.totals, k]) for k in others):
+    other_totals = [
+        k for k in smaller if words.get(k) == 2 and k.partition(" ")[2] not in ("", noun)
+    ]
+    if noun and not named and any(sums.meet([*best.totals, k]) for k in other_totals):
         return _Evidence(children, [])  # total births beside total deaths
     for label in [*called, *(k for k in top if words[k] == 2 and k not in smaller)]:
         if label not in best.totals and not sums.meet([*best.totals, label]):
