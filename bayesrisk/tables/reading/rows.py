@@ -33,7 +33,7 @@ UNITS = re.compile(r"units?( of measure(ment)?)?|uom|measure|einheit|unité|enhe
 _FEW_MEANS = 3  # rows for each that has a mean
 _FEW = 16  # rows for each that has the labels of another
 _NO_COUNT = re.compile(
-    r".*((?<![\d ]) ?%|\b(percent\w*|pct|rates?|ratings?|ratio|share|proportion|mean|median|"
+    r".*((?<![\d ]) ?%|\b(percent\w*|pct|[bd]?rates?|ratings?|ratio|share|proportion|mean|median|"
     r"average (age|income|price|rent|wage|salary|earnings|score|size|length|cost|months?|days?)|"
     r"purchasing power|index|uptake|coverage|prevalence|percentile|per ?1[0 ,]*00\w*|"
     r"lower ?b|upper ?b|expected (deaths|cases|counts?|numbers?|values?)|excess( deaths)?|"

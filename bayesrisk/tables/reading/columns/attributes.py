@@ -26,8 +26,8 @@ _OTHERS = re.compile(
     r"pop( (cnt|count|size|est\w*|\d{2,4}))?|"
     r"([\w\-]+ )*population( (size|estimates?|at risk|served|base|denominator|\(?[\d-]{4,}\)?))*|"
     r"((land|water|total|surface) )?area( \W*(km.?|sq|square|ha|hectares|miles|acres)\b.*)?|"
-    r".*\b(persons? at risk|density|depth|lat(itude)?|lon(gitude)?|change|delta|"
-    r"difference|moe|margin of error|standard error|ci|"
+    r".*\b(persons? at risk|density|dens|depth|elevation|altitude|lat(itude)?|lon(gitude)?|"
+    r"change|delta|difference|moe|margin of error|standard error|ci|"
     r"(lower|upper)( \S+)* (bounds?|limits?|ci|cl|\d+ ?%.*))\b.*|lower|upper|days|hours|minutes|"
     r"((occupied|private|number|no|of) )*households?( (count|number|total))?"
 )

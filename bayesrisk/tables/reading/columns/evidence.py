@@ -56,7 +56,8 @@ from bayesrisk.tables.sheets.texts import (
 COUNT = re.compile(
     r"(.*\b)?(counts?|cnt|freq|frequency|n|no of \w+|(obs|observation) value)|records|obs|values?|"
     r"numbers?( of .*)?|"
-    r"observations?|anzahl|nombre|aantal|antal|número|numero|liczba|contagem|conteo|recuento|cantidad|quantidade|valor(es)?|valeurs?|wert|"
+    r"observations?|anzahl|nombre|aantal|antal|número|numero|liczba|"
+    r"contagem|conteo|recuento|cantidad|quantidade|valor(es)?|valeurs?|wert|"
     r"waarde|verdi|värde|arvo"
 )
 NUMBERED = re.compile(r"|no\.?|nr\.?|#|index|unnamed: 0|row( number)?|rank|number|obs|column1")

@@ -413,7 +413,7 @@ class SheetColumns(ColumnEvidence):
     def _codes_in_grid(self, numeric: Sequence[int], names: Mapping[int, str]) -> list[int]:
         """Return columns of few numbers where rows have all combinations of labels with these."""
         size = len(self.sheet.rows)
-        codes = [i for i in numeric if _FEW_REPEATS * len(self.row_counts[i]) <= size]
+        codes = [i for i in numeric if 1 < len(self.row_counts[i]) <= size // _FEW_REPEATS]
         columns = [*names, *codes]
         rows = {*zip(*(self.columns[j] for j in columns), strict=True)} if codes else {}
         grid = prod(len(self.row_counts[j]) for j in columns)
