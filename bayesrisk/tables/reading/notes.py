@@ -66,6 +66,9 @@ _ESTIMATE = re.compile(
     r"(?!.*\bnot weighted)(.* )?\(?weighted\)?|"
     r"weighted (n|numbers?|counts?|totals?|frequency|cases|base)\b.*"
 )
+#: A number and its error, of one name: tenured_number, tenured_se.
+_NUMBER = re.compile(r"(.+) (numbers?|counts?|estimates?|totals?)")
+_ERROR = re.compile(r"(.+) (se|standard errors?)")
 _UNRELIABLE = re.compile(r"too unreliable to (be )?publish", re.IGNORECASE)
 _SAMPLE = re.compile(
     r"\b(from|on|using) (a|the|an?) ((\d[\d.]* ?(%|per ?cent)|random|probability|stratified|"
@@ -213,6 +216,8 @@ def estimates(sheet: Sheet) -> str:
     """Return the words that tell estimates: of margins, a sentence or a heading; else empty."""
     codes = [m for h in sheet.heads if (m := _SURVEY.fullmatch(h))]
     pairs = {m[1] for m in codes if m[2] == "E"} & {m[1] for m in codes if m[2] == "M"}
+    stems = {m[1] for h in map(key, sheet.heads) if (m := _ERROR.fullmatch(h))}
+    pairs |= {m[1] for h in map(key, sheet.heads) if (m := _NUMBER.fullmatch(h))} & stems
     unreliable = any(_UNRELIABLE.search(text) for _, text, _ in sheet.left)
     if pairs or unreliable or any(map(_MARGIN.fullmatch, sheet.heads)):
         return "with margins of error"

@@ -245,3 +245,13 @@ def test_estimates_may_be_named_inside_the_path_of_a_heading(tmp_path):
         TableReading.read(file)
     file.write_text(text.replace("Estimate", "Counted"), encoding="utf-8")
     assert len(TableReading.read(file).cells) == 4
+
+
+def test_a_number_beside_its_standard_error_is_an_estimate(tmp_path):
+    file = tmp_path / "t.csv"
+    text = "field,staff_number,staff_se,posts_number\nArt,16350,400,212\nLaw,6900,325,75\n"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(DataError, match="estimates of a survey"):
+        TableReading.read(file)
+    file.write_text(text.replace("staff_se", "house_se"), encoding="utf-8")  # of something else
+    assert {*TableReading.read(file).cells["stated"]} >= {"16350", "75"}
