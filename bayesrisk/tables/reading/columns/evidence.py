@@ -54,7 +54,7 @@ from bayesrisk.tables.sheets.texts import (
 )
 
 COUNT = re.compile(
-    r"(.*\b)?(counts?|cnt|freq|frequency|n|no of \w+|(obs|observation) value)|records|obs|values?|"
+    r"(.*\b)?(counts?|cnt|frequency|n|no of \w+|(obs|observation) value)|records|obs|values?|"
     r"numbers?( of .*)?|"
     r"observations?|anzahl|nombre|aantal|antal|número|numero|liczba|"
     r"contagem|conteo|recuento|cantidad|quantidade|valor(es)?|valeurs?|wert|"
