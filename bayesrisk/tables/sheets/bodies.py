@@ -24,7 +24,15 @@ from bayesrisk.tables.sheets.sections import (
     section_headings,
     with_groups,
 )
-from bayesrisk.tables.sheets.texts import begins_parts, is_date, is_mark, number_range, says_number
+from bayesrisk.tables.sheets.texts import (
+    begins_parts,
+    is_date,
+    is_mark,
+    number_range,
+    says_number,
+    sex,
+    total_word,
+)
 
 _NOTE = re.compile(
     r"\W*(source|notes?|data source|copyright|info|footnotes?|legend|key|\w\)|\(\w\)|[*†‡^#])\b.*|"
@@ -65,7 +73,9 @@ def bodied(table: Headed, columns: CountColumns) -> tuple[Body, Left]:
     name = inside[0].row[0] if lone == [0] else ""
     head = table.head
     if name and not says_number(name):
-        head, inside = [name, *head[1:]], inside[1:]
+        every = total_word(name) == 2 or sex(name) is not None  # of all rows, and no heading
+        left += [inside[0].left("the same of all rows")] * every
+        head, inside = head if every else [name, *head[1:]], inside[1:]
     heads = [*table.rows, table.head]
     rows, group = with_groups([line.row for line in inside], columns)
     inside = [line._replace(row=row) for line, row in zip(inside, rows, strict=True)]
