@@ -90,7 +90,8 @@ def wide(
     columns = [[row[i] for _, row in sheet.rows] for i in numeric]
     paths = part_paths(list(heads.values()), columns, rules)
     heads |= {numeric[position]: path for position, path in paths.items()}
-    parts = _with_periods({i: _with_totals(part) for i, part in _parts(heads).items()})
+    parts = _without_names(_parts(heads))
+    parts = _with_periods({i: _with_totals(part) for i, part in parts.items()})
     size = max(map(len, parts.values()))
     inner = {part[-1] for part in parts.values() if len(part) == size > 1}
     for i, part in parts.items():  # a total of those below it that are called so was merged
@@ -224,6 +225,20 @@ def _parts(heads: Mapping[int, str]) -> dict[int, list[str]]:
     return _by_words(heads) or _with_underscores(heads) or {i: [head] for i, head in heads.items()}
 
 
+def _without_names(parts: dict[int, list[str]]) -> dict[int, list[str]]:
+    """Return paths without a row of headings that names each column once more: Column1, Column2.
+
+    Sexes, ages, years and totals in the other row say what the columns are.
+    """
+    rows = [*zip(*parts.values(), strict=True)] if len({*map(len, parts.values())}) == 1 else []
+    if len(rows) != 2 or any(len({*row}) < len(row) for row in rows) or len(rows[0]) < 2:
+        return parts
+    known = [sum(total_word(t) == 2 or heading_kind(t, 0) in _KNOWN for t in row) for row in rows]
+    if (len(rows[0]) not in known) or min(known):
+        return parts
+    return {i: [part[known[1] > 0]] for i, part in parts.items()}
+
+
 def _by_words(heads: Mapping[int, str]) -> dict[int, list[str]]:
     """Return headings without a word that is a sex in each, and this word: *Upper male pupils*.
 
@@ -261,6 +276,8 @@ def _with_underscores(heads: Mapping[int, str]) -> dict[int, list[str]]:
     Known are sexes, ages and years; a heading that has none of a kind counts all of these.  One
     that is of a kind as a whole, such as *Y_LT15*, is not split.
     """
+    ages = re.compile(r"(?<!\d)(\d{1,2})_(?=\d{1,2}(?!\d))")  # F_00_04
+    heads = {i: ages.sub(r"\1-", head) for i, head in heads.items()}
     joined = [head for head in heads.values() if "_" in head and not total_word(head)]
     if all(heading_kind(head, 0) in _KNOWN for head in joined):
         return {}

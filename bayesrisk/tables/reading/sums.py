@@ -18,7 +18,7 @@ _MANY, _MANY_BITS = 8, 64  # groups, and bits, that show sums of rounded counts
 _MORE = 18  # groups in which 3 standard errors show as much as 2 do in 8 groups
 #: Squares of two standard deviations of a count that is changed by 2 at most: a miss by little.
 _NEAR = 8
-_MOST_WAYS = 2**10  # in which labels are looked at as a tree
+_MOST_STEPS = 2**14  # labels in all ways in which they may be a tree
 _ALONE = 10  # bits that one group needs, where a sum holds by chance in one case of 1,000
 Ends = tuple[int, int]
 BoolPair = tuple[BoolArray, BoolArray]
@@ -332,10 +332,14 @@ class LabelSums:
         """
         if not len(self.low) or not {*labels} <= {*self.column}:
             return {}
+        first = self.column[labels[0]]
+        if (self.low > self.high[:, [first]]).any():  # it is no sum of all
+            return {}
         chance = math.log2(max(len(labels), 1))
         certain = bits + 2 * chance
         # Of each way: labels that are in no other yet, the tree, and its bits; as linked lists.
         ways: list[tuple[Any, Any, float]] = [((), (), 0.0)]
+        steps = 0
         for label in reversed(labels):
             following = list[tuple[Any, Any, float]]()
             for rest, tree, weight in ways:
@@ -345,8 +349,8 @@ class LabelSums:
                     following.append(((label, rest), tree, weight))
                 following += [((label, after), ((label, parts), tree), weight + more - chance)
                               for parts, after, more in sums]  # fmt: skip
-            ways = following
-            if len(ways) > _MOST_WAYS:
+            ways, steps = following, steps + len(following)
+            if steps > _MOST_STEPS:
                 return {}
         whole = [(tree, weight) for (_, after), tree, weight in ways if not after]
         results, (tree, weight) = dict[str, list[str]](), whole[0] if len(whole) == 1 else ((), 0.0)
@@ -364,8 +368,10 @@ class LabelSums:
             parts.append(part)
             low, high = low + self.low[rows, k], high + self.largest[rows, k]
             full = full & self.bounded[rows, k]
-            if (low > self.high[rows, column]).any():
+            if (low > self.high[rows, column]).any() or not full.any():
                 return
+            if (high < self.low[rows, column])[full].any():
+                continue
             empty = bool(rest) and not self.high[:, self.column[rest[0]]].any()
             if not empty:
                 telling, good, *_, weight = self.judged(low, high, full, rows, label)

@@ -39,6 +39,7 @@ _NOTE = re.compile(
     r"[*†‡©].*",
     re.IGNORECASE,
 )
+_PAIR = 2  # texts
 _RULE = re.compile(r"[-_=*.]{2,}")  # a line before the notes
 _NOTE_BELOW, NO_COUNTS = "a note below the table", "a row without counts"
 
@@ -77,6 +78,7 @@ def bodied(table: Headed, columns: CountColumns) -> tuple[Body, Left]:
         left += [inside[0].left("the same of all rows")] * every
         head, inside = head if every else [name, *head[1:]], inside[1:]
     heads = [*table.rows, table.head]
+    inside = _without_codes(inside)
     rows, group = with_groups([line.row for line in inside], columns)
     inside = [line._replace(row=row) for line, row in zip(inside, rows, strict=True)]
     inside = names_with_counts(inside, heads, columns)
@@ -86,6 +88,18 @@ def bodied(table: Headed, columns: CountColumns) -> tuple[Body, Left]:
     reasons = dict.fromkeys(other_rows, "below a heading of its own")
     reasons |= _repeated([*inside, *below], heads)
     return Body(head, inside, below, {} if other_rows else sections, reasons, listed), left
+
+
+def _without_codes(lines: list[Line]) -> list[Line]:
+    """Return lines without the codes before the headings of sections, if no other row has one."""
+    coded = [line.row for line in lines if line.row[0]]
+    pairs = [row for row in coded if row[1] and filled_texts(row) == _PAIR]
+    codes = all(
+        re.fullmatch(r"\S*\d\S*", code) and not says_number(name) for code, name, *_ in pairs
+    )
+    if not (codes and 1 < len(pairs) == len(coded) < len(lines) and len(lines[0].row) > _PAIR):
+        return lines
+    return [x._replace(row=[x.row[1], "", *x.row[2:]]) if x.row[0] else x for x in lines]
 
 
 def _is_before_parts(line: Line) -> bool:

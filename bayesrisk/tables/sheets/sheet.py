@@ -28,6 +28,7 @@ from bayesrisk.tables.sheets.texts import (
     cut,
     is_date,
     is_mark,
+    is_year,
     listing,
     plain_year,
     says_number,
@@ -248,7 +249,8 @@ def _are_facts(grid: Grid) -> bool:
     words = [[t for t in row[1:] if any(map(str.isalnum, t))] for row in rows]  # signs apart
     values = [row[1] for row, more in zip(rows, words, strict=True)
               if row[0] and row[1] and len(more) < 2]  # fmt: skip
-    counts = sum((says_number(t) and not is_date(t)) or is_mark(t) for t in values[1:])
+    dates = {t for t in values if is_date(t) or is_year(t)}
+    counts = sum((says_number(t) and t not in dates) or is_mark(t) for t in values[1:])
     return len(values) == len(rows) > 1 and 2 * counts < len(values) - 1
 
 

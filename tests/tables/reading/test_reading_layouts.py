@@ -246,3 +246,56 @@ def test_a_legend_of_signs_is_no_part_of_the_table(tmp_path):
     reading = read([file_sheet(file)], {})
     assert len(reading.cells) == 2 * len(names)
     assert {*reading.cells["town"]} == {*names}
+
+
+@pytest.mark.parametrize("lower", [("Total", "Men", "Women"), ("Beds", "Rooms", "Halls")])
+def test_headings_that_name_each_column_once_more_are_left_out(tmp_path, lower):
+    text = f"Place,Column1,Column2,Column3\nPlace,{','.join(lower)}\nAsh,71,30,41\nElm,83,40,43\n"
+    cells = sheet_cells(tmp_path, text)
+    assert ("category 1" in cells) == (lower[0] != "Total")
+    if lower[0] == "Total":
+        assert {*cells["sex"]} == {"all", "Men", "Women"}
+
+
+def sheet_cells(tmp_path, text):
+    return read([sheet_of(tmp_path, text)], {}).cells
+
+
+def test_ages_with_underscores_stand_below_sexes_and_a_total_in_any_letters(tmp_path):
+    heads = [f"{s}_{a}" for s in "FMT" for a in ("TL", "00_04", "05_09", "10Plus")]
+    rows = []
+    for k, place in enumerate(("Ash", "Elm", "Oak")):
+        women, men = ([31 + 7 * k + s, 45 - 5 * k, 23 + k * k + s] for s in (0, 9))
+        both = [a + b for a, b in zip(women, men, strict=True)]
+        numbers = [n for one in (women, men, both) for n in (sum(one), *one)]
+        rows.append(f"{place},{','.join(map(str, numbers))}")
+    cells = sheet_cells(tmp_path, "Place," + ",".join(heads) + "\n" + "\n".join(rows) + "\n")
+    assert {*cells["sex"]} == {"F", "M", "all"}
+    assert {*cells["age"]} == {"00-04", "05-09", "10Plus", "all"}
+
+
+@pytest.mark.parametrize("columns", [2, 1])
+def test_words_that_stand_alone_among_numbers_of_several_columns_are_marks(tmp_path, columns):
+    """In one column alone they may be a label, as *unknown* is."""
+    words = [
+        [str(28 + j), "unasked", "unasked", "unasked", "unasked", str(17 + j)] for j in range(2)
+    ]
+    plain = [str(40 + 3 * k) for k in range(6)]
+    table = [[f"Town {k}", *(words[j][k] if j < columns else plain[k] for j in range(2))]
+             for k in range(6)]  # fmt: skip
+    text = "Place,Cats,Dogs\n" + "".join(f"{','.join(row)}\n" for row in table)
+    reading = read([sheet_of(tmp_path, text)], {})
+    assert ("marks.unasked" in reading.questions) == (columns == 2)
+
+
+@pytest.mark.parametrize("coded", [True, False])
+def test_sections_have_codes_before_their_headings(tmp_path, coded):
+    text = "Code,Age,Men,Women\n"
+    for k, place in enumerate(("Ash", "Elm", "Oak")):
+        text += f"{k:02},{place},,\n" if coded else ""
+        text += f"{'' if coded else place},Total,{71 + 4 * k},{65 + 2 * k}\n"
+        text += f",0-17,{30 + k},{25 + 3 * k}\n,18+,{41 + 3 * k},{40 - k}\n"
+    cells = sheet_cells(tmp_path, text)
+    assert {*cells["age"]} == {"0-17", "18+", "all"}
+    assert ("section" in cells) == coded
+    assert any({"Ash", "Elm", "Oak"} <= {*cells[name]} for name in cells)
