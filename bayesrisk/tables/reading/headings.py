@@ -31,6 +31,7 @@ UNIT = re.compile(
     re.IGNORECASE,
 )
 UNNAMED, _LONGEST, _OLDEST = "category 1", 40, 130
+_LETTERS = re.compile(r"(?<=[a-zà-ÿ])(?=[A-Z])")  # between words written as one: PupilsMale
 _KNOWN = ("sex", "age", "year")
 #: A label of a dimension, as Statistics Canada writes it above a column.
 MEMBER = re.compile(r"dim: (.*?)(?: \(\d+\))?: member id: \[\d+\]: ", re.IGNORECASE)
@@ -248,7 +249,7 @@ def _by_words(heads: Mapping[int, str]) -> dict[int, list[str]]:
     totals = {i: [head] for i, head in heads.items() if total_word(head) == 2}
     rest: dict[int, list[str]]
     for rest in ({}, totals) if totals else ({},):
-        words = {i: head.split() for i, head in heads.items() if i not in rest}
+        words = {i: _LETTERS.sub(" ", head).split() for i, head in heads.items() if i not in rest}
         while len({*(tuple(w[-1:]) for w in words.values())}) == 1 < min(map(len, words.values())):
             words = {i: w[:-1] for i, w in words.items()}
         places = {i: [k for k, word in enumerate(w) if sex(word)] for i, w in words.items()}

@@ -310,6 +310,7 @@ def _evidence(
     below = {k for parts in children.values() for k in parts}
     top = [k for k in top if k not in below]
     plain = {key(x): x for x in labels if not words.get(key(x), 1)}
+    plain = plain or {key(x): x for x in labels if words.get(key(x)) == 1}
     whole = None not in _intervals(plain).values()
     if not whole and len(sums.low) and len(top) <= _MOST_RUNS and not all(map(is_date, top)):
         children |= _outline(top, words, sums) or _runs(top, words, sums)
