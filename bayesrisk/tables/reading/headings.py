@@ -103,6 +103,13 @@ def wide(
         i: [heading_kind(label, depth) for depth, label in enumerate(part, 1)]
         for i, part in parts.items()
     }
+    for d in range(size):  # single years of age beside others: 99, 100 and over
+        at = {i: interval(p[d]) for i, p in parts.items() if len(p) > d and not total_word(p[d])}
+        if any(kinds[i][d] == "age" for i in at) and all(
+            end and end[0] < _OLDEST for end in at.values()
+        ):
+            for i in at:
+                kinds[i][d] = "age"
     # Those of unknown age stand among ages; a total in a path is a label among those of one
     # variable at its depth, else it counts all.
     words = {i: [total_word(p) == 2 for p in part] for i, part in parts.items()}

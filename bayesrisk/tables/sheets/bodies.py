@@ -23,6 +23,7 @@ from bayesrisk.tables.sheets.sections import (
     rows_of_others,
     section_headings,
     with_groups,
+    with_totals_first,
 )
 from bayesrisk.tables.sheets.texts import (
     begins_parts,
@@ -83,6 +84,8 @@ def bodied(table: Headed, columns: CountColumns) -> tuple[Body, Left]:
     inside = [line._replace(row=row) for line, row in zip(inside, rows, strict=True)]
     inside = names_with_counts(inside, heads, columns)
     sections = section_headings(inside, heads, columns, group)
+    if not sections:
+        inside, sections = with_totals_first(inside, columns)
     listed = not sections and by_alphabet([line.row for line in inside])
     other_rows = rows_of_others(inside, sections, columns)
     reasons = dict.fromkeys(other_rows, "below a heading of its own")

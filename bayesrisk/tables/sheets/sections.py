@@ -225,6 +225,42 @@ def names_with_counts(
     return changed_lines if sections and _same_total(parts, counts) else lines
 
 
+def with_totals_first(
+    lines: list[Line], columns: CountColumns
+) -> tuple[list[Line], dict[int, str]]:
+    """Return lines whose sections begin with their total, called so, and the section of each.
+
+    That row has the name of the section.  The labels below it stand in other sections, too, and
+    add up to it, where a sign stands for none.
+    """
+    times = Counter(line.row[0] for line in lines if any(line.row))
+    blocks, bits = list[list[Line]](), 0.0
+    for line in (line for line in lines if any(line.row)):
+        if times[line.row[0]] == 1:
+            blocks.append([])
+        if not blocks or not line.row[0] or not {*columns.labels} <= {0}:
+            return lines, {}
+        blocks[-1].append(line)
+    below = [[line.row[0] for line in rest] for _, *rest in blocks]
+    if len(blocks) < _PAIR or any(not _PAIR <= len({*b}) == len(b) for b in below):
+        return lines, {}
+    for (first, *rest), j in itertools.product(blocks, columns.beside_ages):
+        ends = [number_range(line.row[j]) for line in (first, *rest)]
+        numbers = [0 if end is None else end[0] for end in ends]
+        known = [
+            end or not any(map(str.isalnum, x.row[j]))
+            for end, x in zip(ends, (first, *rest), strict=True)
+        ]
+        if ends[0] and all(known):
+            if numbers[0] != sum(numbers[1:]):
+                return lines, {}
+            bits += math.log2(max(numbers[0], 1))
+    sections = {line.number: block[0].row[0] for block in blocks for line in block}
+    firsts = {block[0].number for block in blocks}
+    called = [x._replace(row=["Total", *x.row[1:]]) if x.number in firsts else x for x in lines]
+    return (called, sections) if bits >= _BITS * len(blocks) else (lines, {})
+
+
 def rows_of_others(
     lines: Sequence[Line], sections: Mapping[int, str], columns: CountColumns
 ) -> set[int]:
