@@ -132,7 +132,7 @@ class _SheetCells(SheetColumns):
         kinds = [heading_kind(p, d, name) for d, p in enumerate(parts, 1)]
         for depth, part in enumerate(parts):  # a total is of the variable that stands beside it
             options = at_depth.get(depth, set())
-            if total_word(part) == 2 and len(options) == 1 and not min(options).startswith(" "):
+            if total_word(part) and len(options) == 1 and not min(options).startswith(" "):
                 kinds[depth] = min(options)
         self.rules.kinds |= {*kinds}
         return {self.rules.columns.get(k, k): p for k, p in zip(kinds, parts, strict=True)}
@@ -149,7 +149,7 @@ class _SheetCells(SheetColumns):
                     common += 1
                 kinds: dict[int, set[str]] = {}
                 for depth, part in {(d, p) for path in paths for d, p in enumerate(path[common:])}:
-                    if total_word(part) < 2:
+                    if not total_word(part):
                         kind = heading_kind(part, depth + 1, "")
                         kinds.setdefault(depth, set()).add(kind)
                 results[i] = common, kinds

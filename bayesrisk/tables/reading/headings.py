@@ -31,6 +31,7 @@ UNIT = re.compile(
     re.IGNORECASE,
 )
 UNNAMED, _LONGEST, _OLDEST = "category 1", 40, 130
+_LETTERS = re.compile(r"(?<=[a-zà-ÿ])(?=[A-Z])")  # between words written as one: PupilsMale
 _KNOWN = ("sex", "age", "year")
 #: A label of a dimension, as Statistics Canada writes it above a column.
 MEMBER = re.compile(r"dim: (.*?)(?: \(\d+\))?: member id: \[\d+\]: ", re.IGNORECASE)
@@ -90,7 +91,8 @@ def wide(
     columns = [[row[i] for _, row in sheet.rows] for i in numeric]
     paths = part_paths(list(heads.values()), columns, rules)
     heads |= {numeric[position]: path for position, path in paths.items()}
-    parts = _with_periods({i: _with_totals(part) for i, part in _parts(heads).items()})
+    parts = _without_names(_parts(heads))
+    parts = _with_periods({i: _with_totals(part) for i, part in parts.items()})
     size = max(map(len, parts.values()))
     inner = {part[-1] for part in parts.values() if len(part) == size > 1}
     for i, part in parts.items():  # a total of those below it that are called so was merged
@@ -101,6 +103,13 @@ def wide(
         i: [heading_kind(label, depth) for depth, label in enumerate(part, 1)]
         for i, part in parts.items()
     }
+    for d in range(size):  # single years of age beside others: 99, 100 and over
+        at = {i: interval(p[d]) for i, p in parts.items() if len(p) > d and not total_word(p[d])}
+        if any(kinds[i][d] == "age" for i in at) and all(
+            end and end[0] < _OLDEST for end in at.values()
+        ):
+            for i in at:
+                kinds[i][d] = "age"
     # Those of unknown age stand among ages; a total in a path is a label among those of one
     # variable at its depth, else it counts all.
     words = {i: [total_word(p) == 2 for p in part] for i, part in parts.items()}
@@ -224,6 +233,20 @@ def _parts(heads: Mapping[int, str]) -> dict[int, list[str]]:
     return _by_words(heads) or _with_underscores(heads) or {i: [head] for i, head in heads.items()}
 
 
+def _without_names(parts: dict[int, list[str]]) -> dict[int, list[str]]:
+    """Return paths without a row of headings that names each column once more: Column1, Column2.
+
+    Sexes, ages, years and totals in the other row say what the columns are.
+    """
+    rows = [*zip(*parts.values(), strict=True)] if len({*map(len, parts.values())}) == 1 else []
+    if len(rows) != 2 or any(len({*row}) < len(row) for row in rows) or len(rows[0]) < 2:
+        return parts
+    known = [sum(total_word(t) == 2 or heading_kind(t, 0) in _KNOWN for t in row) for row in rows]
+    if (len(rows[0]) not in known) or min(known):
+        return parts
+    return {i: [part[known[1] > 0]] for i, part in parts.items()}
+
+
 def _by_words(heads: Mapping[int, str]) -> dict[int, list[str]]:
     """Return headings without a word that is a sex in each, and this word: *Upper male pupils*.
 
@@ -233,7 +256,7 @@ def _by_words(heads: Mapping[int, str]) -> dict[int, list[str]]:
     totals = {i: [head] for i, head in heads.items() if total_word(head) == 2}
     rest: dict[int, list[str]]
     for rest in ({}, totals) if totals else ({},):
-        words = {i: head.split() for i, head in heads.items() if i not in rest}
+        words = {i: _LETTERS.sub(" ", head).split() for i, head in heads.items() if i not in rest}
         while len({*(tuple(w[-1:]) for w in words.values())}) == 1 < min(map(len, words.values())):
             words = {i: w[:-1] for i, w in words.items()}
         places = {i: [k for k, word in enumerate(w) if sex(word)] for i, w in words.items()}
@@ -261,6 +284,8 @@ def _with_underscores(heads: Mapping[int, str]) -> dict[int, list[str]]:
     Known are sexes, ages and years; a heading that has none of a kind counts all of these.  One
     that is of a kind as a whole, such as *Y_LT15*, is not split.
     """
+    ages = re.compile(r"(?<!\d)(\d{1,2})_(?=\d{1,2}(?!\d))")  # F_00_04
+    heads = {i: ages.sub(r"\1-", head) for i, head in heads.items()}
     joined = [head for head in heads.values() if "_" in head and not total_word(head)]
     if all(heading_kind(head, 0) in _KNOWN for head in joined):
         return {}

@@ -259,8 +259,12 @@ def _all_evidence(
         (wrong, doubts), (other, _) = (
             sums.impossible(one.groups, every, size + rest) for rest in (0, 1)
         )
-        evidence[name] = finding._replace(impossible=(wrong, other), doubts=doubts)
-        sums_by_name[name] = [sums.in_groups(*one) for one in _sums(finding, sums).items()]
+        wholes = {k: sums.in_groups(k, parts) for k, parts in _sums(finding, sums).items()}
+        sums_by_name[name] = [*wholes.values()]
+        inner, groups = [w.numbers for k, w in wholes.items() if k not in every], finding.groups
+        if all((telling == good).all() for telling, good, *_ in inner):  # they show one another
+            groups = groups._replace(bits=groups.bits + sum(float(n[-1].sum()) for n in inner))
+        evidence[name] = finding._replace(groups=groups, impossible=(wrong, other), doubts=doubts)
         implied |= {name} if sums.implied else set()
     return evidence, sums_by_name, implied
 
@@ -307,9 +311,10 @@ def _evidence(
     below = {k for parts in children.values() for k in parts}
     top = [k for k in top if k not in below]
     plain = {key(x): x for x in labels if not words.get(key(x), 1)}
+    plain = plain or {key(x): x for x in labels if words.get(key(x)) == 1}
     whole = None not in _intervals(plain).values()
     if not whole and len(sums.low) and len(top) <= _MOST_RUNS and not all(map(is_date, top)):
-        children |= _runs(top, words, sums)
+        children |= _outline(top, words, sums) or _runs(top, words, sums)
     totals = [k for k, v in choices.items() if v == "all"]
     if len(top) == 1 and children.get(top[0]) and not totals:  # the subtotal of all others
         parts = children.pop(top[0])
@@ -513,6 +518,19 @@ def _consecutive(ends: Mapping[str, Ends]) -> list[str]:
 
 def _begins(label: str, start: str) -> bool:
     return label.startswith(start)
+
+
+def _outline(top: list[str], words: Mapping[str, int], sums: LabelSums) -> dict[str, list[str]]:
+    """Return the parts of each label in a list of a tree: after or before each those of it.
+
+    What a tree of all labels says by its one sum of all is beyond chance where each sum is not.
+    """
+    for ordered in (top, top[::-1]):
+        tree = sums.outline(ordered, _BITS)
+        if len(tree) > 1 and all(words[k] < 2 for k in ordered if k not in tree):
+            top[:] = ordered[:1]
+            return tree
+    return {}
 
 
 def _runs(top: list[str], words: Mapping[str, int], sums: LabelSums) -> dict[str, list[str]]:

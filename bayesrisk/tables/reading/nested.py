@@ -83,7 +83,7 @@ def nested(
 
     Parts that are not shown to exclude each other stay in the inner variable, each by itself.
     """
-    results = _with_blanks(_spelled(cells, rules), ends, rules)
+    results = _without_levels(_with_blanks(_spelled(cells, rules), ends, rules), ends, rules)
     nesting = Nesting({}, {}, set(), {})
     while pair := _pair(results, ends, rules, nesting):
         results = _merged(results, ends, pair, rules, nesting)
@@ -123,6 +123,35 @@ def _with_blanks(cells: list[Cell], ends: Sequence[Ends], rules: ReadingRules) -
         c._replace(labels=c.labels | {n: "Total" for n in totals if c.labels.get(n) == BLANK})
         for c in cells
     ]
+
+
+def _without_levels(cells: list[Cell], ends: Sequence[Ends], rules: ReadingRules) -> list[Cell]:
+    """Return cells without a variable that each label of another one has one label of: its level.
+
+    Where they are left out sums show a tree of the other labels, whose parts have other levels.
+    """
+    coded = CodedLabels([cell.labels for cell in cells], ends)
+    for (i, level), (j, name) in itertools.permutations(enumerate(coded.names), 2):
+        pairs = np.unique(coded.codes[:, [j, i]], axis=0)
+        labels, levels = pairs.T
+        few = len({*levels}) < len(pairs) == len({*labels})
+        if (
+            not few
+            or f"labels.{name}" in rules.choices
+            or _settled(name, coded.labels[name], rules)
+        ):
+            continue
+        rest = [{n: x for n, x in cell.labels.items() if n != level} for cell in cells]
+        spelled = coded.spellings[name]
+        tree = LabelSums(name, CodedLabels(rest, ends), {}).outline(spelled[1:], _SHOWN)
+        level_by_label = dict(zip((spelled[k] for k in labels), levels, strict=True))
+        if len(tree) > 1 and any(
+            level_by_label[k] != level_by_label[part] for k, parts in tree.items() for part in parts
+        ):
+            rules.lines.append(f"  {level} says where a label of {name} stands in a tree")
+            rest_cells = [c._replace(labels=x) for c, x in zip(cells, rest, strict=True)]
+            return _without_levels(rest_cells, ends, rules)
+    return cells
 
 
 def is_spelling(name: str, text: str) -> bool:
@@ -246,6 +275,13 @@ def _kinds(pair: _Pair, sums: LabelSums, rules: ReadingRules) -> dict[str, str]:
         elif len(parts) == 1 and not groups.above:  # a part alone is no more than what it is of
             kinds[parent] = "partial"
     rest = [parent for parent in pair.parts if parent not in kinds and key(parent) in sums.column]
+    every = Groups(  # sums of a tree show one another
+        sum(g.telling for g in judged), sum(g.good for g in judged), sum(g.above for g in judged),
+        sum(g.exact for g in judged), sum(g.bits for g in judged),
+    )  # fmt: skip
+    most = sum(g.good > 0 for g in judged) * 2 > len(judged)
+    if most and adds_up(every) and not any(map(SOME.match, itertools.chain(*pair.parts.values()))):
+        kinds, rest = dict.fromkeys(pair.parts, "complete"), []
     if rest:
         guess = "partial" if all(exclusive(pair.parts[parent]) for parent in rest) else "separate"
         holds = any(g.good for g in judged) and all(g.good == g.telling for g in judged)

@@ -29,7 +29,11 @@ from bayesrisk.tables.sheets.texts import (
 )
 
 #: Headings of columns that say what is counted in a row.
-UNITS = re.compile(r"units?( of measure(ment)?)?|uom|measure|einheit|unité|enhet")
+UNITS = re.compile(
+    r"units?( of measure(ment)?)?|uom|measure|(maß)?einheit|unité|enhet|enhed|unidades?|"
+    r"unidad( de medida)?|unità( di misura)?|eenheid|jednost?ka|birim|satuan|"
+    r"единица измерения|[単单單]位|단위"
+)
 _FEW_MEANS = 3  # rows for each that has a mean
 _FEW = 16  # rows for each that has the labels of another
 _NO_COUNT = re.compile(

@@ -1,7 +1,8 @@
 """Sums between the labels of one variable: in which groups some add up to another."""
 
 import itertools
-from collections.abc import Callable, Collection, Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ _MANY, _MANY_BITS = 8, 64  # groups, and bits, that show sums of rounded counts
 _MORE = 18  # groups in which 3 standard errors show as much as 2 do in 8 groups
 #: Squares of two standard deviations of a count that is changed by 2 at most: a miss by little.
 _NEAR = 8
+_MOST_STEPS = 2**14  # labels in all ways in which they may be a tree
 _ALONE = 10  # bits that one group needs, where a sum holds by chance in one case of 1,000
 Ends = tuple[int, int]
 BoolPair = tuple[BoolArray, BoolArray]
@@ -326,6 +328,59 @@ class LabelSums:
             if above[last] and above.sum() > 1 and fits:
                 results.append(list(rest[first : last + 1]))
         return results
+
+    def outline(self, labels: Sequence[str], bits: float) -> dict[str, list[str]]:
+        """Return the parts of each label, where one way alone makes a tree of labels in a row.
+
+        The first is the sum of all; parts follow what they add up to, wherever all are known.
+        """
+        if not len(self.low) or not {*labels} <= {*self.column}:
+            return {}
+        first = self.column[labels[0]]
+        if (self.low > self.high[:, [first]]).any():  # it is no sum of all
+            return {}
+        chance = math.log2(max(len(labels), 1))
+        certain = bits + 2 * chance
+        # Of each way: labels that are in no other yet, the tree, and its bits; as linked lists.
+        ways: list[tuple[Any, Any, float]] = [((), (), 0.0)]
+        steps = 0
+        for label in reversed(labels):
+            following = list[tuple[Any, Any, float]]()
+            for rest, tree, weight in ways:
+                sums = [one for one in self._sums_below(label, rest)
+                        if len(one[0]) > 1 or one[2] >= certain]  # fmt: skip
+                if not any(more >= certain for _, _, more in sums):
+                    following.append(((label, rest), tree, weight))
+                following += [((label, after), ((label, parts), tree), weight + more - chance)
+                              for parts, after, more in sums]  # fmt: skip
+            ways, steps = following, steps + len(following)
+            if steps > _MOST_STEPS:
+                return {}
+        whole = [(tree, weight) for (_, after), tree, weight in ways if not after]
+        results, (tree, weight) = dict[str, list[str]](), whole[0] if len(whole) == 1 else ((), 0.0)
+        while tree and weight >= bits:
+            (label, results[label]), tree = tree
+        return results
+
+    def _sums_below(self, label: str, rest: Any) -> Iterator[tuple[list[str], Any, float]]:
+        """Yield the first labels of a linked list that add up to one, the rest, and the bits."""
+        column, parts = self.column[label], list[str]()
+        rows = np.flatnonzero(self.bounded[:, column])
+        low, high, full = 0 * rows, 0 * rows, rows >= 0
+        while rest:
+            (part, rest), k = rest, self.column[rest[0]]
+            parts.append(part)
+            low, high = low + self.low[rows, k], high + self.largest[rows, k]
+            full = full & self.bounded[rows, k]
+            if (low > self.high[rows, column]).any() or not full.any():
+                return
+            if (high < self.low[rows, column])[full].any():
+                continue
+            empty = bool(rest) and not self.high[:, self.column[rest[0]]].any()
+            if not empty:
+                telling, good, *_, weight = self.judged(low, high, full, rows, label)
+                if good and good == telling:
+                    yield [*parts], rest, float(weight)
 
     def scattered(
         self, labels: Sequence[str], rest: Sequence[str], bits: float

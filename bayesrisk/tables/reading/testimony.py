@@ -10,6 +10,7 @@ import pandas as pd
 from bayesrisk.exceptions import DataError, quote
 from bayesrisk.tables.reading.cells import Cell
 from bayesrisk.tables.reading.labels import TableVariable
+from bayesrisk.tables.reading.rows import UNITS
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.sheets.records import says_records
 from bayesrisk.tables.sheets.sheet import Sheet
@@ -57,12 +58,13 @@ def ask_for_counts(
     stated = {c for c, t in rules.columns.items() if t == "count" or "=" in t}
     counting |= {(c.file, c.column) for c in cells if _is_small(c.text)}
     words = {sheet.name: any(map(says_records, _titles(sheet))) for sheet in sheets}
+    units = {sheet.name for sheet in sheets if any(map(_is_unit, sheet.captions))}
     for file in files:
         question, name = _question(file, rules), Path(file).name
         heads = [
             repr(head) for pair, other in columns.items()
             if other == file and file not in rules.rounded_sums
-            and pair not in counting and key(head := pair[1]) not in stated
+            and pair not in counting and key(head := pair[1]) not in stated and file not in units
             and not _names_records(head, words[file])
         ]  # fmt: skip
         if heads:
@@ -86,6 +88,12 @@ def _is_small(text: str) -> bool:
     """Return whether a text is a range of small counts, which stand for people who are few."""
     ends = number_range(text)
     return ends is not None and ends[0] < ends[1] <= _SMALL
+
+
+def _is_unit(caption: str) -> bool:
+    """Return whether a line above a table says that all is counted in records: *Units: Persons*."""
+    name, _, unit = re.sub("[,：]", ":", caption).partition(":")
+    return UNITS.fullmatch(key(name).strip("( ")) is not None and says_records(unit.strip(" )"))
 
 
 def _names_records(head: str, title: bool) -> bool:

@@ -23,14 +23,24 @@ from bayesrisk.tables.sheets.sections import (
     rows_of_others,
     section_headings,
     with_groups,
+    with_totals_first,
 )
-from bayesrisk.tables.sheets.texts import begins_parts, is_date, is_mark, number_range, says_number
+from bayesrisk.tables.sheets.texts import (
+    begins_parts,
+    is_date,
+    is_mark,
+    number_range,
+    says_number,
+    sex,
+    total_word,
+)
 
 _NOTE = re.compile(
     r"\W*(source|notes?|data source|copyright|info|footnotes?|legend|key|\w\)|\(\w\)|[*†‡^#])\b.*|"
     r"[*†‡©].*",
     re.IGNORECASE,
 )
+_PAIR = 2  # texts
 _RULE = re.compile(r"[-_=*.]{2,}")  # a line before the notes
 _NOTE_BELOW, NO_COUNTS = "a note below the table", "a row without counts"
 
@@ -65,17 +75,34 @@ def bodied(table: Headed, columns: CountColumns) -> tuple[Body, Left]:
     name = inside[0].row[0] if lone == [0] else ""
     head = table.head
     if name and not says_number(name):
-        head, inside = [name, *head[1:]], inside[1:]
+        every = total_word(name) == 2 or sex(name) is not None  # of all rows, and no heading
+        left += [inside[0].left("the same of all rows")] * every
+        head, inside = head if every else [name, *head[1:]], inside[1:]
     heads = [*table.rows, table.head]
+    inside = _without_codes(inside)
     rows, group = with_groups([line.row for line in inside], columns)
     inside = [line._replace(row=row) for line, row in zip(inside, rows, strict=True)]
     inside = names_with_counts(inside, heads, columns)
     sections = section_headings(inside, heads, columns, group)
+    if not sections:
+        inside, sections = with_totals_first(inside, columns)
     listed = not sections and by_alphabet([line.row for line in inside])
     other_rows = rows_of_others(inside, sections, columns)
     reasons = dict.fromkeys(other_rows, "below a heading of its own")
     reasons |= _repeated([*inside, *below], heads)
     return Body(head, inside, below, {} if other_rows else sections, reasons, listed), left
+
+
+def _without_codes(lines: list[Line]) -> list[Line]:
+    """Return lines without the codes before the headings of sections, if no other row has one."""
+    coded = [line.row for line in lines if line.row[0]]
+    pairs = [row for row in coded if row[1] and filled_texts(row) == _PAIR]
+    codes = all(
+        re.fullmatch(r"\S*\d\S*", code) and not says_number(name) for code, name, *_ in pairs
+    )
+    if not (codes and 1 < len(pairs) == len(coded) < len(lines) and len(lines[0].row) > _PAIR):
+        return lines
+    return [x._replace(row=[x.row[1], "", *x.row[2:]]) if x.row[0] else x for x in lines]
 
 
 def _is_before_parts(line: Line) -> bool:

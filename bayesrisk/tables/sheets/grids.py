@@ -12,10 +12,11 @@ from typing import Any
 from bayesrisk._base.disk.text import named
 from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.tables.sheets.joined_headings import called_again
-from bayesrisk.tables.sheets.lines import Grid, filled_texts
-from bayesrisk.tables.sheets.texts import WHOLE, is_date, is_mark, is_year, says_number
+from bayesrisk.tables.sheets.lines import Grid, Left, filled_texts
+from bayesrisk.tables.sheets.texts import WHOLE, is_date, is_mark, is_year, key, says_number
 
 _UNPACKED, _NOTES = 2**28, 2**10
+_FACTS = 15  # rows about series
 _OF_SEVERAL = ".."  # where one number stands for several rows, none of them has a count
 _TOP = 40  # rows in which headings may be
 _MOST_FEWER = 20  # times the numbers of a sheet that another one has
@@ -205,6 +206,24 @@ def codes_above(grid: Grid) -> list[int]:
             if words and numbers == places:
                 return [*range(k, k + 1 + signs)]
     return []
+
+
+def series_below_names(grid: Grid) -> tuple[Grid, Left]:
+    """Return the rows of series with their names as headings, and the facts between as left out.
+
+    As the Australian office writes them: names of parts such as *Male ;  0 ;* stand in the first
+    row, and units, dates and at last the number of each series below it.
+    """
+    keys = [key(row[0].strip()) if row else "" for _, row in grid[:_FACTS]]
+    last = keys.index("series id") if "series id" in keys[1:] else 0
+    if not last or keys[0] or not all(keys[1:last]):
+        return grid, Left()
+    names = ["; ".join(filter(None, re.split(r"\s*;\s*", text.strip()))) for text in grid[0][1]]
+    rows = dict(zip(keys, (row for _, row in grid), strict=False))
+    units = {*filter(None, rows.get("unit", [])[1:])}
+    title = [(grid[0][0], [f"Unit: {min(units)}"])] if len(units) == 1 else []
+    left = [(i, ", ".join(row[:2]), "about the table") for i, row in grid[1 : last + 1]]
+    return [*title, (grid[0][0], ["Period", *names[1:]]), *grid[last + 1 :]], left
 
 
 def grid_tables(grid: Grid) -> list[Grid]:

@@ -1,16 +1,25 @@
 """Words for records: people, what befalls them, and numbers of them."""
 
 import re
+import unicodedata
+from itertools import filterfalse
+
+
+def _without_accents(text: str) -> str:
+    """Return a text as files of bare letters have it: *populacao*."""
+    plain = unicodedata.normalize("NFKD", text)
+    return unicodedata.normalize("NFC", "".join(filterfalse(unicodedata.combining, plain)))
+
 
 # The beginnings of words for people, for what befalls them, and for numbers of them.
-_RECORDS = re.compile(
+_WORDS = (
     r"\b(persons?\b|people|population|pop\b|individual|resident|inhabitant|citizen|adult|child|"
     r"m[ae]n\b|wom[ae]n\b|m[äa]nner|frauen|males?\b|females?\b|boys?\b|girls?\b|patient|pupil|"
     r"student|learner|enrol|admission|discharge|hospitali|episode|referral|attendance|appointment|"
     r"household|famil|dwelling|births?\b|deaths?\b|died|dead\b|death|suicide|marriage|matrimon|divor[cz]|"
     r"cases?\b|infection|diagnos|vaccinat|doses?\b|victim|offen[cs]|offender|crime|incident|"
-    r"arrest|suspect|prisoner|inmate|homicid|femici[dc]|murder|convict|defendant|casualt|injur|fatalit|collision|"
-    r"accident|claim|tests?\b|rapes?\b|robber|burglar|theft|larcen|assault|"
+    r"arrest|suspect|prisoner|inmate|homicid|femici[dc]|murder|convict|defendant|casualt|injur|"
+    r"fatalit|collision|accident|claim|tests?\b|rapes?\b|robber|burglar|theft|larcen|assault|"
     r"applica|applicant|recipient|beneficiar|migra|immigra|emigra|refugee|asylum|"
     r"worker|employe|unemployed|jobs?\b|teacher|staff|nurse|doctor|veteran|vot(er|es?)\b|member|"
     r"participant|respondent|visitor|tourist|passenger|user|graduat|apprentice|counts?\b|"
@@ -26,9 +35,11 @@ _RECORDS = re.compile(
     r"famiglie|numero|pazienti|bevolking|inwoner|overleden|geboorte|leerling|huishouden|aantal|"
     r"befolkning|folkmängd|folketal|døde|döda|fødte|födda|elev|studerande|hushåll|husholdning|"
     r"antall?\b|mannfjöldi|fjöldi|osoby|osób|ludność|zgon|urodze|uczni|liczba|obyvatel|počet|"
-    r"penduduk|jiwa\b|väestö|väkiluku|kuolleet|lukumäärä|oppila|henkilö|népesség|lakos|halál)",
-    re.IGNORECASE,
+    r"väestö|väkiluku|kuolleet|lukumäärä|oppila|henkilö|népesség|lakos|halál|nüfus|kişi|ölüm|"
+    r"doğum|öğrenci|penduduk|jiwa\b|orang\b|siswa|kematian|kelahiran|населени|числ|человек|умерш|"
+    r"родивш|осіб)|人口|人数|人數|世帯|户数|戶數|死亡|出生|件数|件數|[総總总]数|人員|인구|세대|사망|출생|학생|^명$|^人$"
 )
+_RECORDS = re.compile(_without_accents(_WORDS), re.IGNORECASE)
 #: Words of numbers about people that do not count them.
 _OTHER = re.compile(
     r"\b(mean|median|average|code|id|rank|index|score|per|(?<!\d )(days|hours))\b|"
@@ -44,4 +55,4 @@ def says_records(text: str) -> bool:
     """Return whether a text names people, or what befalls them, by whatever variables."""
     text = _JOINT.sub(" ", text)
     counted = _BY.split(text, maxsplit=1)[0] or text
-    return bool(_RECORDS.search(text)) and not _OTHER.search(counted.casefold())
+    return bool(_RECORDS.search(_without_accents(text))) and not _OTHER.search(counted.casefold())

@@ -17,7 +17,7 @@ from bayesrisk.tables.sheets.texts import PATH, is_date, number_range, total_wor
 _BITS = 8  # sums of sections are equal by chance in one case of 2**8
 _FEW_LABELS, _MOST_SORTED = 3, 10  # in the order of the alphabet, but for one in so many
 _PARTS_WITHIN = 20  # for each that is more than its whole
-_PAIR, _MOST_LEVELS = 2, 8  # of labels
+_PAIR = 2  # labels
 _ROUNDED = 50  # a sum of rounded counts misses its total by at most one part of so many
 _SUBTOTAL = re.compile(r"sub-? ?totals?\b", re.IGNORECASE)
 
@@ -225,6 +225,42 @@ def names_with_counts(
     return changed_lines if sections and _same_total(parts, counts) else lines
 
 
+def with_totals_first(
+    lines: list[Line], columns: CountColumns
+) -> tuple[list[Line], dict[int, str]]:
+    """Return lines whose sections begin with their total, called so, and the section of each.
+
+    That row has the name of the section.  The labels below it stand in other sections, too, and
+    add up to it, where a sign stands for none.
+    """
+    times = Counter(line.row[0] for line in lines if any(line.row))
+    blocks, bits = list[list[Line]](), 0.0
+    for line in (line for line in lines if any(line.row)):
+        if times[line.row[0]] == 1:
+            blocks.append([])
+        if not blocks or not line.row[0] or not {*columns.labels} <= {0}:
+            return lines, {}
+        blocks[-1].append(line)
+    below = [[line.row[0] for line in rest] for _, *rest in blocks]
+    if len(blocks) < _PAIR or any(not _PAIR <= len({*b}) == len(b) for b in below):
+        return lines, {}
+    for (first, *rest), j in itertools.product(blocks, columns.beside_ages):
+        ends = [number_range(line.row[j]) for line in (first, *rest)]
+        numbers = [0 if end is None else end[0] for end in ends]
+        known = [
+            end or not any(map(str.isalnum, x.row[j]))
+            for end, x in zip(ends, (first, *rest), strict=True)
+        ]
+        if ends[0] and all(known):
+            if numbers[0] != sum(numbers[1:]):
+                return lines, {}
+            bits += math.log2(max(numbers[0], 1))
+    sections = {line.number: block[0].row[0] for block in blocks for line in block}
+    firsts = {block[0].number for block in blocks}
+    called = [x._replace(row=["Total", *x.row[1:]]) if x.number in firsts else x for x in lines]
+    return (called, sections) if bits >= _BITS * len(blocks) else (lines, {})
+
+
 def rows_of_others(
     lines: Sequence[Line], sections: Mapping[int, str], columns: CountColumns
 ) -> set[int]:
@@ -333,14 +369,10 @@ def outlined(
 ) -> tuple[list[str], Grid]:
     """Return a table whose labels have before them those that they are part of.
 
-    Labels are indented, or stand in one of several columns: these are their depth; or a column
-    says the level of each.  What a label is part of stands before it or, as a total, below it.
+    Labels are indented, or stand in one of several columns: these are their depth.  What a label is
+    part of stands before it or, as a total, below it.
     """
     size = min(counts, default=0)
-    for j in range(size) if size == _PAIR else ():
-        if levels := _levels([row for _, row in body], j, counts):
-            rows = [(i, [*row[:j], *row[j + 1 : size], "", *row[size:]]) for i, row in body]
-            return [head[1 - j], "", *head[size:]], with_paths(rows, levels, 0)
     filled = [[j for j in range(size) if row[j]] for _, row in body]
     if any(len(places) != 1 for places in filled) or len({*itertools.chain(*filled)}) < 2:
         inside = _are_inside([row for _, row in body], depths, counts)
@@ -354,30 +386,6 @@ def outlined(
     else:
         rows = with_paths(rows, columns, 0)
     return [name, *[""] * (size - 1), *head[size:]], rows
-
-
-def _levels(rows: Sequence[Sequence[str]], column: int, counts: Collection[int]) -> list[int]:
-    """Return the levels that a column names, from 0 on: *Country*, *Province*, *Town*; else none.
-
-    Rows of the next level that follow a row add up to it, wherever all their counts are known.
-    """
-    names = [*dict.fromkeys(row[column] for row in rows)]
-    levels = [names.index(row[column]) for row in rows] if len(names) <= _MOST_LEVELS else []
-    if levels.count(0) != 1 or any(b > a + 1 for a, b in itertools.pairwise(levels)):
-        return []
-    parents, parts = [0], dict[int, list[int]]()
-    for k, level in enumerate(levels[1:], 1):
-        parents[level:] = [k]
-        parts.setdefault(parents[level - 1], []).append(k)
-    bits = 0.0
-    for (parent, below), j in itertools.product(parts.items(), counts):
-        ends = [number_range(rows[k][j]) for k in (parent, *below)]
-        numbers = [end[0] for end in ends if end and end[0] == end[1]]
-        if len(numbers) == len(ends):
-            if numbers[0] != sum(numbers[1:]):
-                return []
-            bits += math.log2(max(numbers[0], 1)) if len(below) > 1 else 0
-    return levels if bits >= _BITS * len(names) else []
 
 
 def _are_inside(

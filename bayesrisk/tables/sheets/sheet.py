@@ -17,7 +17,13 @@ from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.tables.sheets.bodies import NO_COUNTS, bodied, body_grid, body_lines, is_note
 from bayesrisk.tables.sheets.encodings import decoded
 from bayesrisk.tables.sheets.estimates import refused_estimates, survey_estimates
-from bayesrisk.tables.sheets.grids import codes_above, grid_tables, text_grid, workbook_grids
+from bayesrisk.tables.sheets.grids import (
+    codes_above,
+    grid_tables,
+    series_below_names,
+    text_grid,
+    workbook_grids,
+)
 from bayesrisk.tables.sheets.heading_rows import Headed, headed
 from bayesrisk.tables.sheets.lines import Grid, Line, count_columns, filled_texts, grid_lines, short
 from bayesrisk.tables.sheets.texts import (
@@ -28,6 +34,7 @@ from bayesrisk.tables.sheets.texts import (
     cut,
     is_date,
     is_mark,
+    is_year,
     listing,
     plain_year,
     says_number,
@@ -202,8 +209,8 @@ def _numbered(name: str, grid: Grid, number: int, tab: str = "") -> Sheet:
     """
     codes = codes_above(grid)
     left = [(grid[k][0], short(grid[k][1]), "codes above headings") for k in codes]
-    grid = [row for k, row in enumerate(grid) if k not in codes]
-    tables = grid_tables(grid)
+    named, about = series_below_names([row for k, row in enumerate(grid) if k not in codes])
+    tables = grid_tables(named)
     facts = [part for part in tables if _are_facts(part)]
     facts = facts if len(facts) < len(tables) else []
     tables = [part for part in tables if part not in facts]
@@ -228,6 +235,7 @@ def _numbered(name: str, grid: Grid, number: int, tab: str = "") -> Sheet:
          f"another table: sheet={tab}#{n} reads it")
         for n, part in enumerate(tables, 1) if n - 1 not in chosen
     ]  # fmt: skip
+    left += about
     left += [(i, short(row), "about the table") for part in facts for i, row in part if any(row)]
     fewer = not number and len(chosen) < len(tables)
     unread_tables = [n for n in range(1, len(tables) + 1) if fewer and n - 1 not in chosen]
@@ -248,7 +256,8 @@ def _are_facts(grid: Grid) -> bool:
     words = [[t for t in row[1:] if any(map(str.isalnum, t))] for row in rows]  # signs apart
     values = [row[1] for row, more in zip(rows, words, strict=True)
               if row[0] and row[1] and len(more) < 2]  # fmt: skip
-    counts = sum((says_number(t) and not is_date(t)) or is_mark(t) for t in values[1:])
+    dates = {t for t in values if is_date(t) or is_year(t)}
+    counts = sum((says_number(t) and t not in dates) or is_mark(t) for t in values[1:])
     return len(values) == len(rows) > 1 and 2 * counts < len(values) - 1
 
 

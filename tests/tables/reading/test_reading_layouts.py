@@ -246,3 +246,123 @@ def test_a_legend_of_signs_is_no_part_of_the_table(tmp_path):
     reading = read([file_sheet(file)], {})
     assert len(reading.cells) == 2 * len(names)
     assert {*reading.cells["town"]} == {*names}
+
+
+@pytest.mark.parametrize("lower", [("Total", "Men", "Women"), ("Beds", "Rooms", "Halls")])
+def test_headings_that_name_each_column_once_more_are_left_out(tmp_path, lower):
+    text = f"Place,Column1,Column2,Column3\nPlace,{','.join(lower)}\nAsh,71,30,41\nElm,83,40,43\n"
+    cells = sheet_cells(tmp_path, text)
+    assert ("category 1" in cells) == (lower[0] != "Total")
+    if lower[0] == "Total":
+        assert {*cells["sex"]} == {"all", "Men", "Women"}
+
+
+def sheet_cells(tmp_path, text):
+    return read([sheet_of(tmp_path, text)], {}).cells
+
+
+def test_ages_with_underscores_stand_below_sexes_and_a_total_in_any_letters(tmp_path):
+    heads = [f"{s}_{a}" for s in "FMT" for a in ("TL", "00_04", "05_09", "10Plus")]
+    rows = []
+    for k, place in enumerate(("Ash", "Elm", "Oak")):
+        women, men = ([31 + 7 * k + s, 45 - 5 * k, 23 + k * k + s] for s in (0, 9))
+        both = [a + b for a, b in zip(women, men, strict=True)]
+        numbers = [n for one in (women, men, both) for n in (sum(one), *one)]
+        rows.append(f"{place},{','.join(map(str, numbers))}")
+    cells = sheet_cells(tmp_path, "Place," + ",".join(heads) + "\n" + "\n".join(rows) + "\n")
+    assert {*cells["sex"]} == {"F", "M", "all"}
+    assert {*cells["age"]} == {"00-04", "05-09", "10Plus", "all"}
+
+
+@pytest.mark.parametrize("columns", [2, 1])
+def test_words_that_stand_alone_among_numbers_of_several_columns_are_marks(tmp_path, columns):
+    """In one column alone they may be a label, as *unknown* is."""
+    words = [
+        [str(28 + j), "unasked", "unasked", "unasked", "unasked", str(17 + j)] for j in range(2)
+    ]
+    plain = [str(40 + 3 * k) for k in range(6)]
+    table = [[f"Town {k}", *(words[j][k] if j < columns else plain[k] for j in range(2))]
+             for k in range(6)]  # fmt: skip
+    text = "Place,Cats,Dogs,Birds\n"
+    text += "".join(f"{','.join(row)},{31 + 5 * k}\n" for k, row in enumerate(table))
+    reading = read([sheet_of(tmp_path, text)], {})
+    assert ("marks.unasked" in reading.questions) == (columns == 2)
+
+
+@pytest.mark.parametrize("coded", [True, False])
+def test_sections_have_codes_before_their_headings(tmp_path, coded):
+    text = "Code,Age,Men,Women\n"
+    for k, place in enumerate(("Ash", "Elm", "Oak")):
+        text += f"{k:02},{place},,\n" if coded else ""
+        text += f"{'' if coded else place},Total,{71 + 4 * k},{65 + 2 * k}\n"
+        text += f",0-17,{30 + k},{25 + 3 * k}\n,18+,{41 + 3 * k},{40 - k}\n"
+    cells = sheet_cells(tmp_path, text)
+    assert {*cells["age"]} == {"0-17", "18+", "all"}
+    assert ("section" in cells) == coded
+    assert any({"Ash", "Elm", "Oak"} <= {*cells[name]} for name in cells)
+
+
+@pytest.mark.parametrize("off", [0, 1])
+def test_sections_begin_with_their_total_by_the_name_of_the_section(tmp_path, off):
+    rows = {"North": (14, 16, 20, 21), "South": (20, 31, 30, 32), "East": (22, 25, 31, 20)}
+    text = "Place,Births,Deaths\n"
+    for place, (a, b, c, d) in rows.items():
+        text += f"{place},{a + b + off},{c + d}\nBoys,{a},{c}\nGirls,{b},{d}\n"
+    if off:  # rows of one label each, whatever they are
+        with pytest.raises(DataError, match="Boys"):
+            sheet_cells(tmp_path, text)
+        return
+    cells = sheet_cells(tmp_path, text)
+    assert {*cells["section"]} == {*rows}
+    assert {*cells["place label"]} == {"Boys", "Girls", "all"}
+
+
+def test_persons_above_rows_of_places_are_the_total_of_men_and_women(tmp_path):
+    numbers = {"MEN": (31, 42, 25), "WOMEN": (40, 37, 29)}
+    numbers["PERSONS"] = tuple(a + b for a, b in zip(*numbers.values(), strict=True))
+    text = "Place,2019,2020\n\n"
+    for group, counts in numbers.items():
+        places = zip(("Ash", "Elm", "Oak"), counts, strict=True)
+        rows = [f"{place},{n},{2 * n}\n" for place, n in places]
+        text += f"{group},,\nCoast,,\n{''.join(rows[:2])}Hills,,\n{''.join(rows[1:])}"
+    cells = sheet_cells(tmp_path, text)
+    assert {*cells["sex"]} == {"MEN", "WOMEN", "all"}
+
+
+@pytest.mark.parametrize("last", ["Men", "Staff"])
+def test_words_written_as_one_are_parted_at_sexes(tmp_path, last):
+    heads = [
+        f"{group}{word}" for group in ("Primary", "Upper") for word in ("Total", "Women", last)
+    ]
+    rows = [(30 + k, 17 + k, 13, 44 + 2 * k, 20 + k, 24 + k) for k in range(3)]
+    text = f"Place,{','.join(heads)}\n"
+    text += "".join(f"Town {'abc'[k]},{','.join(map(str, row))}\n" for k, row in enumerate(rows))
+    cells = sheet_cells(tmp_path, text)
+    assert ("sex" in cells) == (last == "Men")
+    if last == "Men":
+        assert {*cells["sex"]} == {"all", "Women", "Men"}
+
+
+def test_labels_that_all_begin_with_total_have_one_that_counts_all(tmp_path):
+    text = "Place,Total cats,Total dogs,TOTAL\nAsh,246,288,534\nElm,74,82,156\nOak,51,52,103\n"
+    assert {*sheet_cells(tmp_path, text)["category 1"]} == {"Total cats", "Total dogs", "all"}
+
+
+@pytest.mark.parametrize("last", ["Series ID", "Remarks"])
+def test_names_of_series_stand_above_facts_about_them(tmp_path, last):
+    groups = [(s, a) for s in ("Men", "Women", "Persons") for a in ("0", "1", "2 and over")]
+    lines = ["," + ",".join(f"Residents ;  {s} ;  {a} ;" for s, a in groups)]
+    lines += [f"Unit{',Persons' * 9}", f"Frequency{',Annual' * 9}"]
+    lines.append(f"{last}," + ",".join(f"X{k}" for k in range(9)))
+    for year in (2019, 2020, 2021):
+        men, women = ([year % 100 + s + 5 * k for k in range(3)] for s in (11, 30))
+        both = [a + b for a, b in zip(men, women, strict=True)]
+        lines.append(f"{year}-06-01," + ",".join(map(str, men + women + both)))
+    text = "\n".join(lines) + "\n"
+    if last == "Remarks":
+        with pytest.raises(DataError):
+            read([sheet_of(tmp_path, text)], {}).accepted().confirmed()
+        return
+    cells = sheet_cells(tmp_path, text)
+    assert {*cells["sex"]} == {"Men", "Women", "all"}
+    assert {*cells["age"]} == {"0", "1", "2 and over"}

@@ -138,6 +138,8 @@ def test_exact_counts_are_doubted_where_those_of_a_label_are_multiples(seed, bas
         ("Homeless Youth Age 18-24", True),
         ("Patient age", False),
         ("Rainfall", False),
+        ("populacao residente", True),
+        ("総人口", True),
         ("Patient id", False),
         ("Live births by age of mother", True),
         ("Average age by number of pupils", False),
@@ -424,3 +426,42 @@ def test_zeros_may_stand_for_counts_that_never_occur(tmp_path, least, asked):
     said = br.TableReading.read(file)
     assert said.questions["counts"][0] == "exact"
     assert ("counts" in said.open) == asked
+
+
+@pytest.mark.parametrize(
+    ("unit", "opened"),
+    [
+        ("Units: Persons", False),
+        ("단위：명", False),
+        ("Units: Tonnes", True),
+        ("Area: Persons", True),
+    ],
+)
+def test_a_unit_above_a_table_says_what_all_its_columns_count(unit, opened, tmp_path):
+    file = tmp_path / "t.csv"
+    file.write_text(f"{unit}\n\nTown,Bzzk,Qrrt\nAsh,31,44\nElm,52,67\n", encoding="utf-8")
+    reading = br.tables.TableReading.read(file)
+    assert ("counts" in reading.open) == opened
+
+
+@pytest.mark.parametrize(("row", "head"), [("Both sexes", "year"), ("Season", "season")])
+def test_a_row_below_headings_says_of_whom_all_rows_are_or_what_labels_are(row, head, tmp_path):
+    file = tmp_path / "t.csv"
+    years = "".join(f"{2010 + k},{9000 + 37 * k},{400 + k * k}\n" for k in range(6))
+    file.write_text(f",Locals,Guests\n{row},,\n{years}", encoding="utf-8")
+    reading = br.tables.TableReading.read(file)
+    assert {*reading.cells[head]} == {str(2010 + k) for k in range(6)}
+    assert {*reading.cells["category 1"]} == {"Locals", "Guests"}
+
+
+def test_quarters_of_years_are_periods_in_other_languages():
+    rows = [
+        (y, q, 50 + 7 * y % 13 + q, 30 + q * q) for y in (2020, 2021, 2022) for q in range(1, 5)
+    ]
+    frame = pd.DataFrame(rows, columns=["År", "Kvartal", "Män", "Kvinnor"]).astype(str)
+    frame.insert(
+        2, "Arbetslösa", (frame["Män"].astype(int) + frame["Kvinnor"].astype(int)).astype(str)
+    )
+    reading = reading_of(frame)
+    assert {*reading.cells["kvartal"]} == {"1", "2", "3", "4"}
+    assert "arbetslösa" not in reading.cells

@@ -85,7 +85,8 @@ _PERIOD = re.compile(
     r"census|reference|reporting|report|data|start|end|base|epi|epidemiological|iso|mmwr|week|"
     r"month|quarter|mid) )*(years?|date|periods?|time ?(period|frame)?|month|quarter|week|jahre?|"
     r"monate?|woche|kw|années?|annee|mois|semaine|jaar|jaren|maand|år|vecka|månad|anos?|años?|mes|"
-    r"mês|semana|ann[oi]|mes[ei]|rok|lata|miesiąc|måned|uge|uke|vuosi|kuukausi|év|tahun|bulan|"
+    r"mês|semana|kvartal|kwarta[ał]l?|quartal|trimestre|çeyrek|四半期|분기|квартал|год|"
+    r"ann[oi]|mes[ei]|rok|lata|miesiąc|måned|uge|uke|vuosi|kuukausi|év|tahun|bulan|"
     r"年[度次]?|月|연도|년|월)( id)?"
 )
 #: Other words before those: counts of a first year, or a year that is written out.

@@ -136,8 +136,21 @@ class ColumnEvidence:
         numbers = {one.number if (one := noted(t)) else "" for t in texts}
         if len(numbers) == 1 < len(texts) and "" not in numbers:  # 71Yes and 71No
             return 0.0
-        counts = sum(n for t, n in texts.items() if self.like_count(t))
-        return counts / sum(texts.values()) if texts else 0.0
+        counts = {t: n for t, n in texts.items() if self.like_count(t)}
+        if counts and len(counts) + 1 == len(texts) and {*texts} - {*counts} <= self.words_of_none:
+            return 1.0
+        return sum(counts.values()) / sum(texts.values()) if texts else 0.0
+
+    @functools.cached_property
+    def words_of_none(self) -> set[str]:
+        """Texts that stand alone beside numbers in several columns, as *no data* does."""
+        times = Counter[str]()
+        for texts in self.row_counts:
+            words = [t for t in texts if t and not self.like_count(t)]
+            times.update(
+                words if len(words) == 1 < len(texts) - 1 and not total_word(words[0]) else ()
+            )
+        return {t for t, n in times.items() if n > 1}
 
     def paired(self, i: int, j: int) -> bool:
         """Return whether two columns say the same: each text of one has one of the other."""

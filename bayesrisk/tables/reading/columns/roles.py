@@ -72,6 +72,7 @@ _DECIMAL_TEXTS = 4  # at most among counts
 _SHORT = 3  # letters of a flag
 _FEW_REPEATS = 4  # of counts that may be the same in rows of one label by chance
 _PERSONS = re.compile(r"\b(persons?|people|individuals)\b")
+_FEW_NAMES = 1.25  # codes for each name of a place
 _WHOLE_SHARES = {"0", "1", "100"}
 #: Thousands that are apart.
 _APART = re.compile(r"\d[,'’\u00a0\u2009\u202f ]\d{3}")
@@ -208,7 +209,8 @@ class SheetColumns(ColumnEvidence):
         if not (plain and all(t and (is_mark(t) or t in ranges) for t in column)):
             return False
         hidden = not any(any(map(str.isalnum, t)) for t in {*column} if not _HIDDEN.fullmatch(t))
-        called = COUNT.fullmatch(head) or sex(head) or says_records(head)
+        counted = COUNT.fullmatch(head) and head != "freq"  # else how often, in SDMX
+        called = counted or sex(head) or says_records(head)
         if hidden or (called and (ranges or self.heads.count(head) == 1)):  # else codes of labels
             return True
         counts = [
@@ -460,10 +462,28 @@ class SheetColumns(ColumnEvidence):
             if are_of_blanks(self.columns[i], blank):
                 del names[i]
                 self.reasons[i] = "says which labels are blank"
+        for i, j in itertools.permutations([i for i in names if i not in choices], 2):
+            if i in names and j in names and self._names_places(i, j):
+                times = Counter(a for a, _ in {*zip(self.columns[i], self.columns[j], strict=True)})
+                pairs = zip(self.columns[i], self.columns[j], strict=True)
+                self.columns[i] = [f"{a} ({b})" if times[a] > 1 else a for a, b in pairs]
+                del names[j]
+                self.reasons[j] = f"names of {self.sheet.heads[i]!r}, but for some"
         for i in [i for i in names if i not in choices]:
             if is_serial(self.columns[i], [self.columns[j] for j in names if j != i]):
                 del names[i]
                 self.reasons[i] = "a number of what other labels tell apart"
+
+    def _names_places(self, i: int, j: int) -> bool:
+        """Return whether words name what codes of another column tell apart, but for few of them.
+
+        No word that may say a total stands beside several codes.
+        """
+        pairs = {*zip(self.columns[i], self.columns[j], strict=True)}
+        times = Counter(a for a, _ in pairs)
+        words = all(re.search(r"\d", b) and not re.search(r"\d", a) for a, b in pairs if a)
+        few = len(times) < len(pairs) == len(self.row_counts[j]) < _FEW_NAMES * len(times)
+        return words and few and not any(total_word(a) for a in times if times[a] > 1)
 
     def _leave_out(self, names: Mapping[int, str], stated: Sequence[int]) -> None:
         """Leave out rows with neither all labels nor a count: second headings, lines between."""
