@@ -173,34 +173,38 @@ class ColumnEvidence:
     def sums(self) -> list[tuple[int, range, bool]]:
         """The sums of columns: a total, its parts, and whether they add up in all known rows.
 
-        Parts stand beside their total, or are each second to fourth column, as of sexes by age.
-        They add up to two known totals or more, many or apart ones to four, and to most of all.
+        Parts stand beside their total, or are each second to fourth column, as of sexes by age;
+        columns without numbers are none of them.  They add up to two known totals or more, many or
+        apart ones to four, and to most of all.
         """
-        unknown, results = [-1] * len(self.sheet.rows), list[tuple[int, range, bool]]()
-        columns = np.array([column or unknown for column in self.numbers])
-        filled = [i for i, column in enumerate(self.numbers) if column]
+        nothing, results = [0] * len(self.sheet.rows), list[tuple[int, range, bool]]()
+        columns = np.array([column or nothing for column in self.numbers])
+        filled = {i for i, column in enumerate(self.numbers) if column}
+        ends = [j for j, texts in enumerate(self.row_counts) if not any(map(str.isdecimal, texts))]
         for step in range(1, _STEPS + 1):
             # Of the columns before each that are as many steps apart: their sum, and the number of
             # those that are not known.
-            sums = np.zeros((len(columns) + step, len(unknown)), np.int64)
+            sums = np.zeros((len(columns) + step, len(nothing)), np.int64)
             hidden = np.zeros(sums.shape, np.int16)
             for i, column in enumerate(columns):
                 sums[i + step] = sums[i] + np.maximum(column, 0)
                 hidden[i + step] = hidden[i] + (column < 0)
-            for total in filled:
-                for parts in _parts_near(total, step, len(columns)):
+            for total in sorted(filled):
+                for parts in _parts_near(total, step, [-1, *ends, len(columns)]):
+                    if (size := len(filled.intersection(parts))) < 2:
+                        continue
                     first, end = parts[0], parts[-1] + step
                     for rows in (slice(_FIRST_ROWS), slice(None)):
                         stated_rows = columns[total, rows] > 0
                         stated_rows &= hidden[end, rows] == hidden[first, rows]
                         totals = columns[total, rows][stated_rows]
                         holds = totals == (sums[end, rows] - sums[first, rows])[stated_rows]
-                        if not holds.any() and (len(totals) > 1 or len(unknown) <= _FIRST_ROWS):
+                        if not holds.any() and (len(totals) > 1 or len(nothing) <= _FIRST_ROWS):
                             break
                     else:
                         missed = int((~holds).sum())
                         distinct = len({*totals[holds].tolist()})
-                        least = 2 if step == 1 and len(parts) <= _BESIDE else 4
+                        least = 2 if step == 1 and size <= _BESIDE else 4
                         if distinct >= max(least, 4 * missed):
                             results.append((total, parts, not missed))
         return results
@@ -369,15 +373,20 @@ class ColumnEvidence:
         return in_sum(np.array(self.numbers[i])[rows], parts, several=several)
 
 
-def _parts_near(total: int, step: int, size: int) -> Iterator[range]:
+def _parts_near(total: int, step: int, ends: Sequence[int]) -> Iterator[range]:
     """Yield the columns on each side that may be parts of a total, each some steps apart.
 
     Between parts that are apart and their total stand at most as many others as between two parts.
+    All columns up to one of words may be parts, however many they are.
     """
     for gap in range(1, step + 1):
         for number in range(2 if step == 1 else 3, _FAR // step + 1):
             before, after = total - gap - (number - 1) * step, total + gap
             if before >= 0:
                 yield range(before, total, step)
-            if after + (number - 1) * step < size:
+            if after + (number - 1) * step < ends[-1]:
                 yield range(after, after + number * step, step)
+    if step == 1:
+        start, end = max(j for j in ends if j < total), min(j for j in ends if j > total)
+        yield from (part for part in (range(start + 1, total), range(total + 1, end))
+                    if len(part) > _FAR)  # fmt: skip
