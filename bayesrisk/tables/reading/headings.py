@@ -104,11 +104,13 @@ def wide(
         for i, part in parts.items()
     }
     for d in range(size):  # single years of age beside others: 99, 100 and over
-        at = {i: interval(p[d]) for i, p in parts.items() if len(p) > d and not total_word(p[d])}
-        if any(kinds[i][d] == "age" for i in at) and all(
-            end and end[0] < _OLDEST for end in at.values()
+        ranges = {
+            i: interval(p[d]) for i, p in parts.items() if len(p) > d and not total_word(p[d])
+        }
+        if any(kinds[i][d] == "age" for i in ranges) and all(
+            end and end[0] < _OLDEST for end in ranges.values()
         ):
-            for i in at:
+            for i in ranges:
                 kinds[i][d] = "age"
     # Those of unknown age stand among ages; a total in a path is a label among those of one
     # variable at its depth, else it counts all.
@@ -241,10 +243,10 @@ def _without_names(parts: dict[int, list[str]]) -> dict[int, list[str]]:
     rows = [*zip(*parts.values(), strict=True)] if len({*map(len, parts.values())}) == 1 else []
     if len(rows) != 2 or any(len({*row}) < len(row) for row in rows) or len(rows[0]) < 2:
         return parts
-    known = [sum(total_word(t) == 2 or heading_kind(t, 0) in _KNOWN for t in row) for row in rows]
-    if (len(rows[0]) not in known) or min(known):
+    sizes = [sum(total_word(t) == 2 or heading_kind(t, 0) in _KNOWN for t in row) for row in rows]
+    if (len(rows[0]) not in sizes) or min(sizes):
         return parts
-    return {i: [part[known[1] > 0]] for i, part in parts.items()}
+    return {i: [part[sizes[1] > 0]] for i, part in parts.items()}
 
 
 def _by_words(heads: Mapping[int, str]) -> dict[int, list[str]]:

@@ -231,7 +231,7 @@ def with_totals_first(
     """Return lines whose sections begin with their total, called so, and the section of each.
 
     That row has the name of the section.  The labels below it stand in other sections, too, and
-    add up to it, where a sign stands for none.
+    add up to it, or to no more where a sign stands beside one.
     """
     times = Counter(line.row[0] for line in lines if any(line.row))
     blocks, bits = list[list[Line]](), 0.0
@@ -246,15 +246,13 @@ def with_totals_first(
         return lines, {}
     for (first, *rest), j in itertools.product(blocks, columns.beside_ages):
         ends = [number_range(line.row[j]) for line in (first, *rest)]
-        numbers = [0 if end is None else end[0] for end in ends]
-        known = [
-            end or not any(map(str.isalnum, x.row[j]))
-            for end, x in zip(ends, (first, *rest), strict=True)
-        ]
-        if ends[0] and all(known):
-            if numbers[0] != sum(numbers[1:]):
-                return lines, {}
-            bits += math.log2(max(numbers[0], 1))
+        if ends[0] is None:
+            continue
+        total, least = ends[0][0], sum(end[0] for end in ends[1:] if end)
+        exact = all(end and end[0] == end[1] for end in ends)
+        if total < least or (exact and total != least):
+            return lines, {}
+        bits += math.log2(max(total, 1)) if total == least else 0.0
     sections = {line.number: block[0].row[0] for block in blocks for line in block}
     firsts = {block[0].number for block in blocks}
     called = [x._replace(row=["Total", *x.row[1:]]) if x.number in firsts else x for x in lines]

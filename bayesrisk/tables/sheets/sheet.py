@@ -209,7 +209,7 @@ def _numbered(name: str, grid: Grid, number: int, tab: str = "") -> Sheet:
     """
     codes = codes_above(grid)
     left = [(grid[k][0], short(grid[k][1]), "codes above headings") for k in codes]
-    named, about = series_below_names([row for k, row in enumerate(grid) if k not in codes])
+    named, facts_left = series_below_names([row for k, row in enumerate(grid) if k not in codes])
     tables = grid_tables(named)
     facts = [part for part in tables if _are_facts(part)]
     facts = facts if len(facts) < len(tables) else []
@@ -235,7 +235,7 @@ def _numbered(name: str, grid: Grid, number: int, tab: str = "") -> Sheet:
          f"another table: sheet={tab}#{n} reads it")
         for n, part in enumerate(tables, 1) if n - 1 not in chosen
     ]  # fmt: skip
-    left += about
+    left += facts_left
     left += [(i, short(row), "about the table") for part in facts for i, row in part if any(row)]
     fewer = not number and len(chosen) < len(tables)
     unread_tables = [n for n in range(1, len(tables) + 1) if fewer and n - 1 not in chosen]
