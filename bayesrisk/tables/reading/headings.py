@@ -105,7 +105,7 @@ def wide(
     }
     for d in range(size):  # single years of age beside others: 99, 100 and over
         ranges = {
-            i: interval(p[d]) for i, p in parts.items() if len(p) > d and not total_word(p[d])
+            i: interval(p[d]) for i, p in parts.items() if len(p) > d and total_word(p[d]) < 2
         }
         if any(kinds[i][d] == "age" for i in ranges) and all(
             end and end[0] < _OLDEST for end in ranges.values()
