@@ -301,7 +301,8 @@ class SheetColumns(ColumnEvidence):
         fixed = [i for i in numeric if self.fixed[i] and doubts[i]]
         labels = {i: self.heads[i] for i in numeric if doubts[i] in _LABELS and i not in fixed}
         clear = [i for i in numeric if not doubts[i] and i not in fixed]
-        named = [i for i in clear if COUNT.fullmatch(self.heads[i]) or self.heads[i] == "freq"]
+        freq = [i for i in clear if self.heads[i] == "freq" and self.numbers[i]]
+        named = freq or [i for i in clear if COUNT.fullmatch(self.heads[i])]
         if len(clear) > _SEVERAL * len(named):  # one of them counts something of its own: schools
             named = [i for i in named if " " not in self.heads[i]]
         if named and all(map(self.adds_up, named)):  # their number is the sum of others
