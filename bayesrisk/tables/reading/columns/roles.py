@@ -209,8 +209,7 @@ class SheetColumns(ColumnEvidence):
         if not (plain and all(t and (is_mark(t) or t in ranges) for t in column)):
             return False
         hidden = not any(any(map(str.isalnum, t)) for t in {*column} if not _HIDDEN.fullmatch(t))
-        counted = COUNT.fullmatch(head) and head != "freq"  # else how often, in SDMX
-        called = counted or sex(head) or says_records(head)
+        called = COUNT.fullmatch(head) or sex(head) or says_records(head)
         if hidden or (called and (ranges or self.heads.count(head) == 1)):  # else codes of labels
             return True
         counts = [
