@@ -52,7 +52,10 @@ _MONEY = re.compile(
 _SAME = 10
 _MANY, _MORE = 20, 60  # rows whose counts are not all near 2,000, with few of them and with any
 _FEW = 16  # rows with the number of their label for each that has another
-_STEPS, _NEAR = 4, 8  # rows in which a running sum grows, columns from what it is of
+_BITS_OF_STEPS, _NEAR = (
+    20,
+    8,
+)  # of a running sum, which none is by chance; columns from what it is of
 _LENGTHS = 5  # of codes at most, as of levels
 _LONG_RUN = 3  # rows of each code that stands in one block
 _EXACT = 1e-9  # of the largest number of a row
@@ -329,7 +332,8 @@ def running_sums(
             before, after = sums[:-1], sums[1:]
             stated_rows = (groups[1:] == groups[:-1]) & (before >= 0) & (added >= 0) & (after >= 0)
             steps = stated_rows & (before > 0) & (added > 0)
-            if steps.sum() >= _STEPS and (before + added == after)[stated_rows].all():
+            bits = np.log2(after[steps], dtype=float).sum()  # by which no sums hold by chance
+            if bits >= _BITS_OF_STEPS and (before + added == after)[stated_rows].all():
                 results[j] = i
     return results
 

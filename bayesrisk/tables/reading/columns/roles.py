@@ -436,6 +436,9 @@ class SheetColumns(ColumnEvidence):
             if self.fixed[i] or (len({*self.columns[i]}) == 1 and total_word(self.columns[i][0])):
                 del names[i]
                 self.reasons[i] = f"always {self.columns[i][0]!r}"
+            elif label := self._label_beside_totals(i, [j for j in names if j != i]):
+                del names[i]
+                self.reasons[i] = f"always {label!r}, but in rows of a total"
         for i, j in itertools.permutations([i for i in names if i not in choices], 2):
             if i in names and j in names and self.paired(i, j) and self._worse(i) > self._worse(j):
                 del names[i]
@@ -484,6 +487,14 @@ class SheetColumns(ColumnEvidence):
         words = all(re.search(r"\d", b) and not re.search(r"\d", a) for a, b in pairs if a)
         few = len(times) < len(pairs) == len(self.row_counts[j]) < _FEW_NAMES * len(times)
         return words and few and not any(total_word(a) for a in times if times[a] > 1)
+
+    def _label_beside_totals(self, i: int, labels: Sequence[int]) -> str:
+        """Return the one label of a column, beside totals in rows where all others are blank."""
+        plain = [t for t in self.row_counts[i] if total_word(t) < 2]
+        if len(plain) != 1 or len(self.row_counts[i]) == 1 or not labels:
+            return ""
+        rows = zip(self.columns[i], *(self.columns[j] for j in labels), strict=True)
+        return plain[0] if all((t == plain[0]) == any(rest) for t, *rest in rows) else ""
 
     def _leave_out(self, names: Mapping[int, str], stated: Sequence[int]) -> None:
         """Leave out rows with neither all labels nor a count: second headings, lines between."""

@@ -86,3 +86,28 @@ def test_codes_with_the_year_of_their_edition_spell_names(tmp_path, head):
     said = read_text(tmp_path, table([head, "area", "men", "women"], rows))
     assert {*said.cells["sex"]} == {"men", "women"}
     assert any(f"{head} (the same as 'area')" in line for line in said.lines)
+
+
+def test_a_total_in_a_column_of_one_label_is_of_the_blank_labels_beside_it(tmp_path):
+    rows = [["2019", f"area {k}", 3 + k, 9 + k * k % 7] for k in range(6)]
+    whole = ["Grand Total", "", *(sum(row[j] for row in rows) for j in (2, 3))]
+    said = read_text(tmp_path, table(["school year", "area", "men", "women"], [*rows, whole]))
+    assert "school year" not in said.cells
+    assert (said.cells["area"] == "all").sum() == 2
+    assert said.questions["counts"][1].endswith("sums hold exactly in 2 groups)")
+
+
+def test_a_total_beside_two_labels_leaves_its_column(tmp_path):
+    rows = [[2018 + k % 2, f"area {k}", 3 + k, 9 + k * k % 7] for k in range(6)]
+    whole = ["Grand Total", "", *(sum(row[j] for row in rows) for j in (2, 3))]
+    said = read_text(tmp_path, table(["school year", "area", "men", "women"], [*rows, whole]))
+    assert {*said.cells["school year"]} >= {"2018", "2019"}
+
+
+def test_counts_of_few_people_are_no_running_sums_of_each_other(tmp_path):
+    rows = []
+    for k in range(10):
+        few = [("1", "-"), ("2", "1")] if k < 4 else [("-", "-"), ("-", "-")]
+        rows += [[f"region {k}", area, 30 + k, *few[j]] for j, area in enumerate("ab")]
+    said = read_text(tmp_path, table(["region", "area", "aged 75", "aged 76", "aged 77"], rows))
+    assert not any("running sum" in line for line in said.lines)
