@@ -535,7 +535,9 @@ def main(arguments: list[str]) -> int:
             text = f"{name}: refused: {error}"[:200]
         except (OSError, ValueError, RecursionError, MemoryError) as error:
             status = 2
-            text = f"{name}: cannot be read: {str(error) or type(error).__name__!a}"[:200]
+            reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            what = "it is no JSON in UTF-8: " * isinstance(error, ValueError)
+            text = f"{name}: cannot be read: {what}{reason!a}"[:200]
         print(text)
     return status
 

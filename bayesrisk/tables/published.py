@@ -710,14 +710,17 @@ def assumed_true(
         return bool(inexact)
     refused = next((key for key in inexact if not laws[key].limiting), None)
     if refused is not None:
-        better = "microdata_posterior concludes from this law; " if laws[refused].closed else ""
-        way = "taken_as_true=True (on the command line --taken-as-true) reads"
+        better, way = "", "--taken-as-true (taken_as_true=True) reads them as if they were true"
         if taken_as_true is None:
-            way = "no bounds follow from it; reconstruct and find_claims with taken_as_true=True ("
-            way += "--only records --taken-as-true, --only claims --taken-as-true) read"
-        law = f" of a release under the law {laws[refused].kind!r}: {better}{way}"
-        advice = f"{law} its counts as if they were true"
-        raise ArgumentError("tables", "must hold true counts", got=refused, advice=advice)
+            way += ", with --only records or --only claims"
+        if laws[refused].closed:
+            better = "microdata_posterior concludes from them, `bayesrisk risk --release` says how "
+            better += "much they tell of one record; "
+        shown = (
+            f"{quote(' at '.join(reversed(refused)))}, whose counts prove nothing, by their law "
+        )
+        shown += f"{laws[refused].kind!r}: {better}{way}"
+        raise ArgumentError("tables", "must hold true counts", shown=shown)
     return False
 
 

@@ -257,7 +257,7 @@ def sweep(
     summary = runner.run(study, output, study.title)
     page = str(br.experiments.write_report(output)) if summary.complete else None
     runner.embed(output / "report.html")
-    lines = list(shard_lines(summary))
+    lines = [*summary.facts.get("brief", ()), *shard_lines(summary)]
     if page is not None:
         lines += [f"{summary.rows} rows in {output / 'results.csv'}", f"report: {page}"]
     print_answer({**summary.to_dict(), "report": page}, lines, as_json=runner.as_json)
@@ -335,9 +335,6 @@ def _answer_of_release(
         for p, m, r, w in zip(priors, *(np.ravel(ends.value) for ends in columns), strict=True)
     ]
     document["rows"] = rows
-    lines = [
-        f"A record moves {counts:,} noisy counts: {first}.",
-        "",
-        *table_lines(rows, "On average over releases, for somebody who knows all other records:"),
-    ]
+    title = "The belief that a record is there, on average, of somebody who knows all others:"
+    lines = [*table_lines(rows, title), f"A record moves {counts:,} noisy counts: {first}."]
     return document, lines
