@@ -316,13 +316,13 @@ def _workload(
         document[key] = parse_names(document.get(key))
     persons = [_TABLES], document["only"] or list(_ONLY)
     workload = usual_tables(sources, document, quiet=quiet, persons=persons)
-    own = not isinstance(document.get("schema"), str | None)
-    if own and len(workload.schema.names) > _FEW and not quiet:
+    by_columns = not isinstance(document.get("schema"), str | None)
+    if by_columns and len(workload.schema.names) > _FEW and not quiet:
         say(
             f"audit: more than {_FEW} columns take long, and exact tables of them may leave nobody "
             "a posterior: name fewer with --columns"
         )
-    if own and workload.schema.size > MOST_KINDS:
+    if by_columns and workload.schema.size > MOST_KINDS:
         raise ArgumentError(
             "columns",
             f"must make at most {MOST_KINDS} kinds of records",

@@ -236,13 +236,8 @@ class SweepStudy(Study):
         return {"results.csv": buffer.getvalue()}
 
     def facts(self, folder: RunFolder, *, complete: bool) -> dict[str, Any]:
-        """Return the digest of the configuration, and of a complete sweep its rows and answer."""
-        if not complete:
-            return {"config": self.digest, "rows": 0}
-        from bayesrisk.experiments.sweep_report import answer  # imports this module
-
-        brief = (answer(self, _frame(_all_rows(folder))),)
-        return {"brief": brief, "config": self.digest, "rows": self.rows}
+        """Return the digest of the configuration and the number of rows of a complete sweep."""
+        return {"config": self.digest, "rows": self.rows if complete else 0}
 
 
 def sweep(study: SweepStudy) -> pd.DataFrame:

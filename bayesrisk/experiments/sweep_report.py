@@ -303,7 +303,7 @@ _SINGLE = (
 )
 
 
-def answer(study: SweepStudy, results: pd.DataFrame) -> str:
+def first_sentence(study: SweepStudy, results: pd.DataFrame) -> str:
     """Return the first sentence of the report of a sweep."""
     part = _answer(_averages(_panels(study, results, Path())))[0]
     return part if isinstance(part, str) else str(part[1])

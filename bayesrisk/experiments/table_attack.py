@@ -629,7 +629,7 @@ class _Attack:
         proved: list[Part] = [_MUST, ("points", self.proved)] if self.proved else []
         tables = [
             ("folded", _CAPTIONS[name], [pages.table(linked(frame.head(500)), _CAPTIONS[name])])
-            for name, frame in {**self.frames, **self._alike()}.items()
+            for name, frame in {**self.frames, **self._kinds_of_records()}.items()
             if len(frame)
         ]
         page = pages.render(
@@ -650,14 +650,14 @@ class _Attack:
         )
         disk.write_bytes(self.target / "report.html", page)
 
-    def _alike(self) -> dict[str, pd.DataFrame]:
+    def _kinds_of_records(self) -> dict[str, pd.DataFrame]:
         """Return the records that fit, those alike in a row, for the page."""
         frame = self.frames.get("records", pd.DataFrame())
         if "records" in frame or not len(frame.columns):
             return {}
         columns = [*frame.columns]
-        alike = frame.groupby(columns, sort=False, dropna=False, observed=True)
-        return {"records": alike.size().rename("records").reset_index()}
+        groups = frame.groupby(columns, sort=False, dropna=False, observed=True)
+        return {"records": groups.size().rename("records").reset_index()}
 
     @property
     def last(self) -> list[str]:

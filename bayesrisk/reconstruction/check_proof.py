@@ -536,8 +536,8 @@ def main(arguments: list[str]) -> int:
         except (OSError, ValueError, RecursionError, MemoryError) as error:
             status = 2
             reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-            what = "it is no JSON in UTF-8: " * isinstance(error, ValueError)
-            text = f"{name}: cannot be read: {what}{reason!a}"[:200]
+            format_ = "it is no JSON in UTF-8: " * isinstance(error, ValueError)
+            text = f"{name}: cannot be read: {format_}{reason!a}"[:200]
         print(text)
     return status
 

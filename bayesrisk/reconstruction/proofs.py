@@ -311,18 +311,18 @@ def _compare(proof: Json, tables: PublishedTables, lines: Sequence[str]) -> None
     work = tables.workload
     places = tables.geoids[work.levels[-1]].tolist()
     for name, labels in proof["attributes"].items():
-        own = [a for a in work.schema.attributes if a.name == name]
-        codes = [[*a.labels] if a.labels else [a.first, a.last] for a in own]
-        check_proof.need([labels] == codes, f"labels of {name!r} are not those of the tables")
+        named = [a for a in work.schema.attributes if a.name == name]
+        lists = [[*a.labels] if a.labels else [a.first, a.last] for a in named]
+        check_proof.need([labels] == lists, f"labels of {name!r} are not those of the tables")
     for number, count in enumerate(proof["counts"], 1):
         key, place = (count["level"], count["table"]), count["place"]
-        known = key in work.tables and place in tables.geoids[key[0]]
-        cells = range(len(work.tables[key].cells) if known else 0)
+        listed = key in work.tables and place in tables.geoids[key[0]]
+        cells = range(len(work.tables[key].cells) if listed else 0)
         entries = [count_entry(tables, key, cell, place) for cell in cells]
-        found = [one for one in entries if one["sets"] == count["sets"]]
-        ours = [check_proof.range_words(one["low"], one["high"]) for one in found]
+        twins = [one for one in entries if one["sets"] == count["sets"]]
+        ends = [check_proof.range_words(one["low"], one["high"]) for one in twins]
         line = next(text for text in lines if text.startswith(f"count {number}"))
-        text = f"{line}; but in the tables it is {', '.join(ours) or 'not'}"
+        text = f"{line}; but in the tables it is {', '.join(ends) or 'not'}"
         check_proof.need(count in entries, text)
     for part in [*proof["says"], *proof["counts"]]:
         missing = [p for p in places if p.startswith(part["place"]) and p not in proof["places"]]

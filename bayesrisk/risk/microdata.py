@@ -159,13 +159,12 @@ class FirstLook(Tabular):
             f"{', '.join(self.keys)}{chance}.{fewer if alone else ''}",
         ]
         if self.k > 1:
-            others = "1 other" if self.k == 2 else f"{self.k - 1:,} others"
-            lines.append(f"Each shares them with at least {others} ({self.k}-anonymous).")
+            lines.append(f"At least {self.k:,} records share each of these ({self.k}-anonymous).")
         if self.distinct is not None:
-            same = self.distinct == 1
+            single = self.distinct == 1
             lines.append(
-                f"{int(same.sum()):,} records ({_percent(same)}) are in a group that has a single "
-                f"{self.sensitive}."
+                f"{int(single.sum()):,} records ({_percent(single)}) are in a group that has a "
+                f"single {self.sensitive}."
             )
         return [*lines, "These are counts of rare records, not of people found."]
 

@@ -710,17 +710,12 @@ def assumed_true(
         return bool(inexact)
     refused = next((key for key in inexact if not laws[key].limiting), None)
     if refused is not None:
-        better, way = "", "--taken-as-true (taken_as_true=True) reads them as if they were true"
-        if taken_as_true is None:
-            way += ", with --only records or --only claims"
+        way = "; --taken-as-true (taken_as_true=True) reads them as if they were true"
+        way += ", with --only records or --only claims" * (taken_as_true is None)
         if laws[refused].closed:
-            better = "microdata_posterior concludes from them, `bayesrisk risk --release` says how "
-            better += "much they tell of one record; "
-        shown = (
-            f"{quote(' at '.join(reversed(refused)))}, whose counts prove nothing, by their law "
-        )
-        shown += f"{laws[refused].kind!r}: {better}{way}"
-        raise ArgumentError("tables", "must hold true counts", shown=shown)
+            way = f"; `bayesrisk risk --release` and microdata_posterior say what they tell{way}"
+        text = f"{quote(' at '.join(reversed(refused)))}, whose counts prove nothing{way}"
+        raise ArgumentError("tables", "must hold true counts", shown=text)
     return False
 
 

@@ -58,11 +58,11 @@ class OccupancyResults:
     @property
     def sentences(self) -> list[str]:
         """The first sentence of the report, and one on each protection."""
-        rows, confidence = self._apart(), f"{self.config['confidence']:.0%}"
+        rows, confidence = self._rows(), f"{self.config['confidence']:.0%}"
         one_by_one = [occupancy_sentence(row, PROTECTION_WORDS, confidence) for row in rows]
         return [occupancy_lead(rows, PROTECTION_WORDS), *one_by_one]
 
-    def _apart(self) -> list[dict[Any, Any]]:
+    def _rows(self) -> list[dict[Any, Any]]:
         """Return the rows that count blocks nothing fits apart."""
         return self.table[self.table["infeasible_as"] == "apart"].to_dict(orient="records")
 
@@ -122,7 +122,7 @@ class OccupancyResults:
                 ("folded", "The numbers", tables),
                 ("prose", "occupancy_reading.html"),
             ],
-            quotes=occupancy_quotes(self._apart(), PROTECTION_WORDS, confidence),
+            quotes=occupancy_quotes(self._rows(), PROTECTION_WORDS, confidence),
             made_up=config.get("made_up", False),
             source=f"Configuration {config_digest(config)}.",
             settings_title="The study",

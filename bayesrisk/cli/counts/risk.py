@@ -244,6 +244,7 @@ def sweep(
 ) -> None:
     """Compute the risk of a count over many budgets, and write a report."""
     from bayesrisk._base import validation as check
+    from bayesrisk.experiments.sweep_report import first_sentence
 
     file = data_path(Path(config), SWEEPS)
     if file.suffix.lower() != ".toml":
@@ -257,8 +258,9 @@ def sweep(
     summary = runner.run(study, output, study.title)
     page = str(br.experiments.write_report(output)) if summary.complete else None
     runner.embed(output / "report.html")
-    lines = [*summary.facts.get("brief", ()), *shard_lines(summary)]
+    lines = [*shard_lines(summary)]
     if page is not None:
+        lines.insert(0, first_sentence(*br.experiments.read_results(output)))
         lines += [f"{summary.rows} rows in {output / 'results.csv'}", f"report: {page}"]
     print_answer({**summary.to_dict(), "report": page}, lines, as_json=runner.as_json)
 

@@ -451,19 +451,19 @@ def verify(
 
 
 def _verified_proofs(proofs: Path, published: list[Path] | None) -> list[str]:
-    """Return what the proofs of an attack prove, and of which tables every count is."""
+    """Check the proofs of an attack; return sentences on their counts, and what they prove."""
     from bayesrisk.reconstruction.proofs import check_proofs
 
     reading, stored, tables = proofs.parent / "reading.toml", proofs.parent / "tables", None
-    of = "listed in them: compare these with what was published"
+    counts = "listed in them: compare these with what was published"
     if published:
-        of = f"those of {', '.join(map(str, published))}, read by {reading}"
+        counts = f"those of {', '.join(map(str, published))}, read by {reading}"
         tables = br.PublishedTables.read(published, assume=reading)
     elif stored.is_dir():
-        of = f"those of {stored}: --published FILE compares them with what was published"
+        counts = f"those of {stored}: --published FILE compares them with what was published"
         tables = br.PublishedTables.read(stored)
     sentences = check_proofs(proofs, tables)
-    holds = f"All {len(sentences)} proofs hold. The counts that they rest on are {of}."
+    holds = f"All {len(sentences)} proofs hold. The counts that they rest on are {counts}."
     return [
         holds,
         "This is proved, and nothing else that the folder says:",

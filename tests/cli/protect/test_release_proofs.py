@@ -116,7 +116,7 @@ def test_what_was_published_is_compared(attacked: Path, tmp_path: Path):
     other = tmp_path / "schools.csv"  # another edition: one more, wherever it is added up
     more = TABLE.replace("12,c,16", "13,c,17").replace("15,9,24", "16,9,25")
     other.write_text(more, encoding="utf-8")
-    with pytest.raises(DataError, match="count 1: 24 in all; .* in the tables it is 25"):
+    with pytest.raises(DataError, match=r"count 1: 24 in all; .* in the tables it is 25"):
         verify(folder, "--published", other)
     shutil.copytree(folder / "proofs", tmp_path / "proofs")  # the proofs alone
     assert "compare these with what was" in verify(tmp_path / "proofs")[0]
