@@ -429,8 +429,8 @@ def verify(
     places = listed(contents["places"], " at ")
     lines = [
         f"{folder} is whole: every file is the one that its description names.",
-        f"Protected by {contents['mechanism']}: {contents['parameters']}",
         *(f"not part of the release: {name}" for name in contents["other_files"]),
+        f"protected by {contents['mechanism']}, {contents['parameters']}",
         chance,
         *privacy(contents),
         *_measured(contents["diagnostics"]),
