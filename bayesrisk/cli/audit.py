@@ -30,9 +30,18 @@ if TYPE_CHECKING:
 _ADVERSARIES = ("outsider", "linker", "knows-all-but-one")
 #: What is published, known and stated where nothing is said: redistricting tables of persons.
 _TABLES, _ONLY = "sf1-block", ("P8", "P9", "P10", "P11")
+#: More columns than these are slow, and of exact tables little is found.
+_FEW = 4
 _GOAL = ("target_ratio", "quantile", "against", "steps")
 #: Between two methods, and not between the parameters of one: NAME:KEY=VALUE,KEY=VALUE.
 _NEXT_METHOD = r",(?![^,:]*=)"
+
+
+def _people(text: str) -> int:
+    """Return a number of people; all are more than there can be."""
+    from bayesrisk._base.validation import MAX_COUNT
+
+    return MAX_COUNT if text == "all" else int(text)
 
 
 @dataclass(frozen=True)
@@ -71,8 +80,11 @@ class AuditOptions(ColumnOptions):
     schema: SchemaOption = None
     targets: Annotated[
         int | None,
-        "People who are asked about, drawn at random [everybody of up to 2000, else 200; 20 where "
-        "a random protection needs draws anew for each].",
+        typer.Option(
+            parser=_people,
+            help="People who are asked about, drawn at random, or all [everybody of up to 2000, "
+            "else 200; 20 where a random protection needs draws anew for each].",
+        ),
     ] = None
     releases: Annotated[
         int | None,
@@ -304,7 +316,13 @@ def _workload(
         document[key] = parse_names(document.get(key))
     persons = [_TABLES], document["only"] or list(_ONLY)
     workload = usual_tables(sources, document, quiet=quiet, persons=persons)
-    if not isinstance(document.get("schema"), str | None) and workload.schema.size > MOST_KINDS:
+    by_columns = not isinstance(document.get("schema"), str | None)
+    if by_columns and len(workload.schema.names) > _FEW and not quiet:
+        say(
+            f"audit: more than {_FEW} columns take long, and exact tables of them may leave nobody "
+            "a posterior: name fewer with --columns"
+        )
+    if by_columns and workload.schema.size > MOST_KINDS:
         raise ArgumentError(
             "columns",
             f"must make at most {MOST_KINDS} kinds of records",

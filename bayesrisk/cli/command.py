@@ -222,7 +222,7 @@ def _own_words(ctx: Any, words: Sequence[str], error: Exception, message: str) -
         return ArgumentError(f"{name} must be given, such as {name} {value}")
     if option is not None:
         name = max(option.opts, key=len)
-        rule = "must be a whole number" if "integer" in message else "must be a number"
+        rule = "must be a whole number" if option.metavar == "N" else "must be a number"
         values = [v for one, v, _ in _values([option], words) if not re.fullmatch(r"[+-]?\d+", v)]
         if "valid" in message and values:
             time = re.fullmatch(r"(\d+)\s*(s|m|h)[a-z]*", values[0])

@@ -110,7 +110,7 @@ def write_report(folder: str | Path, *, progress: Callable[[int, int], None] | N
     parts += [*_census_conventions(study), ("prose", "sweep_reading.html", study)]
     if checked := simulation_check(study, results):
         parts += [("heading", "Check by simulation"), checked]
-    averages = [average for panel in panels if (average := _average(panel))]
+    averages = _averages(panels)
     page = pages.render(
         study.title,
         _answer(averages),
@@ -301,6 +301,16 @@ _SINGLE = (
     "Averages are over all releases that the noise could have produced{}: single releases can be "
     "much worse or better."
 )
+
+
+def first_sentence(study: SweepStudy, results: pd.DataFrame) -> str:
+    """Return the first sentence of the report of a sweep."""
+    part = _answer(_averages(_panels(study, results, Path())))[0]
+    return part if isinstance(part, str) else str(part[1])
+
+
+def _averages(panels: Sequence[SweepPanel]) -> list[Average]:
+    return [average for panel in panels if (average := _average(panel))]
 
 
 def _answer(averages: Sequence[Average]) -> list[Part]:

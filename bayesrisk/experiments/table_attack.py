@@ -629,7 +629,7 @@ class _Attack:
         proved: list[Part] = [_MUST, ("points", self.proved)] if self.proved else []
         tables = [
             ("folded", _CAPTIONS[name], [pages.table(linked(frame.head(500)), _CAPTIONS[name])])
-            for name, frame in self.frames.items()
+            for name, frame in {**self.frames, **self._kinds_of_records()}.items()
             if len(frame)
         ]
         page = pages.render(
@@ -649,6 +649,15 @@ class _Attack:
             settings=self.reading.to_toml(),
         )
         disk.write_bytes(self.target / "report.html", page)
+
+    def _kinds_of_records(self) -> dict[str, pd.DataFrame]:
+        """Return the records that fit, those alike in a row, for the page."""
+        frame = self.frames.get("records", pd.DataFrame())
+        if "records" in frame or not len(frame.columns):
+            return {}
+        columns = [*frame.columns]
+        groups = frame.groupby(columns, sort=False, dropna=False, observed=True)
+        return {"records": groups.size().rename("records").reset_index()}
 
     @property
     def last(self) -> list[str]:

@@ -145,14 +145,15 @@ def label(value: float) -> str:
     return f"{value:.4g}"
 
 
-def require(frame: pd.DataFrame, columns: Iterable[str], name: str = "frame") -> pd.DataFrame:
-    """Return a data frame; raise if it is empty or lacks one of ``columns``."""
+def require(
+    frame: pd.DataFrame, columns: Iterable[str], name: str = "frame", *, maker: str = ""
+) -> pd.DataFrame:
+    """Return a data frame; raise if it is empty or lacks one of ``columns``, as ``maker`` has."""
     frame = check.frame(frame, name)
     missing = [column for column in columns if column not in frame.columns]
     if missing:
-        raise ArgumentError(
-            name, f"must have the columns {', '.join(columns)}; missing: {', '.join(missing)}"
-        )
+        rule = f"must have the columns {', '.join(columns)}; missing: {', '.join(missing)}"
+        raise ArgumentError(name, rule + f": {maker} makes one" * bool(maker))
     if frame.empty:
         raise ArgumentError(name, "must have at least one row", shown="none")
     return frame

@@ -19,7 +19,7 @@ phone_png = canvas.phone_png
 
 
 @canvas.styled
-def draw_numbers(numbers: Mapping[str, int], label: str) -> Axes:
+def draw_numbers(numbers: Mapping[str, float], label: str) -> Axes:
     """Return a bar chart of a few numbers, each labelled with its value."""
     axes = canvas.panel(None, 6.4, 0.7 + 0.34 * len(numbers))
     names, sizes = [canvas.as_text(name) for name in numbers], list(numbers.values())

@@ -53,9 +53,8 @@ def plot_risk(
     averaged = "marginal " if belief.startswith("marginal") else ""
     names = ("posterior", "ratio")
     chosen = names if panel is None else (check.choice(panel, "panel", names),)
-    frame = canvas.require(
-        frame, (against, "prior", *([belief, ratio][names.index(n)] for n in chosen))
-    )
+    columns = (against, "prior", *([belief, ratio][names.index(n)] for n in chosen))
+    frame = canvas.require(frame, columns, maker="risk_curve" * (against == "rho"))
     panels = canvas.pair(ax) if panel is None else canvas.panels(ax, 1, (3.9, 3.1))
     for name, axes in zip(chosen, panels, strict=True):
         canvas.lines(axes, frame, against, ratio if name == "ratio" else belief, markers=markers)

@@ -518,24 +518,30 @@ def read_bytes(file: str) -> bytes:
         return stream.read(BYTES + 1)
 
 
-def main(arguments: list[str]) -> int:
+def main(
+    arguments: list[str],
+    lines_of: Callable[..., list[str]] = report,
+    about: str | None = __doc__,
+) -> int:
     """Print what each file proves; return 1 if one is refused, and 2 if one cannot be read."""
     files = [argument for argument in arguments if argument != "--all"]
     if not files or {"-h", "--help"} & set(files):
-        print(__doc__)
+        print(about)
         return 0 if files else 2
     status = 0
     for file in files:
         name = file if re.fullmatch(r"[\w.:/\\~+-]{1,80}", file, re.ASCII) else quoted(file)[-80:]
         try:
-            lines = report(read(read_bytes(file)), everything="--all" in arguments)
+            lines = lines_of(read(read_bytes(file)), everything="--all" in arguments)
             text = f"{name}: accepted: " + "\n  ".join(lines)
         except RefusedError as error:
             status = max(status, 1)
             text = f"{name}: refused: {error}"[:200]
         except (OSError, ValueError, RecursionError, MemoryError) as error:
             status = 2
-            text = f"{name}: cannot be read: {str(error) or type(error).__name__!a}"[:200]
+            reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            format_ = "it is no JSON in UTF-8: " * isinstance(error, ValueError)
+            text = f"{name}: cannot be read: {format_}{reason!a}"[:200]
         print(text)
     return status
 

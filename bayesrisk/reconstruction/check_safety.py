@@ -212,22 +212,14 @@ def report(document: dict[str, Any]) -> list[str]:
 
 def main(arguments: list[str]) -> int:
     """Print what each file shows; return 1 if one is refused, and 2 if one cannot be read."""
-    if not arguments or {"-h", "--help"} & set(arguments):
-        print(__doc__)
-        return 0 if arguments else 2
-    status = 0
-    for file in arguments:
+
+    def lines_of(document: dict[str, Any], **_: bool) -> list[str]:
         try:
-            lines = report(proof.read(proof.read_bytes(file)))
-            text = f"{proof.quoted(file)}: accepted: " + "\n  ".join(lines)
-        except proof.RefusedError as error:
-            status = max(status, 1)
-            text = f"{proof.quoted(file)}: refused: {error}"[:300]
-        except (OSError, ValueError, RecursionError, MemoryError, KeyError, TypeError) as error:
-            status = 2
-            text = f"{proof.quoted(file)}: cannot be read: {type(error).__name__}"[:300]
-        print(text)
-    return status
+            return report(document)
+        except (KeyError, TypeError) as error:
+            raise proof.RefusedError(f"a key or value is missing: {error}") from error
+
+    return int(proof.main(arguments, lines_of, __doc__))
 
 
 if __name__ == "__main__":

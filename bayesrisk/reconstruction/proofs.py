@@ -18,10 +18,11 @@ import numpy as np
 import pandas as pd
 
 from bayesrisk._base import disk, validation as check
-from bayesrisk._base.disk.delimited import csv_bytes
+from bayesrisk._base.disk.delimited import csv_bytes, read_own_csv
 from bayesrisk._base.display import Tabular, displayed
 from bayesrisk.constraints.model import Status
 from bayesrisk.constraints.solvers import Deadline
+from bayesrisk.exceptions import DataError
 from bayesrisk.reconstruction import check_proof
 from bayesrisk.reconstruction.claims.result import Claims, several
 from bayesrisk.reconstruction.claims.search.space import Rules
@@ -32,13 +33,14 @@ from bayesrisk.reconstruction.prover import (
     ProofPart,
     ProofQuestion,
     Prover,
+    count_entry,
     json_bytes,
 )
 from bayesrisk.reconstruction.records.bounds import CountBounds, narrowed
 from bayesrisk.reconstruction.records.reconstruction import Reconstruction
 from bayesrisk.tables import Table, Workload
 from bayesrisk.tables.likelihoods import UNBOUNDED
-from bayesrisk.tables.published import SeveralTables, one_release, under_laws
+from bayesrisk.tables.published import PublishedTables, SeveralTables, one_release, under_laws
 
 
 def _claim_questions(result: Claims) -> Iterator[ProofQuestion]:
@@ -270,6 +272,61 @@ def prove(
     ]
     columns = ["place", "sentence", "status", "counts", "file"]
     return Proofs(pd.DataFrame(rows, columns=columns), tuple(certificates))
+
+
+def check_proofs(folder: Path, tables: PublishedTables | None = None) -> list[str]:
+    """Check each certificate of a folder again, and return the sentences in their order.
+
+    Each must prove the sentence that ``proofs.csv`` says of it. With tables, each count that it
+    rests on is one of them, and no place and no label is missing; the first fault raises.
+    """
+    rows = read_own_csv(folder / "proofs.csv", ("place", "sentence", "file"))
+    rows = rows[rows["file"].notna()]
+    listed = dict(zip(rows["file"], rows["sentence"], strict=True))
+    if (reading := folder.parent / "reading.toml").is_file():
+        for digest in {*rows.get("reading", ())}:
+            disk.check_digest(reading, digest, "proofs.csv")
+    for name in sorted({*listed, *(file.name for file in folder.glob("proof-*.json"))}):
+        try:
+            proof = check_proof.read(check_proof.read_bytes(str(folder / Path(name).name)))
+            sentence, *lines = check_proof.report(proof)
+            check_proof.need(
+                sentence == listed.get(name),
+                f"proofs.csv says otherwise of it; it says: {sentence}",
+            )
+            if tables is not None:
+                _compare(proof, tables, lines)
+        except check_proof.RefusedError as error:
+            raise DataError(f"{folder / name}: refused: {error}") from error
+        except (OSError, ValueError, RecursionError) as error:
+            raise DataError(f"{folder / name}: cannot be read: {error}") from error
+    return list(listed.values())
+
+
+def _compare(proof: Json, tables: PublishedTables, lines: Sequence[str]) -> None:
+    """Refuse a certificate whose counts, labels or places are not those of the tables.
+
+    ``lines`` are what the checker prints.
+    """
+    work = tables.workload
+    places = tables.geoids[work.levels[-1]].tolist()
+    for name, labels in proof["attributes"].items():
+        named = [a for a in work.schema.attributes if a.name == name]
+        lists = [[*a.labels] if a.labels else [a.first, a.last] for a in named]
+        check_proof.need([labels] == lists, f"labels of {name!r} are not those of the tables")
+    for number, count in enumerate(proof["counts"], 1):
+        key, place = (count["level"], count["table"]), count["place"]
+        listed = key in work.tables and place in tables.geoids[key[0]]
+        cells = range(len(work.tables[key].cells) if listed else 0)
+        entries = [count_entry(tables, key, cell, place) for cell in cells]
+        twins = [one for one in entries if one["sets"] == count["sets"]]
+        ends = [check_proof.range_words(one["low"], one["high"]) for one in twins]
+        line = next(text for text in lines if text.startswith(f"count {number}"))
+        text = f"{line}; but in the tables it is {', '.join(ends) or 'not'}"
+        check_proof.need(count in entries, text)
+    for part in [*proof["says"], *proof["counts"]]:
+        missing = [p for p in places if p.startswith(part["place"]) and p not in proof["places"]]
+        check_proof.need(not missing, f"place {missing[:1]} of the tables is missing")
 
 
 #: Statements about the same places whose parts are rows of one relaxation.

@@ -25,6 +25,7 @@ from bayesrisk.tables.likelihoods import (
     RangeSpec,
     RoundingSpec,
 )
+from bayesrisk.tables.sheets.texts import span
 from bayesrisk.tables.workload import Key
 
 #: A certificate, or a part of it, as JSON has it.
@@ -141,12 +142,11 @@ def count_entry(
     low, high = (int(end[0, cell]) for end in ends)
     hidden = tables.hidden(level, table)[rows[0], cell]
     stated = None if hidden else int(tables.counts[level, table][rows[0], cell])
-    law, limits = law_entry(tables.laws.get(key), stated or 0), tables.laws.get(key)
-    if isinstance(limits, CountLimits) and stated is not None:
-        stated = 0
+    law, limit = law_entry(tables.laws.get(key)), isinstance(tables.laws.get(key), CountLimits)
     most = None if high >= UNBOUNDED else high
-    if stated is None:
-        law = {"law": "withheld", "least": low, "most": most}
+    # What stands as a range or a limit, or as a mark of one, is no number.
+    if stated is None or limit or f" ({span(low, high)})" in table:
+        stated, law = None, {"law": "withheld", "least": low, "most": most}
     elif law == {"law": "exact"}:  # also below 0, where counts are taken as true
         low = most = stated
     factors = tables.workload.tables[level, table].factors
@@ -157,21 +157,15 @@ def count_entry(
     }  # fmt: skip
 
 
-def law_entry(law: Likelihood | None, limit: int = 0) -> Json | None:
-    """Return a law of published counts in the form of certificates, or None if there is none.
-
-    ``limit`` is the number of a count that is published as a limit.
-    """
-    if law is None or law.exact:
+def law_entry(law: Likelihood | None) -> Json | None:
+    """Return a law of published counts in the form of certificates, or None if there is none."""
+    if law is None or law.exact or isinstance(law, CountLimits):
         return {"law": "exact"}
     if isinstance(law, RoundingSpec):
         return {"law": law.method, "base": law.base}
     if isinstance(law, RangeSpec):
         ranges = {"edges": list(law.edges), "values": list(law.values), "step": law.step}
         return {"law": "ranges", **ranges}
-    if isinstance(law, CountLimits):  # the first range is all that the limit allows
-        edges = [0, limit + 1]
-        return {"law": "ranges", "edges": edges, "values": edges, "step": None}
     if isinstance(law, PerturbedCounts):
         return {"law": "perturbed", "largest": law.largest}
     if isinstance(law, CellKeySpec):

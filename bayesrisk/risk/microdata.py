@@ -157,14 +157,14 @@ class FirstLook(Tabular):
         lines = [
             f"{alone:,} of {n:,} records ({_percent(self.unique)}) are alone with their "
             f"{', '.join(self.keys)}{chance}.{fewer if alone else ''}",
-            f"Each shares them with at least {_number(max(self.k - 1, 0), 'other')}: the records "
-            f"are {self.k}-anonymous.",
         ]
-        if self.l is not None and self.distinct is not None:
-            alone = self.distinct == 1
+        if self.k > 1:
+            lines.append(f"At least {self.k:,} records share each of these ({self.k}-anonymous).")
+        if self.distinct is not None:
+            single = self.distinct == 1
             lines.append(
-                f"Each class has at least {_number(self.l, 'value')} of {self.sensitive}; "
-                f"{int(alone.sum()):,} records ({_percent(alone)}) are in one with a single value."
+                f"{int(single.sum()):,} records ({_percent(single)}) are in a group that has a "
+                f"single {self.sensitive}."
             )
         return [*lines, "These are counts of rare records, not of people found."]
 
@@ -192,10 +192,6 @@ class FirstLook(Tabular):
                 "share": records / max(self.class_size.size, 1),
             }
         )
-
-
-def _number(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
 def _percent(flags: BoolArray) -> str:

@@ -1,5 +1,6 @@
 """The command as a user runs it: output, exit status, nothing half-written."""
 
+import html
 import json
 import re
 import subprocess
@@ -107,6 +108,8 @@ def test_sweep_and_report(run, config, tmp_path):
     status, out, err = run("sweep", config, "-o", out_folder)
     assert status == 0
     assert "4 of 4 parts done (0 were already there)" in out
+    lead = re.search(r'class="lead">(.*?)</p>', (out_folder / "report.html").read_text("utf-8"))
+    assert html.unescape(lead[1]) == out.splitlines()[0]  # the answer comes first
     assert "of 4 shards" in err  # plain log lines, as this is no terminal
     assert (out_folder / "report.html").exists()
     status, out, err = run("sweep", config, "-o", out_folder)

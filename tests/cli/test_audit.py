@@ -173,6 +173,15 @@ def test_the_sample_of_settings_opens(tmp_path):
     assert set(statements["protection"]) == {"identity"}
 
 
+def test_everybody_may_be_asked_about(inputs, tmp_path):
+    words = [inputs / "people.csv", "--protection", "identity", "--method", "majority"]
+    done = run(*words, *options(inputs), "--targets", "all", "-o", tmp_path / "out")
+    assert done.exit_code == 0, done.exception
+    assert read_audit(tmp_path / "out")[0]["target"].nunique() == 30
+    done = run(*words, *options(inputs), "--targets", "some", "-o", tmp_path / "no")
+    assert isinstance(done.exception, BayesRiskError)
+
+
 def test_the_console_says_the_answer_in_eight_lines(inputs, tmp_path):
     words = [inputs / "people.csv", "-o", tmp_path / "out"]
     for base in range(2, 7):

@@ -9,6 +9,7 @@ import pytest
 
 from bayesrisk import DiscreteGaussian, DiscreteLaplace, Noise, block_risk, plotting
 from bayesrisk.accounting import PrivacyLoss
+from bayesrisk.exceptions import ArgumentError
 from bayesrisk.risk import compare_postprocessing
 
 PRIORS = [1 / 2, 1 / 10, 1 / 864]
@@ -251,3 +252,11 @@ def test_the_law_of_a_release_lies_below_the_conversions():
     assert axes.get_xscale() == "log"
     alone = plotting.plot_privacy_loss(PrivacyLoss.of([DiscreteLaplace(2.0)]).to_frame())
     assert len(alone.lines) == 1
+
+
+def test_a_frame_of_something_else_is_told_what_makes_one():
+    with pytest.raises(ArgumentError, match=r"missing: marginal_posterior.*: risk_curve makes one"):
+        plotting.plot_risk(pd.DataFrame({"rho": [1.0], "prior": [0.1], "marginal_risk": [1.0]}))
+    frame = pd.DataFrame({"noisy_count": [1], "prior": [0.1], "risk_ratio": [1.0]})
+    with pytest.raises(ArgumentError, match=r"missing: posterior$"):  # no curve is of counts
+        plotting.plot_risk(frame, against="noisy_count")

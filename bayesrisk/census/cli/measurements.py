@@ -90,7 +90,7 @@ def measurements(
             query, coarsest = question.query or "total", top or "State"
             study = br.census.MeasurementCountsStudy(place, query=query, top=coarsest, **selection)
             summary = runner.run(study, output, "counts")
-            runner.show(summary, _lines_of_counts(summary, output))
+            runner.show(summary, summary.brief)
             return
         risks = br.census.MeasurementsStudy(
             place,
@@ -147,23 +147,6 @@ def _figures(result: "RunSummary", output: Path) -> Sequence[Path]:
     thresholds = [row["risk_ratio"] for row in result.exceedance]
     figure = br.plotting.plot_noisy_measurements(pd.DataFrame(result.curve), thresholds)
     return br.plotting.save_figure(figure, output / "risk")
-
-
-def _lines_of_counts(result: "RunSummary", output: Path) -> list[str]:
-    """Return the summary as lines of text."""
-    rows = [
-        {
-            "level": level,
-            "counts": number,
-            "known_exactly": result.exact[level],
-            "sd": result.sd[level],
-            "sd_of_own_noise": "-" if result.noise_sd[level] is None else result.noise_sd[level],
-        }
-        for level, number in result.counts.items()
-    ]
-    title = f"Counts of {result.query}, {result.top} to {result.level}, in {output}:"
-    cut = f"cut off: at most {result.truncation_bound:.3g} of each posterior"
-    return [*(table_lines(rows, title) if rows else []), cut]
 
 
 @contextmanager

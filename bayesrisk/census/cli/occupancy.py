@@ -209,7 +209,7 @@ def _households(argument: Path | None) -> Path | None:
 
 
 def _print(summary: "RunSummary", output: Path, *, as_json: bool) -> None:
-    """Print the table of blocks."""
+    """Print what was found under each protection."""
     document = {"folder": str(output), "complete": summary.complete, "table": None}
     if summary.facts.get(MADE_UP):
         document[MADE_UP] = True
@@ -218,18 +218,5 @@ def _print(summary: "RunSummary", output: Path, *, as_json: bool) -> None:
         return
     table = summary.results.table
     document["table"] = json.loads(table.to_json(orient="records"))
-    lines = [
-        "Blocks said to hold a household above the limit (intervals in brackets; blind guess "
-        "after a bar):"
-    ]
-    for row in table[table["infeasible_as"] == "apart"].to_dict(orient="records"):
-        parts = [
-            f"{m} {row[m]:.2f} [{row[f'{m}_lower']:.2f}, {row[f'{m}_upper']:.2f}] | "
-            f"{row[f'{m}_baseline']:.2f}"
-            for m in ("precision", "recall")
-        ]
-        lines.append(
-            f"  {row['protection']:12s} {row['putative']} of {row['blocks']} blocks, "
-            f"{row['infeasible']} infeasible; {'; '.join(parts)}"
-        )
+    lines = summary.results.sentences
     print_answer(document, [*lines, f"results: {output}"], as_json=as_json)

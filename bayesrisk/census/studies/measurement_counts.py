@@ -497,25 +497,18 @@ class MeasurementCountsStudy(NoisyStudy):
 
     def report(self, folder: RunFolder, facts: Mapping[str, Any]) -> bytes:
         """Return the report."""
-        rows = [
-            {
-                "level": level,
-                "counts": size,
-                "known exactly": facts["exact"][level],
-                "standard deviation": facts["sd"][level],
-                "of its own noise": facts["noise_sd"][level] or np.nan,
-            }
-            for level, size in facts["counts"].items()
-        ]
-        draw = functools.partial(draw_numbers, facts["counts"], "counts")
+        rows = _levels(facts)
+        sizes = {level: round(sd, 1) for level, sd in facts["sd"].items()}
+        draw = functools.partial(draw_numbers, sizes, "people")
         return findings(
             "Noisy measurements: what all levels together say about each count",
-            [*(_level_sentence(row) for row in reversed(rows))]
-            or ["No count has a posterior: nothing was read."],
+            facts["brief"],
             quotes=_quotes(rows, facts["query"]),
             source=origin(self.config, "posteriors"),
             settings=self.config,
-            figures=[drawing(draw, "Counts that have a posterior, by level.")],
+            figures=[
+                drawing(draw, "How uncertain a count remains (standard deviation), by level.")
+            ],
             tables=[table(pd.DataFrame(rows), "Counts of each level")],
         )
 
@@ -528,7 +521,7 @@ class MeasurementCountsStudy(NoisyStudy):
             bound = float(tally.pop("truncation_bound").max())
             sums: dict[Any, dict[Any, Any]] = tally.groupby("level").sum().to_dict(orient="index")
             rows = {level: sums[level] for level in self._source().nmf.levels if level in sums}
-        return {
+        facts = {
             **{name: self.config[name] for name in ("query", "level", "top")},
             "counts": {level: int(row["n"]) for level, row in rows.items()},
             "exact": {level: int(row["exact"]) for level, row in rows.items()},
@@ -541,15 +534,32 @@ class MeasurementCountsStudy(NoisyStudy):
             },
             "truncation_bound": bound,
         }
+        brief = [_level_sentence(row) for row in reversed(_levels(facts))]
+        return {"brief": brief or ["No count has a posterior: nothing was read."], **facts}
+
+
+def _levels(facts: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return a row for each level, as the report shows them."""
+    return [
+        {
+            "level": level,
+            "counts": size,
+            "known exactly": facts["exact"][level],
+            "standard deviation": facts["sd"][level],
+            "of its own noise": facts["noise_sd"][level] or np.nan,
+        }
+        for level, size in facts["counts"].items()
+    ]
 
 
 def _level_sentence(row: Mapping[str, Any]) -> str:
     """Return a sentence on the uncertainty of a level's counts, jointly and by own noise."""
     size, exact, noise = row["counts"], row["known exactly"], row["of its own noise"]
-    text = f"None of {size:,} {row['level']} counts is exact"
+    level = row["level"].replace("_", " ")
+    text = f"None of {size:,} {level} counts is exact"
     if exact:
         are = "is" if exact == 1 else "are"
-        text = f"Of {size:,} {row['level']} counts {exact:,} {are} exact"
+        text = f"Of {size:,} {level} counts {exact:,} {are} exact"
     if exact < size:
         text += f"; all levels together leave a count uncertain by {_people(row)}"
         text += "" if np.isnan(noise) else f", its own noise alone by {_people(row, noise)}"

@@ -55,6 +55,17 @@ class OccupancyResults:
     ends: pd.DataFrame
     variability: pd.DataFrame
 
+    @property
+    def sentences(self) -> list[str]:
+        """The first sentence of the report, and one on each protection."""
+        rows, confidence = self._rows(), f"{self.config['confidence']:.0%}"
+        one_by_one = [occupancy_sentence(row, PROTECTION_WORDS, confidence) for row in rows]
+        return [occupancy_lead(rows, PROTECTION_WORDS), *one_by_one]
+
+    def _rows(self) -> list[dict[Any, Any]]:
+        """Return the rows that count blocks nothing fits apart."""
+        return self.table[self.table["infeasible_as"] == "apart"].to_dict(orient="records")
+
     def write_report(self, folder: str | Path) -> Path:
         """Write figures and the report of totals; return the path of ``report.html``.
 
@@ -96,16 +107,14 @@ class OccupancyResults:
         ends = self.ends.assign(unique=self.ends["unique"].map({True: "yes", False: "no"}))
         for name in ("putative", "hits"):  # expected ones
             ends[name] = ends[name].map("{:.1f}".format).astype("str")
-        separate = self.table[self.table["infeasible_as"] == "apart"]
         tables = [
             pages.table(_totals(self.table), f"Flagged blocks, {pooled}"),
             pages.table(pages.rounded(ends), "Linkage of all flagged households"),
         ]
-        rows = separate.to_dict(orient="records")
-        one_by_one = [occupancy_sentence(row, PROTECTION_WORDS, confidence) for row in rows]
+        first, *one_by_one = self.sentences
         page = pages.render(
             "Blocks with households above the occupancy limit",
-            [("sentence", occupancy_lead(rows, PROTECTION_WORDS), "lead"), ("points", one_by_one)],
+            [("sentence", first, "lead"), ("points", one_by_one)],
             [
                 ("prose", "occupancy_question.html", config["parts"]),
                 ("heading", "Flagged blocks"),
@@ -113,7 +122,7 @@ class OccupancyResults:
                 ("folded", "The numbers", tables),
                 ("prose", "occupancy_reading.html"),
             ],
-            quotes=occupancy_quotes(rows, PROTECTION_WORDS, confidence),
+            quotes=occupancy_quotes(self._rows(), PROTECTION_WORDS, confidence),
             made_up=config.get("made_up", False),
             source=f"Configuration {config_digest(config)}.",
             settings_title="The study",

@@ -244,6 +244,7 @@ def sweep(
 ) -> None:
     """Compute the risk of a count over many budgets, and write a report."""
     from bayesrisk._base import validation as check
+    from bayesrisk.experiments.sweep_report import first_sentence
 
     file = data_path(Path(config), SWEEPS)
     if file.suffix.lower() != ".toml":
@@ -257,8 +258,9 @@ def sweep(
     summary = runner.run(study, output, study.title)
     page = str(br.experiments.write_report(output)) if summary.complete else None
     runner.embed(output / "report.html")
-    lines = list(shard_lines(summary))
+    lines = [*shard_lines(summary)]
     if page is not None:
+        lines.insert(0, first_sentence(*br.experiments.read_results(output)))
         lines += [f"{summary.rows} rows in {output / 'results.csv'}", f"report: {page}"]
     print_answer({**summary.to_dict(), "report": page}, lines, as_json=runner.as_json)
 
@@ -335,9 +337,6 @@ def _answer_of_release(
         for p, m, r, w in zip(priors, *(np.ravel(ends.value) for ends in columns), strict=True)
     ]
     document["rows"] = rows
-    lines = [
-        f"A record moves {counts:,} noisy counts: {first}.",
-        "",
-        *table_lines(rows, "On average over releases, for somebody who knows all other records:"),
-    ]
+    title = "The belief that a record is there, on average, of somebody who knows all others:"
+    lines = [*table_lines(rows, title), f"A record moves {counts:,} noisy counts: {first}."]
     return document, lines

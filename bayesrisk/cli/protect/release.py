@@ -379,14 +379,20 @@ def _listed(argument: str | None, workload: "br.Workload") -> str | list[str] | 
 
 
 def verify(
-    folder: Annotated[Path, typer.Argument(help="Folder of a release, whole or by place.")],
+    folder: Annotated[
+        Path, typer.Argument(help="Folder of a release, or one that `bayesrisk attack` wrote.")
+    ],
+    published: Annotated[
+        list[Path] | None,
+        typer.Option(help="Of an attack: the published file that was attacked; may be repeated."),
+    ] = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Check that a release is whole, and say what is exact and random.
+    """Check a release, or the proofs of an attack, and say what holds.
 
-    Every file must be the one that the description of the release names; else the status is 3, and
-    the message names the file.
+    Every file of a release must be the one that its description names. Every proof must hold, and
+    rest on published counts. Else the status is 3, and the message says what is wrong.
     """
     from bayesrisk.experiments.release_report import privacy
     from bayesrisk.release.specification import PLACES
@@ -395,6 +401,13 @@ def verify(
         fault = f"{folder} is a file" if folder.exists() else f"no such folder: {folder}"
         instead = disk.nearby(folder, "_release.json")
         raise ArgumentError(f"{fault}{instead or _GIVE}")
+    for proofs in (folder, folder / "proofs"):
+        if (proofs / "proofs.csv").is_file():
+            lines = _verified_proofs(proofs, published)
+            print_answer({"folder": str(folder), "answer": lines}, lines, as_json=as_json)
+            return
+    if published:
+        raise ArgumentError(f"--published goes with the proofs of an attack, and {folder} has none")
     if not (folder / "_release.json").is_file():
         if is_tables(folder):
             raise DataError(
@@ -415,8 +428,9 @@ def verify(
         chance = "What is random came from entropy of the operating system, kept nowhere"
     places = listed(contents["places"], " at ")
     lines = [
-        f"{folder} is whole: a release by {contents['mechanism']}, {contents['parameters']}",
+        f"{folder} is whole: every file is the one that its description names.",
         *(f"not part of the release: {name}" for name in contents["other_files"]),
+        f"protected by {contents['mechanism']}, {contents['parameters']}",
         chance,
         *privacy(contents),
         *_measured(contents["diagnostics"]),
@@ -434,6 +448,27 @@ def verify(
         cells = sum(part["cells"] for part in parts)
         lines.append(f"  {level} {names} ({cells} counts): {law}")
     print_answer(contents, lines, as_json=as_json)
+
+
+def _verified_proofs(proofs: Path, published: list[Path] | None) -> list[str]:
+    """Check the proofs of an attack; return sentences on their counts, and what they prove."""
+    from bayesrisk.reconstruction.proofs import check_proofs
+
+    reading, stored, tables = proofs.parent / "reading.toml", proofs.parent / "tables", None
+    counts = "listed in them: compare these with what was published"
+    if published:
+        counts = f"those of {', '.join(map(str, published))}, read by {reading}"
+        tables = br.PublishedTables.read(published, assume=reading)
+    elif stored.is_dir():
+        counts = f"those of {stored}: --published FILE compares them with what was published"
+        tables = br.PublishedTables.read(stored)
+    sentences = check_proofs(proofs, tables)
+    holds = f"All {len(sentences)} proofs hold. The counts that they rest on are {counts}."
+    return [
+        holds,
+        "This is proved, and nothing else that the folder says:",
+        *dict.fromkeys(sentences),
+    ]
 
 
 def _contents(folder: Path, advance: Callable[[int], None]) -> dict[str, Any]:

@@ -485,6 +485,7 @@ class AuditStudy(Study):
             self._too_large_first[name, trial.protection.name] = {
                 key: {0} for key, numbers in too_large.items() if 0 in numbers
             }
+        lines += ["fewer columns, or a limit of time, make it shorter"] * bool(unknown)
         later = sum(value for shard, value in seconds.items() if shard >= first * size)
         return Outlook(lines, seconds, parts, later, [*unknown])
 

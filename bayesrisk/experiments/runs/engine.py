@@ -86,7 +86,7 @@ class Outlook(NamedTuple):
 
     def sentences(self, workers: int, pace: float = 1.0, load: float = 0.0) -> list[str]:
         """Return the notes, and the expected time for ``workers`` workers."""
-        more = [f"not known yet, how long it takes: {one}" for one in self.unknown]
+        more = [f"not known yet, how long it takes: {', '.join(self.unknown)}"] * bool(self.unknown)
         if not (total := sum(self.seconds.values())):
             return [*self.lines, *more]
         whole = ends_of_shards([*self.seconds.values()], workers, pace, load)[-1]

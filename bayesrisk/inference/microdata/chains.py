@@ -401,6 +401,7 @@ def lattice(system: GroupSystem, moves: IntArray) -> Lattice:
 _COMBINATIONS = 8  # random combinations of moves for every basis move, and at least so many
 _FEWEST = 200
 _SOLVER_SECONDS = 30.0
+_NEAR = 0.1  # share by which a start may fall short of the most extreme one
 
 
 def check_kinds(system: GroupSystem) -> None:
@@ -470,7 +471,7 @@ class LatticeChain:
 
 
 def _distant_states(system: GroupSystem, count: int, rng: np.random.Generator) -> list[IntArray]:
-    """Return ``count`` solutions far apart: the extreme points in random directions.
+    """Return ``count`` solutions far apart: nearly extreme points in random directions.
 
     Where sums have several runs, the first state has sums in the first runs if possible, and so on.
     """
@@ -526,7 +527,7 @@ def _solution(system: GroupSystem, direction: FloatArray, wanted: Sequence[int])
             np.concatenate([np.zeros(direction.size), lower]),
             np.concatenate([top, np.ones(len(ends))]),
         ),
-        options={"time_limit": _SOLVER_SECONDS},
+        options={"mip_rel_gap": _NEAR, "time_limit": _SOLVER_SECONDS},
     )
     if answer.x is None:
         return None

@@ -48,7 +48,7 @@ def test_households(tmp_path, homes):
     words = [tmp_path / "homes.parquet", "-o", tmp_path / "out", "--protection", "none", *SMALL]
     first = run(*words)
     assert first.exit_code == 0, first.output
-    assert "precision 1.00" in first.output
+    assert "precision 100%" in first.output
     before = (tmp_path / "out" / "table.csv").read_bytes()
     again = run(*words)
     assert again.exit_code != 0

@@ -97,7 +97,7 @@ def test_it_says_what_it_found():
     text = repr(first_look(frame, keys=["a", "b"], sensitive="c")).replace("\n ", "")
     assert "2 of 4 records (50.0 %) are alone with their a, b" in text
     assert "2 of them are on fewer of these" in text
-    assert "2 records (50.0 %) are in one with a single value" in text
+    assert "2 records (50.0 %) are in a group that has a single" in text
 
 
 @pytest.mark.parametrize(
