@@ -17,6 +17,7 @@ from bayesrisk.tables.sheets.texts import (
     POINTS,
     WHOLE,
     is_mark,
+    is_year,
     key,
     number_range,
     total_word,
@@ -50,6 +51,7 @@ _MONEY = re.compile(
 )
 #: So many bits say that equal numbers are no counts, which are equal by chance in one of 1,000.
 _SAME = 10
+_MANY_FACTS = 20  # numbers of places and years
 _MANY, _MORE = 20, 60  # rows whose counts are not all near 2,000, with few of them and with any
 _FEW = 16  # rows with the number of their label for each that has another
 _BITS_OF_STEPS, _NEAR = (
@@ -435,10 +437,19 @@ def are_blocks(column: Sequence[str]) -> bool:
 
 
 def is_serial(column: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
-    """Return whether a column numbers the rows, or the series that other labels tell apart."""
+    """Return whether a column numbers the rows, or the series that other labels tell apart.
+
+    So does one of many numbers of several lengths, such as all people of a place and year, and one
+    of years that follow from those of another one.
+    """
     size = len({*column})
     if not all(map(_SERIAL.fullmatch, column)):
         return False
+    years = [c for c in (column, *rest) if all(map(is_year, c))]
+    if years[:1] == [column]:
+        return any(len({*zip(column, c, strict=True)}) == len({*c}) for c in years[1:])
+    if rest and size > _MANY_FACTS and len({*map(len, column)}) > 1:
+        return len({*zip(*rest, strict=True)}) == len({*zip(column, *rest, strict=True)})
     follow = [c for c in rest if len({*zip(column, c, strict=True)}) == size]
     return bool(follow) and len({*zip(*follow, strict=True)}) == size
 

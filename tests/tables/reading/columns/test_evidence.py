@@ -111,3 +111,15 @@ def test_counts_of_few_people_are_no_running_sums_of_each_other(tmp_path):
         rows += [[f"region {k}", area, 30 + k, *few[j]] for j, area in enumerate("ab")]
     said = read_text(tmp_path, table(["region", "area", "aged 75", "aged 76", "aged 77"], rows))
     assert not any("running sum" in line for line in said.lines)
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_all_people_of_a_place_and_year_are_no_label(tmp_path, told):
+    """They are, where they alone tell rows apart."""
+    rows = [
+        [f"area {k}" if told else "area", 2018 + y, 900 + 71 * k + 13 * y, kind, (7 * k + y) % 11]
+        for k in range(12) for y in range(3) for kind in ("theft", "fraud")
+    ]  # fmt: skip
+    said = read_text(tmp_path, table(["area", "year", "insee_log", "offence", "n"], rows))
+    assert ("insee log" in said.cells) != told
+    assert {*said.cells["offence"]} == {"theft", "fraud"}
