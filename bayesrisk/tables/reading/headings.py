@@ -265,7 +265,7 @@ def _by_words(heads: Mapping[int, str]) -> dict[int, list[str]]:
         last = all(place[0] > 0 for place in places.values() if place)
         places |= {i: [k for k in (0, len(words[i]) - 1)[:: -1 if last else 1]
                        if total_word(words[i][k])]
-                   for i, place in places.items() if not place}  # fmt: skip
+                   for i, place in places.items() if words[i] and not place}  # fmt: skip
         if not words or not all(places.values()):
             continue
         parts = {i: [words[i].pop(place[0]), " ".join(words[i])] for i, place in places.items()}

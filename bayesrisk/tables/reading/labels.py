@@ -362,9 +362,7 @@ def _range_evidence(
     follow each other, and exceed it in none.
     """
     free = {k: end for k, end in ranges.items() if k not in evidence.totals and k in sums.column}
-    pairs = [(a, b) for a, b in itertools.permutations(free, 2) if free[a] != free[b]]
-    inside = [(a, b) for a, b in pairs if free[b][0] <= free[a][0] and free[a][1] <= free[b][1]]
-    across = [(a, b) for a, b in pairs if free[b][0] < free[a][0] <= free[b][1] < free[a][1]]
+    inside, across = _overlapping(free)
     every = evidence.totals[0] if evidence.totals else ""
     larger = next((pair for pair in inside if sums.exceeds(*pair)), ())
     overlap = larger or next(iter([*inside, *across]), ())
@@ -382,6 +380,21 @@ def _range_evidence(
         disjoint = [k for k in free if k not in parts]
         return evidence._replace(groups=groups, disjoint=disjoint)
     return evidence._replace(overlap=overlap)
+
+
+def _overlapping(ends: Mapping[str, Ends]) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Return the pairs of ranges of which one is inside the other, and those that share a part."""
+    inside, across, open_ranges = list[tuple[str, str]](), list[tuple[str, str]](), list[str]()
+    position = {label: n for n, label in enumerate(ends)}
+    for label in sorted(ends, key=lambda k: (ends[k][0], -ends[k][1])):
+        low, high = ends[label]
+        open_ranges = [k for k in open_ranges if ends[k][1] >= low]
+        for other in (k for k in open_ranges if ends[k] != (low, high)):
+            (inside if high <= ends[other][1] else across).append((label, other))
+        open_ranges.append(label)
+    for pairs in (inside, across):
+        pairs.sort(key=lambda pair: (position[pair[0]], position[pair[1]]))
+    return inside, across
 
 
 def _tiled(ends: Mapping[str, Ends], sums: LabelSums) -> bool:

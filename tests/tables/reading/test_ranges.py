@@ -1,12 +1,15 @@
 """A range of a mark that the sums contradict is refused, and the range that is named fits."""
 
+import itertools
 import re
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, strategies as st
 
 import bayesrisk as br
+from bayesrisk.tables.reading.labels import _overlapping
 
 REGIONS = ["Angus", "Borders", "Clyde", "Dundee", "Elgin", "Fife"]
 CAUSES = ["Cancer", "Heart", "Stroke", "Injury", "Lung"]
@@ -76,3 +79,17 @@ def test_a_total_among_others_names_its_row_and_the_rows_of_marks():
     assert "marks.*=1-11 " in error.advice
     read = br.tables.TableReading.from_frame(frame, **{"marks.*": "1-11"})
     assert read.separate == ()
+
+
+@given(
+    st.dictionaries(
+        st.text("abcd", min_size=1, max_size=3),
+        st.tuples(st.integers(0, 9), st.integers(0, 9)).map(sorted).map(tuple),
+    )
+)
+def test_ranges_that_overlap_are_those_of_all_pairs(ends):
+    pairs = [(a, b) for a, b in itertools.permutations(ends, 2) if ends[a] != ends[b]]
+    low, high = ({k: end[j] for k, end in ends.items()} for j in range(2))
+    inside = [(a, b) for a, b in pairs if low[b] <= low[a] and high[a] <= high[b]]
+    across = [(a, b) for a, b in pairs if low[b] < low[a] <= high[b] < high[a]]
+    assert _overlapping(ends) == (inside, across)

@@ -123,3 +123,9 @@ def test_all_people_of_a_place_and_year_are_no_label(tmp_path, told):
     said = read_text(tmp_path, table(["area", "year", "insee_log", "offence", "n"], rows))
     assert ("insee log" in said.cells) != told
     assert {*said.cells["offence"]} == {"theft", "fraud"}
+
+
+def test_headings_without_letters_stand_beside_sexes(tmp_path):
+    text = "place,*,Boys young,Girls young,Boys old,Girls old\nA,9,1,2,3,4\nB,8,5,6,7,8\n"
+    cells = read_text(tmp_path, text).cells
+    assert {*cells["category 1"]} >= {"Boys young", "Girls old"}
