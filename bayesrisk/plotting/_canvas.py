@@ -152,8 +152,8 @@ def require(
     frame = check.frame(frame, name)
     missing = [column for column in columns if column not in frame.columns]
     if missing:
-        rule = f"must have the columns {', '.join(columns)}; missing: {', '.join(missing)}"
-        raise ArgumentError(name, rule + f": {maker} makes one" * bool(maker))
+        rule = f"must have the columns {', '.join(columns)}" + f", as of {maker}" * bool(maker)
+        raise ArgumentError(name, f"{rule}; missing: {', '.join(missing)}")
     if frame.empty:
         raise ArgumentError(name, "must have at least one row", shown="none")
     return frame

@@ -520,19 +520,19 @@ def read_bytes(file: str) -> bytes:
 
 def main(
     arguments: list[str],
-    lines_of: Callable[..., list[str]] = report,
-    about: str | None = __doc__,
+    reporter: Callable[..., list[str]] = report,
+    purpose: str | None = __doc__,
 ) -> int:
     """Print what each file proves; return 1 if one is refused, and 2 if one cannot be read."""
     files = [argument for argument in arguments if argument != "--all"]
     if not files or {"-h", "--help"} & set(files):
-        print(about)
+        print(purpose)
         return 0 if files else 2
     status = 0
     for file in files:
         name = file if re.fullmatch(r"[\w.:/\\~+-]{1,80}", file, re.ASCII) else quoted(file)[-80:]
         try:
-            lines = lines_of(read(read_bytes(file)), everything="--all" in arguments)
+            lines = reporter(read(read_bytes(file)), everything="--all" in arguments)
             text = f"{name}: accepted: " + "\n  ".join(lines)
         except RefusedError as error:
             status = max(status, 1)

@@ -213,13 +213,13 @@ def report(document: dict[str, Any]) -> list[str]:
 def main(arguments: list[str]) -> int:
     """Print what each file shows; return 1 if one is refused, and 2 if one cannot be read."""
 
-    def lines_of(document: dict[str, Any], **_: bool) -> list[str]:
+    def tell(document: dict[str, Any], **_: bool) -> list[str]:
         try:
             return report(document)
         except (KeyError, TypeError) as error:
             raise proof.RefusedError(f"a key or value is missing: {error}") from error
 
-    return int(proof.main(arguments, lines_of, __doc__))
+    return int(proof.main(arguments, tell, __doc__))
 
 
 if __name__ == "__main__":

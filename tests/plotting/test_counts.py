@@ -255,7 +255,7 @@ def test_the_law_of_a_release_lies_below_the_conversions():
 
 
 def test_a_frame_of_something_else_is_told_what_makes_one():
-    with pytest.raises(ArgumentError, match=r"missing: marginal_posterior.*: risk_curve makes one"):
+    with pytest.raises(ArgumentError, match=r"as of risk_curve; missing: marginal_post"):
         plotting.plot_risk(pd.DataFrame({"rho": [1.0], "prior": [0.1], "marginal_risk": [1.0]}))
     frame = pd.DataFrame({"noisy_count": [1], "prior": [0.1], "risk_ratio": [1.0]})
     with pytest.raises(ArgumentError, match=r"missing: posterior$"):  # no curve is of counts
