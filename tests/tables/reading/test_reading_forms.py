@@ -2,6 +2,7 @@
 
 import numpy as np
 import openpyxl
+import pandas as pd
 import pytest
 from random_layouts import Layout
 from true_statements import Statements
@@ -343,3 +344,31 @@ def test_ages_with_underscores_stay_whole_beside_a_total_in_any_words(tmp_path):
     file.write_text(text, encoding="utf-8")
     reading = read([file_sheet(file)], {})
     assert {*reading.cells["category 1"]} == {"Y_LT15", "Y_GE65", "Y15-64", "all"}
+
+
+@pytest.mark.parametrize("blank", ["first years", "one year between", "one row stated"])
+def test_blanks_of_ages_that_whole_years_do_not_have_are_no_hidden_counts(blank, tmp_path):
+    """Ages end at 95 in the first years of a table, which stand beside those that end at 96."""
+    text = "year,sex,Total,0-94,95,96\n"
+    for year in range(2001, 2006):
+        for sex, k in (("F", 9), ("M", 4)):
+            last = (20 + k, str(year % 7 + k))
+            none = year < 2004 if blank != "one year between" else year == 2003
+            if none and not (blank == "one row stated" and (year, sex) == (2001, "M")):
+                last = (20 + k + year % 7 + k, "")
+            text += f"{year},{sex},{year % 7 + 120 + 2 * k},{100},{last[0]},{last[1]}\n"
+    (tmp_path / "t.csv").write_text(text)
+    reading = TableReading.read(tmp_path / "t.csv")
+    assert ("marks." in reading.questions) == (blank != "first years")
+    ages = [{*c["category 1"]} for _, c in reading.cells.groupby("year")]
+    assert ["96" in one for one in ages] == (
+        [False] * 3 + [True] * 2 if blank == "first years" else [True] * 5
+    )
+
+
+@pytest.mark.parametrize("most", [3, 4])
+def test_1_and_2_become_3_only_where_3_stands_more_often_than_4(most):
+    counts = [*[3, 4, *[most] * 2], *range(5, 25)]
+    frame = pd.DataFrame({"area": [f"a{k}" for k in range(len(counts))], "n": counts})
+    counts_question = TableReading.from_frame(frame).questions["counts"]
+    assert (counts_question[0] == "stats-nz") == (most == 3)
