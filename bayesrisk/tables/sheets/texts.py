@@ -211,6 +211,12 @@ def is_year(text: str) -> bool:
     return re.fullmatch(r"(18|19|20)\d\d", text) is not None
 
 
+def two_scripts(text: str, other: str) -> bool:
+    """Return whether one of two texts has Latin letters, and the other has letters but no such."""
+    latin = [re.search("[A-Za-z]", one) is not None for one in (text, other)]
+    return latin[0] != latin[1] and all(any(map(str.isalpha, one)) for one in (text, other))
+
+
 def plain_year(text: str) -> str:
     """Return a text, or the year in one such as *2019.0*."""
     return text[:4] if re.fullmatch(r"(18|19|20)\d\d\.0", text) else text

@@ -372,3 +372,40 @@ def test_1_and_2_become_3_only_where_3_stands_more_often_than_4(most):
     frame = pd.DataFrame({"area": [f"a{k}" for k in range(len(counts))], "n": counts})
     counts_question = TableReading.from_frame(frame).questions["counts"]
     assert (counts_question[0] == "stats-nz") == (most == 3)
+
+
+TWO_LANGUAGES = """Γεννήσεις,Θάνατοι,Γάμοι,
+Births,Deaths,Marriages,
+ALL FAITHS,,Όλες,
+40,31,12,2001
+44,35,17,(5)2002
+39,28,15,2003
+47,36,11,2004
+"""
+
+
+def test_headings_in_two_scripts_are_one_and_rows_in_both_are_of_sections(tmp_path):
+    (tmp_path / "t.csv").write_text(TWO_LANGUAGES, encoding="utf-8")
+    reading = TableReading.read(tmp_path / "t.csv")
+    assert {*reading.cells["year"]} == {"2001", "2002", "2003", "2004"}
+    assert {*reading.cells["category 1"]} == {
+        "Γεννήσεις Births", "Θάνατοι Deaths", "Γάμοι Marriages"
+    }  # fmt: skip
+    assert any("row 3 'ALL FAITHS' (the same of all rows)" in line for line in reading.lines)
+
+
+def test_headings_in_two_scripts_that_cross_are_two_variables(tmp_path):
+    text = "Year,Births,Births,Deaths,Deaths\n,Πόλη,Χωριά,Πόλη,Χωριά\n"
+    text += "2001,40,31,12,22\n2002,44,35,17,19\n2003,39,28,15,25\n"
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    cells = TableReading.read(tmp_path / "t.csv").cells
+    assert {*cells["category 1"]} == {"Births", "Deaths"}
+    assert {*cells["category 2"]} == {"Πόλη", "Χωριά"}
+
+
+@pytest.mark.parametrize("row", ["ALL FAITHS,,Alle,", "ALL FAITHS,Όλες,,"])
+def test_rows_of_two_texts_in_one_script_or_side_by_side_are_of_no_section(row, tmp_path):
+    text = TWO_LANGUAGES.replace("ALL FAITHS,,Όλες,", row)
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    reading = TableReading.read(tmp_path / "t.csv")
+    assert not any("the same of all rows" in line for line in reading.lines)
