@@ -57,6 +57,12 @@ SOME = re.compile(
     r"dos quais|waarvan|herunder|därav|в том числе|из них|w tym)\b",
     re.IGNORECASE,
 )
+#: Labels of those whose age, sex or other label nobody knows.
+UNKNOWN = re.compile(
+    r"unknown|not (stated|known|reported|given)|missing|unbekannt|inconnu|onbekend|okän|desconocid|"
+    r"ej uppgift|ohne angabe|non (déclaré|indicato)",
+    re.IGNORECASE,
+)
 #: Words that stand alone before rows of parts.
 _BEFORE_PARTS = re.compile(rf"(?:{SOME.pattern}|\W*(davon|z toho|z tego)\b)[\W_]*", re.IGNORECASE)
 

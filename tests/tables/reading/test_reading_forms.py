@@ -409,3 +409,47 @@ def test_rows_of_two_texts_in_one_script_or_side_by_side_are_of_no_section(row, 
     (tmp_path / "t.csv").write_text(text, encoding="utf-8")
     reading = TableReading.read(tmp_path / "t.csv")
     assert not any("the same of all rows" in line for line in reading.lines)
+
+
+def of_two_forms(letter="F", *, more=0):
+    """Return a table with ages of 5 to 17, or those of 5 to 11 and 12 to 17, in each row."""
+    ages = ("0-4", "5-11", "5-17", "12-17", "18+")
+    heads = [f"{word} {x}" for word in ("Female", "Male") for x in ages]
+    for place, (sex, short) in ((5, ("F", letter)), (12, ("M", "M"))):
+        heads[place:place] = [f"{short}: Unknown", f"{short}: Total"]
+        assert heads[place - 1].startswith("Female" if sex == "F" else "Male")
+    text = f"place,{','.join(heads)}\n"
+    for k in range(12):
+        row = [f"Camp {k}"]
+        for s in (3, 11):
+            a, b, c, d = k * 7 % 11 + s, k * 5 % 13 + s, k * 3 % 17 + 2, 20 + k * s
+            u = (k * k + s) * 7 % 13
+            middle = [str(b), "", str(c)] if k % 2 else ["", str(b + c), ""]
+            row += [str(a), *middle, str(d), str(u), str(a + b + c + d + u + more * (k % 4))]
+        text += ",".join(row) + "\n"
+    return text
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_letter_for_a_sex_is_the_word_that_other_headings_have(more, tmp_path):
+    (tmp_path / "t.csv").write_text(of_two_forms(more=more))
+    reading = TableReading.read(tmp_path / "t.csv")
+    assert {*reading.cells["sex"]} == {"Female", "Male"}
+    age = next(line for line in reading.lines if line.startswith("  age: "))
+    assert age.startswith("  age: 0-4, 5-11, 12-17, 18+, Unknown")
+    assert ("(the sums hold in 12 groups)" in age) == (not more)
+    assert (reading.questions["totals.age"][0] == "complete") == (not more)
+    if not more:
+        tables = PublishedTables(*reading.accepted().parts)
+        found = count_bounds(tables)
+        assert not found.conflict
+        rows = reading.cells.merge(found.counts.rename(columns={"geoid": "place"}))
+        blank = rows[(rows["stated"] == "") & (rows["age"] == "5-17")]
+        assert len(blank) == 12
+        assert (blank["lower"] == blank["upper"]).all()
+
+
+def test_a_letter_that_is_no_sex_stays_as_it_is(tmp_path):
+    (tmp_path / "t.csv").write_text(of_two_forms("P"))
+    reading = TableReading.read(tmp_path / "t.csv")
+    assert not any("the sums hold" in line for line in reading.lines)
