@@ -71,16 +71,16 @@ def _in_use(cells: list[Cell], rules: ReadingRules) -> list[Cell]:
             numbers = [int(t) for t in texts if t.isdecimal()]
             holds = len(numbers) == len(texts) > 2 and sum(numbers) == 2 * max(numbers) > 0
             blanks[group[0].labels[year]].append(blank if holds else set())
-        same = {y: b[0] for y, b in blanks.items() if b[0] and all(one == b[0] for one in b)}
-        runs = [(blank, [*every]) for blank, every in itertools.groupby(labels[year], same.get)]
+        common = {y: b[0] for y, b in blanks.items() if all(one == b[0] for one in b)}
+        runs = [(blank, [*every]) for blank, every in itertools.groupby(labels[year], common.get)]
         for unused, periods in (runs[0], runs[-1]) if len(runs) > 1 else ():
             number = sum(len(blanks[y]) for y in periods)
             if unused and number >= _FEW_SUMS:
-                gone = {(y, label) for y in periods for label in unused}
-                shown = listing(x for x in labels[name] if x in unused)
-                text = f"({number} sums hold without them)"
-                rules.lines.append(f"  not used: blanks of {shown} in {listing(periods)} {text}")
-                cells = [c for c in cells if (c.labels[year], c.labels.get(name, "")) not in gone]
+                pairs = {(y, label) for y in periods for label in unused}
+                text = listing(x for x in labels[name] if x in unused)
+                text = f"  not used: blanks of {text} in {listing(periods)}"
+                rules.lines.append(f"{text} ({number} sums hold without them)")
+                cells = [c for c in cells if (c.labels[year], c.labels.get(name, "")) not in pairs]
     return cells
 
 

@@ -95,8 +95,8 @@ def filled_texts(row: Sequence[str]) -> int:
 def said_once(row: Sequence[str], counts: Collection[int]) -> list[str]:
     """Return a row, or the first of its two texts, in two scripts, at both sides of counts."""
     places = [j for j, text in enumerate(row) if text]
-    between = len(places) == 2 and any(j in counts for j in range(places[0] + 1, places[1]))
-    if not (between and two_scripts(row[places[0]], row[places[1]])):
+    pair = len(places) == 2 and two_scripts(row[places[0]], row[places[1]])
+    if not (pair and any(places[0] < j < places[1] for j in counts)):
         return list(row)
     return [row[places[0]], *[""] * (len(row) - 1)]
 

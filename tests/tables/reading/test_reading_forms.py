@@ -446,7 +446,7 @@ def test_a_letter_for_a_sex_is_the_word_that_other_headings_have(more, tmp_path)
         rows = reading.cells.merge(found.counts.rename(columns={"geoid": "place"}))
         blank = rows[(rows["stated"] == "") & (rows["age"] == "5-17")]
         assert len(blank) == 12
-        assert (blank["lower"] == blank["upper"]).all()
+        assert (blank["low"] == blank["high"]).all()
 
 
 def test_a_letter_that_is_no_sex_stays_as_it_is(tmp_path):
