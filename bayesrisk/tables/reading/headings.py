@@ -259,7 +259,7 @@ def _by_words(heads: Mapping[int, str]) -> dict[int, list[str]]:
         places = {i: [k for k, word in enumerate(w) if sex(word)] for i, w in words.items()}
         last = all(place[0] > 0 for place in places.values() if place)
         places |= {i: [k for k in (0, len(words[i]) - 1)[:: -1 if last else 1]
-                       if total_word(words[i][k])]
+                       if words[i] and total_word(words[i][k])]
                    for i, place in places.items() if not place}  # fmt: skip
         if not words or not all(places.values()):
             continue

@@ -453,3 +453,9 @@ def test_a_letter_that_is_no_sex_stays_as_it_is(tmp_path):
     (tmp_path / "t.csv").write_text(of_two_forms("P"))
     reading = TableReading.read(tmp_path / "t.csv")
     assert not any("the sums hold" in line for line in reading.lines)
+
+
+def test_an_empty_heading_beside_sexes_is_told_apart(tmp_path):
+    (tmp_path / "t.csv").write_text("place,Male 0-17,,Female 0-17\nAsh,30,13,28\nElm,21,6,24\n")
+    cells = TableReading.read(tmp_path / "t.csv").cells
+    assert {*cells["category 1"]} == {"Male 0-17", "", "Female 0-17"}
