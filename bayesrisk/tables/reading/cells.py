@@ -49,7 +49,7 @@ def cells(sheets: Sequence[Sheet], rules: ReadingRules) -> list[Cell]:
 
 
 def _in_use(cells: list[Cell], rules: ReadingRules) -> list[Cell]:
-    """Return cells without the blanks of labels that the first or the last periods do not have.
+    """Return cells without blanks of labels that the first or the last periods do not have.
 
     In all groups of such a period the same labels are blank, and the others add up to one of them.
     """
@@ -72,10 +72,15 @@ def _in_use(cells: list[Cell], rules: ReadingRules) -> list[Cell]:
             holds = len(numbers) == len(texts) > 2 and sum(numbers) == 2 * max(numbers) > 0
             blanks[group[0].labels[year]].append(blank if holds else set())
         common = {y: b[0] for y, b in blanks.items() if all(one == b[0] for one in b)}
-        runs = [(blank, [*every]) for blank, every in itertools.groupby(labels[year], common.get)]
-        for unused, periods in (runs[0], runs[-1]) if len(runs) > 1 else ():
-            number = sum(len(blanks[y]) for y in periods)
-            if unused and number >= _FEW_SUMS:
+        runs = [
+            (blank or set(), [*every])
+            for blank, every in itertools.groupby(labels[year], common.get)
+        ]
+        for ordered in (runs, runs[::-1]):
+            for k, (unused, periods) in enumerate(ordered[:-1]):
+                number = sum(len(blanks[y]) for y in periods)
+                if not unused or number < _FEW_SUMS or (k and not unused < ordered[k - 1][0]):
+                    break  # each has fewer than the one nearer to the first or the last
                 pairs = {(y, label) for y in periods for label in unused}
                 text = listing(x for x in labels[name] if x in unused)
                 text = f"  not used: blanks of {text} in {listing(periods)}"

@@ -14,6 +14,9 @@ _UNIT = re.compile(
     r"numbers?( of \w+)*|no\.|counts?|persons|people|individuals|cases|patients|pupils|households",
     re.IGNORECASE,
 )
+#: Beside a title: *Unit: persons*.
+_NAMED_UNIT = re.compile(r"(units?|einheit|unité|[単单單]位|단위) ?[:：].+", re.IGNORECASE)
+_PAIR = 2  # texts
 _NOTE_BEFORE_YEAR = re.compile(r"\(\w\) ?(?=(?:18|19|20)\d\d$)")
 _NOTES = re.compile(r"\W*((foot)?notes?|(symbol )?legend|key|simbologia)\W*", re.IGNORECASE)
 #: Rows with their numbers in the file.
@@ -146,8 +149,9 @@ def _is_unit(row: Sequence[str]) -> bool:
     """Return whether a row says nothing but what all counts are of."""
     if not row or row[0].strip():
         return False
-    texts = {text.strip() for text in row} - {""}
-    return len(texts) == 1 and _UNIT.fullmatch(texts.pop()) is not None
+    texts = [text.strip() for text in row if text.strip()]
+    named = len(texts) == _PAIR and _NAMED_UNIT.fullmatch(texts[-1]) is not None
+    return named or (len({*texts}) == 1 and _UNIT.fullmatch(texts[0]) is not None)
 
 
 def _without_margin(grid: Grid) -> Grid:

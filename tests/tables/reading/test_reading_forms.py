@@ -366,6 +366,20 @@ def test_blanks_of_ages_that_whole_years_do_not_have_are_no_hidden_counts(blank,
     )
 
 
+def test_ages_may_end_later_twice(tmp_path):
+    text = "year,sex,Total,0-84,85-89,90-94,95+\n"
+    for year in range(2001, 2008):
+        for sex, k in (("F", 9), ("M", 4)):
+            parts = [100 + k * year % 17, 20 + k, 7 + year % 5, 3 + year % 4]
+            ends = 2 + (year > 2002) + (year > 2004)
+            texts = [*map(str, parts[:ends]), *[""] * (4 - ends)]
+            text += f"{year},{sex},{sum(parts[:ends])},{','.join(texts)}\n"
+    (tmp_path / "t.csv").write_text(text)
+    reading = TableReading.read(tmp_path / "t.csv")
+    assert "marks." not in reading.questions
+    assert not (reading.cells["stated"] == "").any()
+
+
 @pytest.mark.parametrize("most", [3, 4])
 def test_1_and_2_become_3_only_where_3_stands_more_often_than_4(most):
     counts = [*[3, 4, *[most] * 2], *range(5, 25)]
@@ -459,3 +473,11 @@ def test_an_empty_heading_beside_sexes_is_told_apart(tmp_path):
     (tmp_path / "t.csv").write_text("place,Male 0-17,,Female 0-17\nAsh,30,13,28\nElm,21,6,24\n")
     cells = TableReading.read(tmp_path / "t.csv").cells
     assert {*cells["category 1"]} == {"Male 0-17", "", "Female 0-17"}
+
+
+def test_a_unit_beside_a_title_is_no_row_of_headings(tmp_path):
+    file = tmp_path / "t.csv"
+    for unit, read_unit in (("Unit: persons", True), ("United kingdom", False)):
+        file.write_text(f"Deaths,,,\n,by day,,{unit}\narea,0-17,18+,Total\nAsh,3,7,10\nElm,2,6,8\n")
+        left = [reason for _, _, reason in file_sheet(file).left]
+        assert ("what is counted" in left) == read_unit
