@@ -13,8 +13,9 @@ from bayesrisk.tables.reading.headings import UNIT, heading_kind
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.sheets.grids import FEWER, MOST
 from bayesrisk.tables.sheets.sheet import Sheet
-from bayesrisk.tables.sheets.texts import PATH, POINTS, WHOLE, noted, total_word
+from bayesrisk.tables.sheets.texts import PATH, POINTS, WHOLE, listing, noted, total_word
 
+_FEW_SUMS = 4  # that show which labels a period has
 _SHORT = 3  # letters of a note that may stand beside a count without brackets
 
 
@@ -41,9 +42,51 @@ class Cell(NamedTuple):
 def cells(sheets: Sequence[Sheet], rules: ReadingRules) -> list[Cell]:
     """Return the cells of all sheets; ``rules`` gets lines that say what was taken for what."""
     results = [cell for sheet in sheets for cell in _SheetCells(sheet, sheets, rules).cells()]
+    results = _in_use(results, rules)
     if not 0 < len(results) <= MOST:
         raise DataError(f"tables must hold {FEWER}, got {len(results)}")
     return results
+
+
+def _in_use(cells: list[Cell], rules: ReadingRules) -> list[Cell]:
+    """Return cells without blanks of labels that the first or the last periods do not have.
+
+    In all groups of such a period the same labels are blank, and the others add up to one of them.
+    """
+    names = dict.fromkeys(name for cell in cells for name in cell.labels)
+    names = names if any(not cell.text for cell in cells) else {}
+    labels = {n: [*dict.fromkeys(cell.labels.get(n, "") for cell in cells)] for n in names}
+    years = [n for n, x in labels.items() if len({re.sub(r"\d+", "#", t) for t in x}) == 1 < len(x)]
+    for year, name in itertools.permutations(names, 2):
+        if year not in years:
+            continue
+        groups: dict[tuple[tuple[str, str], ...], list[Cell]] = {}
+        for cell in cells:
+            rest = (("", cell.file), *((n, x) for n, x in cell.labels.items() if n != name))
+            groups.setdefault(rest, []).append(cell)
+        blanks: dict[str, list[set[str]]] = {text: [] for text in labels[year]}
+        for group in groups.values():
+            blank = {cell.labels.get(name, "") for cell in group if not cell.text}
+            texts = [cell.text for cell in group if cell.text]
+            numbers = [int(t) for t in texts if t.isdecimal()]
+            holds = len(numbers) == len(texts) > 2 and sum(numbers) == 2 * max(numbers) > 0
+            blanks[group[0].labels[year]].append(blank if holds else set())
+        common = {y: b[0] for y, b in blanks.items() if all(one == b[0] for one in b)}
+        runs = [
+            (blank or set(), [*every])
+            for blank, every in itertools.groupby(labels[year], common.get)
+        ]
+        for ordered in (runs, runs[::-1]):
+            for k, (unused, periods) in enumerate(ordered[:-1]):
+                number = sum(len(blanks[y]) for y in periods)
+                if not unused or number < _FEW_SUMS or (k and not unused < ordered[k - 1][0]):
+                    break  # each has fewer than the one nearer to the first or the last
+                pairs = {(y, label) for y in periods for label in unused}
+                text = listing(x for x in labels[name] if x in unused)
+                text = f"  not used: blanks of {text} in {listing(periods)}"
+                rules.lines.append(f"{text} ({number} sums hold without them)")
+                cells = [c for c in cells if (c.labels[year], c.labels.get(name, "")) not in pairs]
+    return cells
 
 
 class _SheetCells(SheetColumns):

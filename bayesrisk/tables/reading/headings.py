@@ -17,6 +17,7 @@ from bayesrisk.tables.sheets.texts import (
     PATH,
     POINTS,
     THOUSANDS,
+    UNKNOWN,
     WHOLE,
     interval,
     key,
@@ -39,12 +40,6 @@ MEMBER = re.compile(r"dim: (.*?)(?: \(\d+\))?: member id: \[\d+\]: ", re.IGNOREC
 _YEAR = re.compile(r"(19|20)\d\d([.M]\d\d)?[ 년年]?([*†‡^]{1,3}|\(\w\))?")
 #: Between parts of a heading, and not between the ends of a range: 0 - 4 years - male.
 _DASH = re.compile(r"(?<!\d) [-–—] | [-–—] (?!\d)")
-#: Labels of those whose age, sex or other label nobody knows.
-_UNKNOWN = re.compile(
-    r"unknown|not (stated|known|reported|given)|missing|unbekannt|inconnu|onbekend|okän|desconocid|"
-    r"ej uppgift|ohne angabe|non (déclaré|indicato)",
-    re.IGNORECASE,
-)
 
 
 def in_persons(sheet: Sheet) -> Sheet:
@@ -118,13 +113,13 @@ def wide(
     at_depth: dict[int, set[str]] = {}
     for i, word in words.items():
         for depth, total in enumerate(word):
-            rest = total or _UNKNOWN.search(parts[i][depth])
+            rest = total or UNKNOWN.search(parts[i][depth])
             at_depth.setdefault(depth, set()).update(() if rest else kinds[i][depth : depth + 1])
     one = {depth: next(iter(options)) for depth, options in at_depth.items() if len(options) == 1}
     plain = {i: [w and d not in one for d, w in enumerate(word)] for i, word in words.items()}
     kinds = {
         i: [
-            one.get(d, kind) if words[i][d] or _UNKNOWN.search(parts[i][d]) else kind
+            one.get(d, kind) if words[i][d] or UNKNOWN.search(parts[i][d]) else kind
             for d, kind in enumerate(part)
         ]
         for i, part in kinds.items()
@@ -230,7 +225,7 @@ def _parts(heads: Mapping[int, str]) -> dict[int, list[str]]:
         common = all(mark in head for head in heads.values()) and max(sizes) == 1
         if crossed or (common and mark == ": "):
             return parts
-        if mark == ": " and (tree := _tree(parts)):
+        if mark == ": " and (tree := _by_words(heads) or _tree(parts)):
             return tree
     return _by_words(heads) or _with_underscores(heads) or {i: [head] for i, head in heads.items()}
 
@@ -264,8 +259,8 @@ def _by_words(heads: Mapping[int, str]) -> dict[int, list[str]]:
         places = {i: [k for k, word in enumerate(w) if sex(word)] for i, w in words.items()}
         last = all(place[0] > 0 for place in places.values() if place)
         places |= {i: [k for k in (0, len(words[i]) - 1)[:: -1 if last else 1]
-                       if total_word(words[i][k])]
-                   for i, place in places.items() if words[i] and not place}  # fmt: skip
+                       if words[i] and total_word(words[i][k])]
+                   for i, place in places.items() if not place}  # fmt: skip
         if not words or not all(places.values()):
             continue
         parts = {i: [words[i].pop(place[0]), " ".join(words[i])] for i, place in places.items()}

@@ -21,6 +21,7 @@ from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.sums import CodedLabels, Ends, Groups, LabelSums, SumInGroups
 from bayesrisk.tables.sheets.texts import (
     SOME,
+    UNKNOWN,
     interval,
     is_date,
     key,
@@ -72,6 +73,7 @@ class TableVariable:
         parts = {k: choices.get(k) or _leaves(k, children) for k in first if k not in self.totals}
         base = {p: first.get(p, p) for part in parts.values() for p in part}
         alone = {*disjoint, *(k for k, part in choices.items() if part == [k])}
+        alone |= _unknown(base)
         single = [k for k in base if k in alone]  # in no range, whatever they are called
         ends = _intervals({k: x for k, x in base.items() if k not in single})
         bounds = {end for end in ends.values() if end is not None}
@@ -110,6 +112,12 @@ class TableVariable:
         """Add the label of whom only totals count."""
         self.names[(len(self.labels),)] = REST
         self.labels.append(REST)
+
+
+def _unknown(labels: Mapping[str, str]) -> set[str]:
+    """Return the labels of those whose age nobody knows, beside others."""
+    unknown = {k for k, x in labels.items() if UNKNOWN.search(x) and not interval(x)}
+    return unknown if len(unknown) < len(labels) else set()
 
 
 def _intervals(labels: Mapping[str, str]) -> dict[str, Ends | None]:
@@ -235,10 +243,11 @@ def _sums(one: _Evidence, sums: LabelSums) -> dict[str, list[str]]:
     wholes, inside = dict(one.children), {*itertools.chain(*one.children.values())}
     for total in one.totals or [""] * sums.implied:
         parts = [k for k in sums.column if k and k != total and k not in inside]
-        ends = _intervals({k: k for k in parts})
+        unknown = _unknown({k: k for k in parts})
+        ends = _intervals({k: k for k in parts if k not in unknown})
         ranges = {k: end for k, end in ends.items() if end}
-        nested = len(ranges) == len(parts) and not one.disjoint
-        wholes[total] = _consecutive(ranges) if nested else parts
+        nested = len(ranges) + len(unknown) == len(parts) and not one.disjoint
+        wholes[total] = [*_consecutive(ranges), *sorted(unknown)] if nested else parts
     return {k: parts for k, parts in wholes.items() if parts and {k, *parts} <= {*sums.column}}
 
 
@@ -312,7 +321,8 @@ def _evidence(
     top = [k for k in top if k not in below]
     plain = {key(x): x for x in labels if not words.get(key(x), 1)}
     plain = plain or {key(x): x for x in labels if words.get(key(x)) == 1}
-    whole = None not in _intervals(plain).values()
+    unknown = _unknown(plain)
+    whole = None not in _intervals({k: x for k, x in plain.items() if k not in unknown}).values()
     if not whole and len(sums.low) and len(top) <= _MOST_RUNS and not all(map(is_date, top)):
         children |= _outline(top, words, sums) or _runs(top, words, sums)
     totals = [k for k, v in choices.items() if v == "all"]
@@ -323,8 +333,9 @@ def _evidence(
     parts = top
     ends = dict[str, Ends | None]()
     if whole and len(top) > 1:  # of nested ages some follow each other and add up
-        ends = _intervals({k: k for k in top if words[k] < 2})
+        ends = _intervals({k: k for k in top if words[k] < 2 and k not in unknown})
         parts = _consecutive({k: end for k, end in ends.items() if end})
+        parts += [k for k in top if k in unknown]
     evidence = _Evidence(children, totals)
     if not totals:
         evidence = _twice(_total(children, top, parts, words, sums, whole=whole), top, sums)
@@ -340,7 +351,7 @@ def _evidence(
     evidence = _range_evidence(evidence, ranges, parts, sums)
     if evidence.disjoint:
         return evidence
-    if ranges and (every in sums.column):  # the total is of all ages
+    if ranges and every in sums.column and not unknown:  # the total is of all ages
         ranges[every] = min(low for low, _ in ranges.values()), max(b for _, b in ranges.values())
     groups = evidence.groups
     if groups.good == groups.telling and (contrary := sums.contradictory(ranges)):
@@ -373,7 +384,8 @@ def _range_evidence(
             return evidence
         contrary = evidence.groups._replace(contrary=int(bool(larger)))
         return evidence._replace(overlap=overlap, groups=contrary)
-    groups = sums.adding_up([*free])(every)
+    unknown = [k for k in parts if k not in ranges and k != every]
+    groups = sums.adding_up([*free, *unknown])(every)
     if groups.above:
         return evidence
     if larger or (groups.good > evidence.groups.good and beyond_chance(groups)):
@@ -630,7 +642,8 @@ def _judge(
     else:
         kind = _totals_rule(name, one, evidence, rules)
         if groups.rounded and kind == "complete":
-            line += f" (the sums hold within rounding in {groups.good} groups)"
+            rounded = " within rounding" * (groups.exact < groups.good)
+            line += f" (the sums hold{rounded} in {groups.good} groups)"
     wrong = evidence.impossible[kind == "partial"]
     if kind != "separate" and not {"totals", f"totals.{name}"} & {*rules.choices}:
         if wrong:

@@ -259,7 +259,8 @@ def _guess(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) ->
         text = f"{text}: each is changed by so much at most"
         unseen = not any(d for d, _ in off)
         return _Guess(f"perturbed-{largest}", text, doubtful=unseen)
-    threes = len(positive) >= _ENOUGH and min(positive) == 3 and positive.count(3) > 1
+    threes = len(positive) >= _ENOUGH and min(positive) == 3
+    threes = threes and positive.count(3) > max(1, positive.count(4))  # of 1 and 2, too
     threes = threes and any(3 < n < _SMALL for n in positive)
     if threes and not any(is_mark(cell.text) for cell in cells):
         if numbers.count(0) > _FEW_ZEROS:

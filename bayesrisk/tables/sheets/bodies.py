@@ -72,8 +72,11 @@ def bodied(table: Headed, columns: CountColumns) -> tuple[Body, Left]:
     left += [line.left(NO_COUNTS) for line, alone in zip(inside, blank, strict=True) if alone]
     inside = [line for line, alone in zip(inside, blank, strict=True) if not alone]
     lone = [k for k, line in enumerate(inside) if filled_texts(line.row) == 1]
-    name = inside[0].row[0] if lone == [0] else ""
     head = table.head
+    if 0 in columns.counts and head[0] and lone == [*range(len(lone))]:  # labels at the right
+        left += [line.left("the same of all rows") for line in inside[: len(lone)]]
+        inside, lone = inside[len(lone) :], []
+    name = inside[0].row[0] if lone == [0] else ""
     if name and not says_number(name):
         every = total_word(name) == 2 or sex(name) is not None  # of all rows, and no heading
         left += [inside[0].left("the same of all rows")] * every

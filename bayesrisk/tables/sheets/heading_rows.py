@@ -13,7 +13,7 @@ from bayesrisk.tables.sheets.joined_headings import (
     spread,
     wrapped,
 )
-from bayesrisk.tables.sheets.lines import CountColumns, Left, Line, filled_texts, short
+from bayesrisk.tables.sheets.lines import CountColumns, Left, Line, filled_texts, said_once, short
 from bayesrisk.tables.sheets.sections import is_group_row
 from bayesrisk.tables.sheets.texts import DECIMAL, WHOLE, is_date, is_year, plain_year, says_number
 
@@ -58,7 +58,10 @@ def headed(name: str, lines: Sequence[Line], columns: CountColumns) -> Headed:
     def used(row: Sequence[str]) -> list[str]:
         return ["" if j in empty or j in outside else text for j, text in enumerate(row)]
 
-    below = [line._replace(row=used(line.row)) for line in lines[size:]]
+    def used_once(row: Sequence[str]) -> list[str]:
+        return said_once(used(row), columns.counts)
+
+    below = [line._replace(row=used_once(line.row)) for line in lines[size:]]
     return Headed(above, [*map(used, rows[:size])], used(head), below, left)
 
 
@@ -195,6 +198,8 @@ def _with_next(
         return [head[0] or row[0], *head[1:]]  # the name of the labels stands between
     if is_group_row(row, below, columns.labels):
         return []
+    if filled_texts(said_once(row, columns.counts)) < filled_texts(row) < filled_texts(head):
+        return []  # of a section
     if _names_labels(head, row, below):
         return [text or upper for upper, text in zip(head, row, strict=True)]
     texts = {j: [r[j] for r in below if r[j] and r != row] for j in columns.counts}

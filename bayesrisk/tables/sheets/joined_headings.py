@@ -19,6 +19,7 @@ from bayesrisk.tables.sheets.texts import (
     says_number,
     sex,
     total_word,
+    two_scripts,
 )
 
 #: What ends a line of a heading that goes on in the next one: "Number / of / returns".
@@ -57,6 +58,8 @@ def joined_headings(
         return []
     if _are_codes(head, row, below):
         return list(row)  # a row of codes, and the row of their labels
+    if _translates(raw, row):
+        return [wrapped(a, b) for a, b in zip(head, row, strict=True)]
     going_on = [] if numbers else _going_on(rows, row, below)
     differs = _differs(row, below, words, numbers, in_turn=in_turn)
     if not (going_on or differs or _names_columns(head, row, below, words, numbers)):
@@ -125,6 +128,13 @@ def _are_codes(head: Sequence[str], row: Sequence[str], below: Collection[int]) 
         for j, (upper, text) in enumerate(zip(head, row, strict=True))
         if j in below or upper != text
     )
+
+
+def _translates(above: Sequence[str], row: Sequence[str]) -> bool:
+    """Return whether a row says the headings above it in another script."""
+    pairs = [pair for pair in zip(above, row, strict=True) if any(pair)]
+    several = 1 < len({*pairs}) == len({a for a, _ in pairs}) == len({b for _, b in pairs})
+    return several and all(two_scripts(*pair) for pair in pairs)
 
 
 def _differs(

@@ -3,17 +3,21 @@
 import itertools
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from bayesrisk.exceptions import DataError, quote
-from bayesrisk.tables.sheets.texts import DECIMAL, WHOLE, is_mark, says_number
+from bayesrisk.tables.sheets.texts import DECIMAL, WHOLE, is_mark, says_number, two_scripts
 
 _LENGTH = 1000  # of a note
 _UNIT = re.compile(
     r"numbers?( of \w+)*|no\.|counts?|persons|people|individuals|cases|patients|pupils|households",
     re.IGNORECASE,
 )
+#: Beside a title: *Unit: persons*.
+_NAMED_UNIT = re.compile(r"(units?|einheit|unité|[単单單]位|단위) ?[:：].+", re.IGNORECASE)
+_PAIR = 2  # texts
+_NOTE_BEFORE_YEAR = re.compile(r"\(\w\) ?(?=(?:18|19|20)\d\d$)")
 _NOTES = re.compile(r"\W*((foot)?notes?|(symbol )?legend|key|simbologia)\W*", re.IGNORECASE)
 #: Rows with their numbers in the file.
 Grid = list[tuple[int, list[str]]]
@@ -91,12 +95,21 @@ def filled_texts(row: Sequence[str]) -> int:
     return len(row) - row.count("")
 
 
+def said_once(row: Sequence[str], counts: Collection[int]) -> list[str]:
+    """Return a row, or the first of its two texts, in two scripts, at both sides of counts."""
+    places = [j for j, text in enumerate(row) if text]
+    pair = len(places) == 2 and two_scripts(row[places[0]], row[places[1]])
+    if not (pair and any(places[0] < j < places[1] for j in counts)):
+        return list(row)
+    return [row[places[0]], *[""] * (len(row) - 1)]
+
+
 def grid_lines(grid: Grid) -> tuple[list[Line], Left]:
     """Return the lines of a grid in one width, without those that say what is counted."""
     grid = _with_first_label(grid)
     units = [(i, short(row), "what is counted") for i, row in grid if _is_unit(row)]
     grid = _without_margin([(i, row) for i, row in grid if not _is_unit(row)])
-    rows = [[" ".join(text.split()) for text in row] for _, row in grid]
+    rows = [[_NOTE_BEFORE_YEAR.sub("", " ".join(t.split())) for t in row] for _, row in grid]
     width = _width(rows)
     lines = [
         Line(i, [*row, *[""] * width][:width], len(_trimmed(row)), _depth(fields), fields)
@@ -136,8 +149,9 @@ def _is_unit(row: Sequence[str]) -> bool:
     """Return whether a row says nothing but what all counts are of."""
     if not row or row[0].strip():
         return False
-    texts = {text.strip() for text in row} - {""}
-    return len(texts) == 1 and _UNIT.fullmatch(texts.pop()) is not None
+    texts = [text.strip() for text in row if text.strip()]
+    named = len(texts) == _PAIR and _NAMED_UNIT.fullmatch(texts[-1]) is not None
+    return named or (len({*texts}) == 1 and _UNIT.fullmatch(texts[0]) is not None)
 
 
 def _without_margin(grid: Grid) -> Grid:

@@ -57,6 +57,12 @@ SOME = re.compile(
     r"dos quais|waarvan|herunder|därav|в том числе|из них|w tym)\b",
     re.IGNORECASE,
 )
+#: Labels of those whose age, sex or other label nobody knows.
+UNKNOWN = re.compile(
+    r"unknown|not (stated|known|reported|given)|missing|unbekannt|inconnu|onbekend|okän|desconocid|"
+    r"ej uppgift|ohne angabe|non (déclaré|indicato)",
+    re.IGNORECASE,
+)
 #: Words that stand alone before rows of parts.
 _BEFORE_PARTS = re.compile(rf"(?:{SOME.pattern}|\W*(davon|z toho|z tego)\b)[\W_]*", re.IGNORECASE)
 
@@ -209,6 +215,12 @@ def noted(text: str) -> Noted | None:
 def is_year(text: str) -> bool:
     """Return whether a text is a year, from 1800 on."""
     return re.fullmatch(r"(18|19|20)\d\d", text) is not None
+
+
+def two_scripts(text: str, other: str) -> bool:
+    """Return whether one of two texts has Latin letters, and the other has letters but no such."""
+    latin = [re.search("[A-Za-z]", one) is not None for one in (text, other)]
+    return latin[0] != latin[1] and all(any(map(str.isalpha, one)) for one in (text, other))
 
 
 def plain_year(text: str) -> str:

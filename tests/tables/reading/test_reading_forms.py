@@ -2,6 +2,7 @@
 
 import numpy as np
 import openpyxl
+import pandas as pd
 import pytest
 from random_layouts import Layout
 from true_statements import Statements
@@ -343,3 +344,140 @@ def test_ages_with_underscores_stay_whole_beside_a_total_in_any_words(tmp_path):
     file.write_text(text, encoding="utf-8")
     reading = read([file_sheet(file)], {})
     assert {*reading.cells["category 1"]} == {"Y_LT15", "Y_GE65", "Y15-64", "all"}
+
+
+@pytest.mark.parametrize("blank", ["first years", "one year between", "one row stated"])
+def test_blanks_of_ages_that_whole_years_do_not_have_are_no_hidden_counts(blank, tmp_path):
+    """Ages end at 95 in the first years of a table, which stand beside those that end at 96."""
+    text = "year,sex,Total,0-94,95,96\n"
+    for year in range(2001, 2006):
+        for sex, k in (("F", 9), ("M", 4)):
+            last = (20 + k, str(year % 7 + k))
+            none = year < 2004 if blank != "one year between" else year == 2003
+            if none and not (blank == "one row stated" and (year, sex) == (2001, "M")):
+                last = (20 + k + year % 7 + k, "")
+            text += f"{year},{sex},{year % 7 + 120 + 2 * k},{100},{last[0]},{last[1]}\n"
+    (tmp_path / "t.csv").write_text(text)
+    reading = TableReading.read(tmp_path / "t.csv")
+    assert ("marks." in reading.questions) == (blank != "first years")
+    ages = [{*c["category 1"]} for _, c in reading.cells.groupby("year")]
+    assert ["96" in one for one in ages] == (
+        [False] * 3 + [True] * 2 if blank == "first years" else [True] * 5
+    )
+
+
+def test_ages_may_end_later_twice(tmp_path):
+    text = "year,sex,Total,0-84,85-89,90-94,95+\n"
+    for year in range(2001, 2008):
+        for sex, k in (("F", 9), ("M", 4)):
+            parts = [100 + k * year % 17, 20 + k, 7 + year % 5, 3 + year % 4]
+            ends = 2 + (year > 2002) + (year > 2004)
+            texts = [*map(str, parts[:ends]), *[""] * (4 - ends)]
+            text += f"{year},{sex},{sum(parts[:ends])},{','.join(texts)}\n"
+    (tmp_path / "t.csv").write_text(text)
+    reading = TableReading.read(tmp_path / "t.csv")
+    assert "marks." not in reading.questions
+    assert not (reading.cells["stated"] == "").any()
+
+
+@pytest.mark.parametrize("most", [3, 4])
+def test_1_and_2_become_3_only_where_3_stands_more_often_than_4(most):
+    counts = [*[3, 4, *[most] * 2], *range(5, 25)]
+    frame = pd.DataFrame({"area": [f"a{k}" for k in range(len(counts))], "n": counts})
+    counts_question = TableReading.from_frame(frame).questions["counts"]
+    assert (counts_question[0] == "stats-nz") == (most == 3)
+
+
+TWO_LANGUAGES = """Γεννήσεις,Θάνατοι,Γάμοι,
+Births,Deaths,Marriages,
+ALL FAITHS,,Όλες,
+40,31,12,2001
+44,35,17,(5)2002
+39,28,15,2003
+47,36,11,2004
+"""
+
+
+def test_headings_in_two_scripts_are_one_and_rows_in_both_are_of_sections(tmp_path):
+    (tmp_path / "t.csv").write_text(TWO_LANGUAGES, encoding="utf-8")
+    reading = TableReading.read(tmp_path / "t.csv")
+    assert {*reading.cells["year"]} == {"2001", "2002", "2003", "2004"}
+    assert {*reading.cells["category 1"]} == {
+        "Γεννήσεις Births", "Θάνατοι Deaths", "Γάμοι Marriages"
+    }  # fmt: skip
+    assert any("row 3 'ALL FAITHS' (the same of all rows)" in line for line in reading.lines)
+
+
+def test_headings_in_two_scripts_that_cross_are_two_variables(tmp_path):
+    text = "Year,Births,Births,Deaths,Deaths\n,Πόλη,Χωριά,Πόλη,Χωριά\n"
+    text += "2001,40,31,12,22\n2002,44,35,17,19\n2003,39,28,15,25\n"
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    cells = TableReading.read(tmp_path / "t.csv").cells
+    assert {*cells["category 1"]} == {"Births", "Deaths"}
+    assert {*cells["category 2"]} == {"Πόλη", "Χωριά"}
+
+
+@pytest.mark.parametrize("row", ["ALL FAITHS,,Alle,", "ALL FAITHS,Όλες,,"])
+def test_rows_of_two_texts_in_one_script_or_side_by_side_are_of_no_section(row, tmp_path):
+    text = TWO_LANGUAGES.replace("ALL FAITHS,,Όλες,", row)
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    reading = TableReading.read(tmp_path / "t.csv")
+    assert not any("the same of all rows" in line for line in reading.lines)
+
+
+def of_two_forms(letter="F", *, more=0):
+    """Return a table with ages of 5 to 17, or those of 5 to 11 and 12 to 17, in each row."""
+    ages = ("0-4", "5-11", "5-17", "12-17", "18+")
+    heads = [f"{word} {x}" for word in ("Female", "Male") for x in ages]
+    for place, (sex, short) in ((5, ("F", letter)), (12, ("M", "M"))):
+        heads[place:place] = [f"{short}: Unknown", f"{short}: Total"]
+        assert heads[place - 1].startswith("Female" if sex == "F" else "Male")
+    text = f"place,{','.join(heads)}\n"
+    for k in range(12):
+        row = [f"Camp {k}"]
+        for s in (3, 11):
+            a, b, c, d = k * 7 % 11 + s, k * 5 % 13 + s, k * 3 % 17 + 2, 20 + k * s
+            u = (k * k + s) * 7 % 13
+            middle = [str(b), "", str(c)] if k % 2 else ["", str(b + c), ""]
+            row += [str(a), *middle, str(d), str(u), str(a + b + c + d + u + more * (k % 4))]
+        text += ",".join(row) + "\n"
+    return text
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_letter_for_a_sex_is_the_word_that_other_headings_have(more, tmp_path):
+    (tmp_path / "t.csv").write_text(of_two_forms(more=more))
+    reading = TableReading.read(tmp_path / "t.csv")
+    assert {*reading.cells["sex"]} == {"Female", "Male"}
+    age = next(line for line in reading.lines if line.startswith("  age: "))
+    assert age.startswith("  age: 0-4, 5-11, 12-17, 18+, Unknown")
+    assert ("(the sums hold in 12 groups)" in age) == (not more)
+    assert (reading.questions["totals.age"][0] == "complete") == (not more)
+    if not more:
+        tables = PublishedTables(*reading.accepted().parts)
+        found = count_bounds(tables)
+        assert not found.conflict
+        rows = reading.cells.merge(found.counts.rename(columns={"geoid": "place"}))
+        blank = rows[(rows["stated"] == "") & (rows["age"] == "5-17")]
+        assert len(blank) == 12
+        assert (blank["low"] == blank["high"]).all()
+
+
+def test_a_letter_that_is_no_sex_stays_as_it_is(tmp_path):
+    (tmp_path / "t.csv").write_text(of_two_forms("P"))
+    reading = TableReading.read(tmp_path / "t.csv")
+    assert not any("the sums hold" in line for line in reading.lines)
+
+
+def test_an_empty_heading_beside_sexes_is_told_apart(tmp_path):
+    (tmp_path / "t.csv").write_text("place,Male 0-17,,Female 0-17\nAsh,30,13,28\nElm,21,6,24\n")
+    cells = TableReading.read(tmp_path / "t.csv").cells
+    assert {*cells["category 1"]} == {"Male 0-17", "", "Female 0-17"}
+
+
+def test_a_unit_beside_a_title_is_no_row_of_headings(tmp_path):
+    file = tmp_path / "t.csv"
+    for unit, read_unit in (("Unit: persons", True), ("United kingdom", False)):
+        file.write_text(f"Deaths,,,\n,by day,,{unit}\narea,0-17,18+,Total\nAsh,3,7,10\nElm,2,6,8\n")
+        left = [reason for _, _, reason in file_sheet(file).left]
+        assert ("what is counted" in left) == read_unit
