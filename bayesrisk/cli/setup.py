@@ -155,6 +155,7 @@ def _reconstruction() -> None:
     small = br.Workload.named("sf1-block")
     rounded = br.make_mechanism("rounding", base=3).release(people, workload=small, rng=1)
     br.reconstruct(rounded.tables, scope="block")
+    br.count_bounds(rounded.tables)
     work = small.union(br.Workload.named("sf1-tract"))
     br.solution_variability(br.tabulate(people, work), scope="tract-joint")
     sides = {"block": [1, 1, 2], "age": [30, 31, 40]}

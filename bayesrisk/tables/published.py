@@ -710,12 +710,14 @@ def assumed_true(
         return bool(inexact)
     refused = next((key for key in inexact if not laws[key].limiting), None)
     if refused is not None:
-        way = "; --taken-as-true (taken_as_true=True) reads them as if they were true"
-        way += ", with --only records or --only claims" * (taken_as_true is None)
-        if laws[refused].closed:
-            way = f"; `bayesrisk risk --release` and microdata_posterior say what they tell{way}"
-        text = f"{quote(' at '.join(reversed(refused)))}, whose counts prove nothing{way}"
-        raise ArgumentError("tables", "must hold true counts", shown=text)
+        better = "microdata_posterior concludes from this law; " if laws[refused].closed else ""
+        way = "taken_as_true=True (on the command line --taken-as-true) reads"
+        if taken_as_true is None:
+            way = "no bounds follow from it; reconstruct and find_claims with taken_as_true=True ("
+            way += "--only records --taken-as-true, --only claims --taken-as-true) read"
+        law = f" of a release under the law {laws[refused].kind!r}: {better}{way}"
+        advice = f"{law} its counts as if they were true"
+        raise ArgumentError("tables", "must hold true counts", got=refused, advice=advice)
     return False
 
 

@@ -164,7 +164,8 @@ class LabelSums:
 
     def meet(self, labels: Sequence[str]) -> bool:
         """Return whether two of some labels stand in one group."""
-        return bool(self.present[:, [self.column[k] for k in labels]].sum(axis=1).max() > 1)
+        columns = [self.column[k] for k in labels]
+        return bool((self.present[:, columns].sum(axis=1) > 1).any())
 
     def judged(
         self, low: IntArray, high: IntArray, full: BoolArray, rows: IntArray, total: str

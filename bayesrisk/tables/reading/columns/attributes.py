@@ -54,10 +54,8 @@ _SAME = 10
 _MANY_FACTS = 20  # numbers of places and years
 _MANY, _MORE = 20, 60  # rows whose counts are not all near 2,000, with few of them and with any
 _FEW = 16  # rows with the number of their label for each that has another
-_BITS_OF_STEPS, _NEAR = (
-    20,
-    8,
-)  # of a running sum, which none is by chance; columns from what it is of
+_BITS_OF_STEPS = 20  # of a running sum, which none is by chance
+_NEAR = 8  # columns from a running sum to what it is of
 _LENGTHS = 5  # of codes at most, as of levels
 _LONG_RUN = 3  # rows of each code that stands in one block
 _EXACT = 1e-9  # of the largest number of a row
