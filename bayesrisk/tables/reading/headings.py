@@ -32,6 +32,7 @@ UNIT = re.compile(
     re.IGNORECASE,
 )
 UNNAMED, _LONGEST, _OLDEST = "category 1", 40, 130
+_FOR = re.compile(r"total (for|of)\b", re.IGNORECASE)
 _LETTERS = re.compile(r"(?<=[a-zà-ÿ])(?=[A-Z])")  # between words written as one: PupilsMale
 _KNOWN = ("sex", "age", "year")
 #: A label of a dimension, as Statistics Canada writes it above a column.
@@ -269,7 +270,9 @@ def _by_words(heads: Mapping[int, str]) -> dict[int, list[str]]:
         crossed = len({(meant[i], p[1]) for i, p in parts.items()}) == len(labels) * len(sexes)
         if crossed and {"male", "female"} <= sexes and len(labels) > 1 and all(labels):
             first = all(place[0] == 0 for place in places.values())
-            if len(whole := [text for text in labels if total_word(text)]) == 1:
+            # *Total for men* is one by its words; *all day* may be a label beside *half day*.
+            plain = {text: _FOR.sub("", text).strip() or "total" for text in labels}
+            if len(whole := [text for text, name in plain.items() if total_word(name) == 2]) == 1:
                 parts = {i: [p[0], "Total" if p[1] in whole else p[1]] for i, p in parts.items()}
             parts |= {i: ["Total", "Total"] if whole else p for i, p in rest.items()}
             if len(labels) * len(sexes) == len(parts) - len(rest):

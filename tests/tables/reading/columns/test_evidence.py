@@ -129,3 +129,17 @@ def test_headings_without_letters_stand_beside_sexes(tmp_path):
     text = "place,*,Boys young,Girls young,Boys old,Girls old\nA,9,1,2,3,4\nB,8,5,6,7,8\n"
     cells = read_text(tmp_path, text).cells
     assert {*cells["category 1"]} >= {"Boys young", "Girls old"}
+
+
+@pytest.mark.parametrize(
+    ("name", "total"), [("Total for", True), ("All", True), ("All day", False), ("All in", False)]
+)
+def test_only_what_says_so_is_the_total_of_labels_beside_sexes(tmp_path, name, total):
+    """Other words that a total may have need sums, which these numbers deny."""
+    heads = [
+        f"{sex} {label}" for label in (name, "Half day", "No place") for sex in ("Boys", "Girls")
+    ]
+    rows = [[f"area {k}", *(31 + k * j % 17 for j in range(6))] for k in range(4)]
+    said = read_text(tmp_path, table(["area", *heads], rows), totals="separate")
+    name_of = next(n for n in said.cells if n.startswith("category"))
+    assert ("all" in {*said.cells[name_of]} or "Total" in {*said.cells[name_of]}) == total
