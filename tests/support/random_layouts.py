@@ -277,7 +277,7 @@ def _write(made, long, wide, order, cell, unit, several, rng):
         rows.append(row + texts)
         before = at
     few = [row for row in rows if {*row[len(left) :]} != {"0"}]
-    if zeros and not above and all(len({*texts}) > 1 for texts in zip(*few, strict=True)):
+    if zeros and few and not above and all(len({*texts}) > 1 for texts in zip(*few, strict=True)):
         rows = few
     if rng.random() < 0.2 and not above:
         rows = [rows[i] for i in rng.permutation(len(rows))]

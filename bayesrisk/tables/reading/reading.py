@@ -209,7 +209,7 @@ def read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:
             raise
         refused = one.refused(fault)
         for other in () if has_estimates(one) else other_sheets(one):
-            instead = other._replace(unread=(*one.unread, str(refused)))
+            instead = other._replace(unread=(*one.unread, str(refused), *other.unread))
             try:
                 reading = _read([instead if s is one else s for s in sheets], options)
             except BayesRiskError:

@@ -322,7 +322,8 @@ def _starts(grid: Grid) -> list[int]:
         elif block and not counted:
             counted, above = 1, [[text.strip() for text in grid[k][1]] for k in block]
             top = above[-1]
-        counted, block, title, gap = counted + bool(numbers), [], -1, False
+        withheld = not all(map(str.isalpha, filled))  # letters may be headings
+        counted, block, title, gap = counted + bool(numbers or withheld), [], -1, False
     return starts
 
 

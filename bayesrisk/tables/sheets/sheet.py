@@ -225,6 +225,9 @@ def _numbered(name: str, grid: Grid, number: int, tab: str = "") -> Sheet:
             faults.append(fault)
         else:
             chosen = {position}
+            called = (Sheet(name, [], [], [], tab=f"{tab}#{n}") for n in itertools.count(1))
+            unread = [str(one.refused(f)) for one, f in zip(called, faults, strict=False)]
+            table = table._replace(unread=tuple(unread))
             break
     if table is None:
         raise faults[0]

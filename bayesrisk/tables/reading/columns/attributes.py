@@ -281,9 +281,13 @@ def attributes(
     totals = np.zeros(len(columns[0]), np.bool_)
     for j in labels:
         totals |= [total_word(text) == 2 for text in columns[j]]
-    results = {}
-    for i in numeric:
-        numbers = {t: n[0] for t in {*columns[i]} if WHOLE.fullmatch(t) and (n := number_range(t))}
+    results, numbers_by_column = {}, {
+        i: {t: n[0] for t in {*columns[i]} if WHOLE.fullmatch(t) and (n := number_range(t))}
+        for i in numeric
+    }
+    stated = {*itertools.chain(*map(dict.values, numbers_by_column.values()))}
+    base_of_all = math.gcd(*stated, *[1000] * (len(stated) == 1)) or 1
+    for i, numbers in numbers_by_column.items():
         plain = np.array([text in numbers for text in columns[i]])
         # Counts are withheld; codes are not, but a label may always have a mark of its own.
         clear, every = bool((plain | totals).all()), _coded(columns[i])
@@ -291,8 +295,8 @@ def attributes(
             continue
         texts = [t for t, keep in zip(columns[i], plain, strict=True) if keep]
         column = _coded(texts)
-        # What all are a multiple of may be a base of rounding; one number alone is not of itself.
-        base = math.gcd(*numbers.values(), *([1000] if len(numbers) == 1 else [])) or 1
+        # What all are a multiple of may be a base of rounding; one number is so beside others.
+        base = base_of_all if len(numbers) == 1 else math.gcd(*numbers.values()) or 1
         # A count near n is the same again in one case of sqrt(n) or fewer.
         bits = np.array([math.log2(max(numbers[t] // base, 1)) / 2 for t in texts])
         for title, group in groups:

@@ -247,6 +247,9 @@ class ColumnEvidence:
         hidden = any(map(is_mark, filter(None, different))) and not years
         if is_period(head, texts) and not (hidden or self.adds_up(i)):
             return "a period"
+        numbered = NUMBERED.fullmatch(head) is not None
+        if plain and plain[0] < 2 and self._orders_rows(i, words, named=numbered):
+            return ROWS
         marks = {*filter(is_mark, filter(None, different))}  # no codes, but all may have a word
         if is_identifier(self.sheet.heads[i]) and (
             (len({len(t) for t in texts if t.isdecimal()}) == 1 < len({*texts} - marks))
@@ -264,12 +267,9 @@ class ColumnEvidence:
                 return "codes"
         every = len({*plain}) == len(plain) > _FEW_DISTINCT
         every = every and max(plain) - min(plain) + 1 == len(plain)
-        numbered = NUMBERED.fullmatch(head) is not None
         distinct = len(plain) == len(texts) == len(different) > _FEW_DISTINCT
         if not head and i == 0 and distinct and words and all(self.heads[1:]):
             return ROWS  # of a longer table
-        if plain and plain[0] < 2 and self._orders_rows(i, words, named=numbered):
-            return ROWS
         if is_measure(head, self.heads) and not self.adds_up(i, whole=total_word(head) < 2):
             return MEASURE
         even = len({b - a for a, b in itertools.pairwise(plain)}) == 1

@@ -218,7 +218,8 @@ class SheetColumns(ColumnEvidence):
         ]  # fmt: skip
         if is_group(head) and any(is_group(self.heads[j]) for j in counts):
             return True  # one age group of several, of which every count is withheld
-        return any({*column} <= {*self.columns[j]} for j in counts)
+        equal = not column[0].isalnum() and self.columns.count(column) > 1  # of several
+        return any(equal or {*column} <= {*self.columns[j]} for j in counts)
 
     def _numbers(self, head: str, texts: Sequence[str]) -> bool:
         """Return whether some texts are numbers: with a note or a range only where it is said."""
