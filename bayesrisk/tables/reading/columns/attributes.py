@@ -180,10 +180,10 @@ def points_shown(columns: Sequence[Sequence[str]], heads: Sequence[str]) -> bool
 
 
 def is_ordinal(column: Sequence[str], total: Sequence[bool], *, named: bool) -> bool:
-    """Return whether a column numbers its rows from 0 or 1 on, whatever totals have there.
+    """Return whether a column numbers its rows one by one, whatever totals have there.
 
-    It may do so where a heading, or none, says that it is ``named`` so: with three rows, and with
-    one number in four twice.  A total that is the sum of all speaks for counts.
+    From 0 or 1 on it may do so where a heading, or none, says that it is ``named`` so: with three
+    rows, and with one number in four twice.  A total that is the sum of all speaks for counts.
     """
     texts = [t for t, whole in zip(column, total, strict=True) if t and not whole]
     if len(texts) <= _FEW_ROWS - named or not all(map(_ORDINAL.fullmatch, texts)):
@@ -191,9 +191,11 @@ def is_ordinal(column: Sequence[str], total: Sequence[bool], *, named: bool) -> 
     numbers = [int(t) for t in texts]
     stated = [n[0] for t, whole in zip(column, total, strict=True) if whole
               and WHOLE.fullmatch(t) and (n := number_range(t))]  # fmt: skip
-    if numbers[0] > 1 or sum(numbers) in stated or (stated and not named):
+    if sum(numbers) in stated or (stated and not named):
         return False
     steps = [b - a for a, b in itertools.pairwise(numbers)]
+    if numbers[0] > 1:
+        return len(steps) >= _TOLD and {*steps} == {1}
     return {*steps} <= {0, 1} and 4 * steps.count(0) <= len(steps) * named
 
 

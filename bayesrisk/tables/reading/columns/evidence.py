@@ -38,6 +38,7 @@ from bayesrisk.tables.reading.rows import (
 )
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.sheets.heading_rows import heading_positions
+from bayesrisk.tables.sheets.records import says_records
 from bayesrisk.tables.sheets.sheet import Sheet
 from bayesrisk.tables.sheets.texts import (
     PATH,
@@ -248,7 +249,9 @@ class ColumnEvidence:
         if is_period(head, texts) and not (hidden or self.adds_up(i)):
             return "a period"
         numbered = NUMBERED.fullmatch(head) is not None
-        if plain and plain[0] < 2 and self._orders_rows(i, words, named=numbered):
+        label = is_date(head) or bool(sex(head)) or interval(head) is not None  # of counts
+        later = not (counted or label or says_records(head))
+        if (later or plain[:1] < [2]) and self._orders_rows(i, words, named=numbered):
             return ROWS
         marks = {*filter(is_mark, filter(None, different))}  # no codes, but all may have a word
         if is_identifier(self.sheet.heads[i]) and (
@@ -275,7 +278,6 @@ class ColumnEvidence:
         even = len({b - a for a, b in itertools.pairwise(plain)}) == 1
         rising = len(plain) > (2 if even else 5) and plain[0] > 999 and plain == sorted({*plain})
         repeated = len({*texts}) < len(texts) or (head and numbered)
-        label = is_date(head) or bool(sex(head)) or interval(head) is not None  # of counts
         if (
             (repeated or rising or every)
             and not (counted or label)

@@ -300,6 +300,9 @@ class SheetColumns(ColumnEvidence):
             doubts[i] = f"the running sum of {self.sheet.heads[j]!r}"
         fixed = [i for i in numeric if self.fixed[i] and doubts[i]]
         labels = {i: self.heads[i] for i in numeric if doubts[i] in _LABELS and i not in fixed}
+        if not (names or labels):  # numbers of places, where nothing else names them
+            labels = {i: self.heads[i] for i in numeric if doubts[i] in (ROWS, LIST)
+                      and not (NUMBERED.fullmatch(self.heads[i]) and self.numbers[i][0] < 2)}  # fmt: skip
         clear = [i for i in numeric if not doubts[i] and i not in fixed]
         freq = [i for i in clear if self.heads[i] == "freq" and self.numbers[i]]
         named = freq or [i for i in clear if COUNT.fullmatch(self.heads[i])]
@@ -334,8 +337,7 @@ class SheetColumns(ColumnEvidence):
         for i in numeric:
             if i in chosen or i in names:
                 continue
-            rows = doubts[i] in (ROWS, LIST) and not names and not NUMBERED.fullmatch(self.heads[i])
-            if doubts[i] in _LABELS or rows:  # numbers of places, where nothing else names them
+            if i in labels or (doubts[i] in _LABELS and i in fixed):
                 names[i] = self.heads[i] or ("year" if doubts[i] == "a period" else "code")
             elif i in fixed:
                 self.reasons[i] = "the same in all rows"
