@@ -1,5 +1,6 @@
 """Bodies: the rows of a table below its headings, and why others are none of it."""
 
+import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -12,6 +13,7 @@ from bayesrisk.tables.sheets.lines import (
     Left,
     Line,
     before_notes,
+    begins_notes,
     filled_texts,
     short,
 )
@@ -42,6 +44,7 @@ _NOTE = re.compile(
 )
 _PAIR = 2  # texts
 _RULE = re.compile(r"[-_=*.]{2,}")  # a line before the notes
+_SENTENCE = re.compile(r"(\S+\s+){2}\S")
 _NOTE_BELOW, NO_COUNTS = "a note below the table", "a row without counts"
 
 
@@ -63,7 +66,8 @@ class Body(NamedTuple):
 def bodied(table: Headed, columns: CountColumns) -> tuple[Body, Left]:
     """Return the body of a table from its headings on, and the rows that are words before parts."""
     ends = before_notes(table.below) or table.below
-    size = max((k for k, x in enumerate(ends, 1) if columns.states_counts(x.row)), default=0)
+    stating = (columns.states_counts(x.row) and not _is_aside(x.row, columns) for x in ends)
+    size = max(itertools.compress(itertools.count(1), stating), default=0)
     inside, below = table.below[:size], table.below[size:]
     left = [line.left("words before parts") for line in inside if _is_before_parts(line)]
     inside = [line for line in inside if not (_is_before_parts(line) or _is_rule(line))]
@@ -168,9 +172,9 @@ def _rows_below(
         beyond = beyond or not any(row)
         if not any(row) or line.number in reasons:
             continue
-        closed = closed or (alone and _RULE.fullmatch(row[0]) is not None)
+        closed = closed or begins_notes(row) or (alone and _RULE.fullmatch(row[0]) is not None)
         aside = not row[0] and not any(says_number(t) or is_mark(t) for t in row if t)
-        if closed or aside:  # such as a source below another column
+        if closed or aside or _is_aside(row, columns):  # such as a source below another column
             reasons[line.number] = _NOTE_BELOW
             continue
         _check_fields(name, line, note=is_note(row))
@@ -188,6 +192,14 @@ def _rows_below(
             yield line
         elif not body.sections:
             raise _without_counts(name, line)
+
+
+def _is_aside(row: Sequence[str], columns: CountColumns) -> bool:
+    """Return whether a row has no label, and a sentence in the place of a count."""
+    texts = (row[j] for j in columns.counts)
+    return not row[0] and any(
+        _SENTENCE.match(t) and not (says_number(t) or is_mark(t)) for t in texts
+    )
 
 
 def _check_note(name: str, line: Line) -> None:

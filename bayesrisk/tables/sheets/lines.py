@@ -118,9 +118,16 @@ def grid_lines(grid: Grid) -> tuple[list[Line], Left]:
     return lines, units
 
 
+def begins_notes(row: Sequence[str]) -> bool:
+    """Return whether a row has the title of notes, alone or beside the first of them."""
+    title, *rest = [text for text in row if text] or [""]
+    plain = any(WHOLE.fullmatch(t) or DECIMAL.fullmatch(t) for t in rest)
+    return _NOTES.fullmatch(title) is not None and not plain
+
+
 def before_notes(lines: Sequence[Line]) -> Sequence[Line]:
     """Return the lines before the first that is the title of notes."""
-    return [*itertools.takewhile(lambda line: not _NOTES.fullmatch(" ".join(line.row)), lines)]
+    return [*itertools.takewhile(lambda line: not begins_notes(line.row), lines)]
 
 
 def count_columns(lines: Sequence[Line]) -> CountColumns:
