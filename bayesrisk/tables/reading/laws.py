@@ -73,6 +73,7 @@ _DIFFERENT = 6
 _SMALL = 10
 #: Texts that say that there is none, in many offices, and rows that show it.
 _DASHES, _ROWS = ("-", "–", "—", "−"), 4
+_SHOWN = 8  # counts of 1 and 2, beside which 0 stands by no chance
 #: Small counts that are withheld for each that is shown, at least.
 _FEWER = 8
 #: Words of a text with a number that says why there is no count, and so few such that are asked.
@@ -128,6 +129,7 @@ def values(cells: Sequence[Cell], rules: ReadingRules, sheets: Sequence[Sheet]) 
     laws = _cell_laws(cells, rules, notes)
     answers = _ask_nines(cells, rules) | _ask_dashes(cells, rules) | _ask_flags(cells, rules)
     answers |= _ask_notes(cells, laws, rules, notes)
+    answers |= _ask_nothing(cells, laws, rules)
     answers |= _sentences(cells, rules, answers)
     cache: dict[tuple[str, int, bool, int], Value] = {}  # few texts stand in many cells
     results = []
@@ -584,6 +586,22 @@ def _ask_dashes(cells: Sequence[Cell], rules: ReadingRules) -> dict[str, str]:
     return answers
 
 
+def _ask_nothing(
+    cells: Sequence[Cell], laws: Sequence[PlainLaw], rules: ReadingRules
+) -> dict[str, str]:
+    """Ask whether a dash is 0, where no 0 stands and counts of 1 and 2 are shown: none is hidden.
+
+    Sums must not deny it, and no other mark may hide small counts.
+    """
+    times = Counter(cell.text for cell in cells if cell.row)
+    marks = {t for t in times if is_mark(t) and t and f"marks.{t}" not in rules.all}
+    if times["0"] or times["1"] + times["2"] < _SHOWN or not marks <= {*_DASHES}:
+        return {}
+    text = "{!r} is 0: no 0 is stated, and counts of 1 and 2 are"
+    return {m: rules.ask(f"marks.{m}", "0", text.format(m))
+            for m in sorted(marks) if _fits(m, "0", cells, laws)}  # fmt: skip
+
+
 def _ask_flags(cells: Sequence[Cell], rules: ReadingRules) -> dict[str, str]:
     """Ask whether counts beside a note are withheld, where each of several is 0."""
     numbers: dict[str, list[str]] = {}
@@ -648,6 +666,7 @@ def _value(cell: Cell, rule: PlainLaw, rules: ReadingRules, answers: Mapping[str
                 "be a count, a range such as 1-4 or <5, or a mark (marks.MARK=withheld or 1-4)"
             )
         guess, meaning = "withheld", "a count that is not stated and may be any"
+        meaning += f", such as 0 (marks.{text}=0)" * (text in _DASHES)
         if rule.withheld and not note:
             guess, meaning = span(*rule.withheld), "withheld by the rule of the counts"
         if not whole:

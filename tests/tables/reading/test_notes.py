@@ -255,3 +255,18 @@ def test_a_number_beside_its_standard_error_is_an_estimate(tmp_path):
         TableReading.read(file)
     file.write_text(text.replace("staff_se", "house_se"), encoding="utf-8")  # of something else
     assert {*TableReading.read(file).cells["stated"]} >= {"16350", "75"}
+
+
+@pytest.mark.parametrize(
+    ("change", "guess"),
+    [((), "0"), (("1,7", "0,7"), "withheld"), (("2,", "9,"), "withheld"), (("4,-", "*,-"), "withheld"),
+     (("-,11", "-,11\nAll,15,33"), "withheld")],
+)  # fmt: skip
+def test_a_dash_beside_many_small_counts_is_nothing_where_no_zero_stands(change, guess, tmp_path):
+    """A zero, few small counts, another mark or a sum that would not hold speak against it."""
+    rows = ["Ash,1,7", "Bay,2,1", "Elm,4,-", "Fir,1,2", "Hay,2,9", "Oak,1,1", "Yew,-,11"]
+    text = "\n".join(["area,men,women", *rows]).replace(*(change or ("", "")))
+    (tmp_path / "t.csv").write_text(text + "\n", encoding="utf-8")
+    asked = TableReading.read(tmp_path / "t.csv").questions["marks.-"]
+    assert asked[0] == guess
+    assert "marks.-=0" in asked[1] or guess == "0"

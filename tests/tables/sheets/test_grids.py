@@ -248,6 +248,7 @@ def test_where_a_table_of_a_file_cannot_be_read_the_largest_other_is(tmp_path):
     assert dict(reading.cells.groupby("name")["stated"].first()) == {
         "A": "1230", "B": "900", "C": "870",
     }  # fmt: skip
+    assert any("sheet '#1'" in line for line in reading.lines if line.startswith("not read: "))
     with pytest.raises(DataError):  # which is asked for
         read([sheet_of(tmp_path, text, "#1")], {"sheet": "#1"})
     assert read([sheet_of(tmp_path, text.replace("0,40 %", "4"))], {}).cells["stated"][0] == "3000"
@@ -277,3 +278,17 @@ def test_a_legend_of_signs_is_about_the_table(tmp_path):
     sheet = sheet_of(tmp_path, legend + PERMITS)
     assert len(sheet.rows) == 2
     assert "about the table" in {reason for _, _, reason in sheet.left}
+
+
+@pytest.mark.parametrize("mark", ["..", "n.a.", "Data suppressed"])
+def test_a_table_of_marks_ends_where_one_with_more_columns_begins(mark, tmp_path):
+    second = "Ward;Beds;Chairs\nI;3;14\nII;5;9\n"
+    text = f"sex;n\nMen;{mark}\nWomen;{mark}\nAll;6\n\nTable 2: of beds\n{second}"
+    sheet = sheet_of(tmp_path, text)
+    assert [row[1] for _, row in sheet.rows] == [mark, mark, "6"]
+    assert sheet_of(tmp_path, text, "#2").heads == ["Ward", "Beds", "Chairs"]
+
+
+def test_letters_above_numbers_begin_no_table(tmp_path):
+    text = "Table 1\n,M,,F,\nage,a,b,a,b\n0-17,1,2,3,4\n18+,5,6,7,8\n"
+    assert [row[0] for _, row in sheet_of(tmp_path, text).rows] == ["0-17", "18+"]

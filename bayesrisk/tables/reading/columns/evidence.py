@@ -250,8 +250,10 @@ class ColumnEvidence:
             return "a period"
         numbered = NUMBERED.fullmatch(head) is not None
         label = is_date(head) or bool(sex(head)) or interval(head) is not None  # of counts
-        later = not (counted or label or says_records(head))
-        if (later or plain[:1] < [2]) and self._orders_rows(i, words, named=numbered):
+        label = label or (says_records(head) and not numbered)
+        if (not (counted or label) or plain[:1] < [2]) and self._orders_rows(
+            i, words, named=numbered
+        ):
             return ROWS
         marks = {*filter(is_mark, filter(None, different))}  # no codes, but all may have a word
         if is_identifier(self.sheet.heads[i]) and (

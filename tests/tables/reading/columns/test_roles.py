@@ -843,3 +843,44 @@ def test_rows_with_blank_labels_twice_are_told_how_blanks_are_filled(tmp_path):
     with pytest.raises(DataError, match="must have different labels") as fault:
         read_text(tmp_path, text)
     assert "blank=above" not in str(fault.value)
+
+
+def test_one_number_in_all_rows_counts_where_others_are_multiples_of_it(tmp_path):
+    """All counts are 0, 3 or 9: that those of a place are all 3 is no surprise, 7 would be."""
+    rows = [f"{a},{y},{3 * (y % 3)},{9 if y % 5 else 3},3" for a in "ABCDEFGH" for y in (20, 21)]
+    text = "\n".join(["group,year,Ash,Elm,Oak", *rows]) + "\n"
+    assert "Oak" in {*read_text(tmp_path, text).cells["category 1"]}
+    sevens = read_text(tmp_path, text.replace(",3\n", ",7\n"))
+    assert "Oak" not in {*sevens.cells["category 1"]}
+
+
+def test_columns_of_one_mark_are_counts_and_one_alone_is_a_label(tmp_path):
+    text = "cause,Ore,Steel,Shops\nFalls,n.a.,n.a.,5\nBurns,n.a.,n.a.,6\n"
+    assert {*read_text(tmp_path, text).cells["category 1"]} == {"Ore", "Steel", "Shops"}
+    assert stated(read_text(tmp_path, text.replace("n.a.,n.a.", "n.a.,x"))) == {"5", "6"}
+
+
+@pytest.mark.parametrize("first", [0, 1, 11, 40])
+@pytest.mark.parametrize("heading", ["ID", "No.", ""])
+def test_rows_may_be_numbered_from_any_number_on(first, heading, tmp_path):
+    """As in open data of Statistics Netherlands, whose codes are labels then."""
+    labels = [(g, a) for g in ("1100", "3000", "4000") for a in (10000, 51300, 53105)]
+    rows = [f"{k},{g},{a},{7 * k % 23}" for k, (g, a) in enumerate(labels, first)]
+    reading = read_text(tmp_path, "\n".join([f"{heading},Geslacht,Leeftijd,Cases", *rows]) + "\n")
+    assert {*reading.cells["geslacht"]} == {"1100", "3000", "4000"}
+    assert {*reading.cells["leeftijd"]} == {"10000", "51300", "53105"}
+
+
+@pytest.mark.parametrize("heading", ["Men", "Deaths", "2019"])
+def test_numbers_called_as_counts_are_no_numbers_of_rows(heading, tmp_path):
+    rows = [f"Ash {k},{11 + k},{7 * k % 23}" for k in range(12)]
+    reading = read_text(tmp_path, "\n".join([f"area,{heading},2020", *rows]) + "\n")
+    assert {"11", "22"} <= stated(reading)
+
+
+@pytest.mark.parametrize("heading", ["Wk", "No", "Row", ""])
+def test_numbers_of_rows_that_begin_late_name_rows_where_nothing_else_does(heading, tmp_path):
+    rows = [f"{k},{k * k % 37},{k * k % 11}" for k in range(11, 42)]
+    reading = read_text(tmp_path, "\n".join([f"{heading},cases,deaths", *rows]) + "\n")
+    assert {*reading.cells["category 1"]} == {"cases", "deaths"}
+    assert len(reading.cells) == 62
