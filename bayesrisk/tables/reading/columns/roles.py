@@ -301,8 +301,11 @@ class SheetColumns(ColumnEvidence):
         fixed = [i for i in numeric if self.fixed[i] and doubts[i]]
         labels = {i: self.heads[i] for i in numeric if doubts[i] in _LABELS and i not in fixed}
         if not (names or labels):  # numbers of places, where nothing else names them
-            labels = {i: self.heads[i] for i in numeric if doubts[i] in (ROWS, LIST)
-                      and not (NUMBERED.fullmatch(self.heads[i]) and self.numbers[i][0] < 2)}  # fmt: skip
+            late = [i for i in numeric if self.numbers[i][:1] > [1]]
+            labels = {
+                i: head for i in numeric if doubts[i] in (ROWS, LIST)
+                and (not NUMBERED.fullmatch(head := self.heads[i]) or i in late)
+            }  # fmt: skip
         clear = [i for i in numeric if not doubts[i] and i not in fixed]
         freq = [i for i in clear if self.heads[i] == "freq" and self.numbers[i]]
         named = freq or [i for i in clear if COUNT.fullmatch(self.heads[i])]
