@@ -76,7 +76,8 @@ def counting_rows(sheet: Sheet) -> Sheet:
     """Return a sheet without rows of percentages, rates and other numbers that count nobody.
 
     Such a row has a label that says so, of which some row has a number with decimals in a column
-    that holds whole numbers elsewhere; or one that has all rows with decimals, and no others.
+    that holds whole numbers elsewhere; or one whose rows have decimals, while others have none.
+    Where there are such rows, other labels that say so need no decimals.
     """
     texts = {*itertools.chain.from_iterable(row for _, row in sheet.rows)}
     changed = {t for t in texts if DECIMAL.fullmatch(t) or NEGATIVE.fullmatch(t)}
@@ -93,50 +94,51 @@ def counting_rows(sheet: Sheet) -> Sheet:
     changed_rows = [row for _, row in sheet.rows if any(row[j] in changed for j in whole)]
     labels = says_so.intersection(*[itertools.chain.from_iterable(changed_rows)])
     labels |= {t for t in texts if _RANK.fullmatch(key(t))}
-    labels = labels or _labels_of_decimals(sheet, changed) or _units_of_rates(sheet, changed)
-    rows = [(i, row) for i, row in sheet.rows if labels.isdisjoint(row)]
-    if not labels or not rows:
-        return sheet
-    left = [(i, f"{', '.join(row)[:40]}…", "no count") for i, row in sheet.rows if labels & {*row}]
-    return sheet._replace(rows=rows, left=[*sheet.left, *left])
-
-
-def _labels_of_decimals(sheet: Sheet, changed: set[str]) -> set[str]:
-    """Return labels whose rows have decimals, most of their numbers, while no other row has one."""
+    rest = [row for _, row in sheet.rows if labels.isdisjoint(row)]
     decimals = {t for t in changed if not POINTS.fullmatch(t)}
-    rows = [row for _, row in sheet.rows]
-    with_decimals = [row for row in rows if not decimals.isdisjoint(row)]
-    if len(decimals) < 2 or _FEW_MEANS * len(with_decimals) > len(rows):
-        return set()
-    mostly = [row for row in with_decimals
-              if 2 * sum(t in decimals for t in row) > sum(map(says_number, row))]  # fmt: skip
-    other = {t for row in rows if row not in mostly for t in row}
-    labels = {t for row in mostly for t in row if any(map(str.isalpha, t))} - other
-    covered = all(labels.intersection(row) for row in with_decimals)
-    return labels if covered else set()
+    column, rates = _labels_of_decimals(rest, decimals, certain=bool(labels))
+    labels |= says_so if rates else set()
+    left, rows = list[tuple[int, str, str]](), list[tuple[int, list[str]]]()
+    for i, row in sheet.rows:
+        if row[column] in rates or not labels.isdisjoint(row):
+            left.append((i, f"{', '.join(row)[:40]}…", "no count"))
+        else:
+            rows.append((i, row))
+    return sheet._replace(rows=rows, left=[*sheet.left, *left]) if rows and left else sheet
 
 
-def _units_of_rates(sheet: Sheet, changed: set[str]) -> set[str]:
-    """Return labels of a column of units under which most numbers have decimals, as rates do.
+def _labels_of_decimals(
+    rows: Sequence[Sequence[str]], decimals: set[str], *, certain: bool
+) -> tuple[int, set[str]]:
+    """Return a column, and its labels whose numbers have decimals, while no others have some.
 
-    Under some other unit few have one.
+    Of such columns it has the fewest other numbers there, then the fewest labels.  Where these are
+    of many rows, each stands in several; where they are of few, it may be in words.
     """
-    units = [j for j, head in enumerate(sheet.heads) if UNITS.fullmatch(key(head))]
-    if not units or not changed:
-        return set()
-    columns = zip(*(row for _, row in sheet.rows), strict=True)
-    mixed = [k for k, column in enumerate(columns) if not changed.isdisjoint(column)]
-    for j in units:
+    columns = [*zip(*rows, strict=True)]
+    mixed = [
+        k for k, column in enumerate(columns)
+        if 0 < 3 * sum(t in decimals for t in column) <= 2 * sum(map(says_number, column))
+    ]  # fmt: skip
+    ways = list[tuple[int, int, int, set[str]]]()
+    for j, column in enumerate(columns) if mixed else ():
         sizes: dict[str, list[int]] = {}
-        for _, row in sheet.rows:
+        for text, row in zip(column, rows, strict=True):
             numbers = [row[k] for k in mixed if says_number(row[k])]
-            size = sizes.setdefault(row[j], [0, 0])
-            size[0] += len(numbers)
-            size[1] += sum(t in changed and not POINTS.fullmatch(t) for t in numbers)
-        rates = {unit for unit, (size, decimals) in sizes.items() if 2 * decimals > size > 1}
-        if any(10 * decimals < size for size, decimals in sizes.values()):
-            return rates - {""}
-    return set()
+            one = sizes.setdefault(text, [0, 0, 0])
+            for k, n in enumerate((1, len(numbers), sum(t in decimals for t in numbers))):
+                one[k] += n
+        rates = {t for t, (_, size, number) in sizes.items() if t and 2 * number >= size > 0}
+        number = sum(sizes[t][2] for t in rates)
+        within = sum(sizes[t][0] for t in rates)
+        others = [one for t, one in sizes.items() if t not in rates]
+        clear = all(10 * number < size for _, size, number in others if number)
+        few = _FEW_MEANS * within <= len(rows) and number > 1 - certain
+        few = few and all(any(map(str.isalpha, t)) for t in rates)
+        repeated = 2 * len(sizes) <= len(rows) and number > _FEW_MEANS
+        if j not in mixed and rates and others and clear and (few or repeated):
+            ways.append((sum(sizes[t][1] for t in rates) - number, len(sizes), j, rates))
+    return min(ways, default=(0, 0, 0, set[str]()))[2:]
 
 
 def without_false_parts(sheet: Sheet) -> Sheet:

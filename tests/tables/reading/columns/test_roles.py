@@ -623,8 +623,21 @@ def test_rows_whose_unit_has_decimals_are_rates(tmp_path):
     text = "\n".join(["unit,geo,2022,2023", *lines]) + "\n"
     reading = read_text(tmp_path, text)
     assert stated(reading) == {"10991", "11309", "21553", "23541"}
-    with pytest.raises(DataError, match="decimals"):  # no column of units says what they are
-        read_text(tmp_path, text.replace("unit", "type"))
+    with pytest.raises(DataError, match="decimals"):  # which no column tells from counts
+        read_text(tmp_path, text.replace("unit", "type").replace("21553", "215.5"))
+
+
+def test_rows_of_rates_are_told_by_the_codes_of_their_characteristic(tmp_path):
+    """As in a census profile, in which shares have the names of the counts above them."""
+    counts = [("Population", 1200), ("0 to 14", 200), ("15 and over", 1000)]
+    shares = [("Distribution (%)", 100), ("0 to 14", 16.7), ("15 and over", 83.3), ("Age", 40.5)]
+    rows = [f"{place},{k},{name},{n + 10 * j * (n > 150) + 0.1 * j * (k > 4)}"
+            for j, place in enumerate(("Alba", "Bela", "Cora"))
+            for k, (name, n) in enumerate(counts + shares, 1)]  # fmt: skip
+    text = "\n".join(["place,id,name,count", *rows]).replace(".0\n", "\n") + "\n"
+    assert stated(read_text(tmp_path, text)) == {
+        *("1200", "1210", "1220", "200", "210", "220", "1000", "1010", "1020")
+    }
 
 
 def test_numbers_that_rise_by_chance_are_counts(tmp_path):
