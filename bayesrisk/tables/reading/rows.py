@@ -129,15 +129,14 @@ def _labels_of_decimals(
             for k, n in enumerate((1, len(numbers), sum(t in decimals for t in numbers))):
                 one[k] += n
         rates = {t for t, (_, size, number) in sizes.items() if t and 2 * number >= size > 0}
-        number = sum(sizes[t][2] for t in rates)
-        within = sum(sizes[t][0] for t in rates)
-        others = [one for t, one in sizes.items() if t not in rates]
-        clear = all(10 * number < size for _, size, number in others if number)
-        few = _FEW_MEANS * within <= len(rows) and number > 1 - certain
+        lines, size, number = (sum(sizes[t][k] for t in rates) for k in range(3))
+        rest = [one for t, one in sizes.items() if t not in rates]
+        clear = rest and all(10 * n < numbers for _, numbers, n in rest if n)
+        few = _FEW_MEANS * lines <= len(rows) and number > 1 - certain
         few = few and all(any(map(str.isalpha, t)) for t in rates)
         repeated = 2 * len(sizes) <= len(rows) and number > _FEW_MEANS
-        if j not in mixed and rates and others and clear and (few or repeated):
-            ways.append((sum(sizes[t][1] for t in rates) - number, len(sizes), j, rates))
+        if j not in mixed and rates and clear and (few or repeated):
+            ways.append((size - number, len(sizes), j, rates))
     return min(ways, default=(0, 0, 0, set[str]()))[2:]
 
 
