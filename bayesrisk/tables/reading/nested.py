@@ -180,7 +180,7 @@ def _pair(
             for k in coded.spellings[name]
         ]
         codes[np.array(totals)[codes[:, column]], column] = 0
-    best: _Pair | None = None
+    best, least = None, (len(codes) + 1, 0, 0)
     for i, inner in enumerate(names):
         if inner in nesting.separate or _settled(inner, texts[inner].values(), rules):
             continue
@@ -205,8 +205,10 @@ def _pair(
             for a, b in pairs:
                 parent = texts[outer][coded.spellings[outer][a]]
                 parts.setdefault(parent, []).append(texts[inner][coded.spellings[inner][b]])
-            if best is None or len(pairs) < sum(map(len, best.parts.values())):
-                best = _Pair(outer, inner, parts)
+            inside_parents = int(np.isin(codes[:, o], pairs[:, 0]).sum())
+            rank = len(pairs), -len(parts), inside_parents  # grandparents are fewer, or have more
+            if rank < least:
+                best, least = _Pair(outer, inner, parts), rank
     return best
 
 
