@@ -28,6 +28,7 @@ from bayesrisk.tables.sheets.sections import (
     with_totals_first,
 )
 from bayesrisk.tables.sheets.texts import (
+    PATH,
     begins_parts,
     is_date,
     is_mark,
@@ -45,6 +46,7 @@ _NOTE = re.compile(
 _PAIR = 2  # texts
 _RULE = re.compile(r"[-_=*.]{2,}")  # a line before the notes
 _SENTENCE = re.compile(r"(\S+\s+){2}\S")
+_ARROW = re.compile(r"(?<=\w) ?(->|→|›|») ?(?=\w)")  # from a label to its part
 _NOTE_BELOW, NO_COUNTS = "a note below the table", "a row without counts"
 
 
@@ -262,4 +264,6 @@ def body_grid(body: Body, lines: Sequence[Line], columns: CountColumns) -> tuple
         rows = [(line.number, line.row) for line in lines]
         head, rows = outlined(body.head, rows, depths, columns.counts)
     keep = [j for j, text in enumerate(head) if text or any(row[j] for _, row in rows)]
-    return [head[j] for j in keep], [(i, [row[j] for j in keep]) for i, row in rows]
+    texts = [[_ARROW.sub(PATH, row[j]) for j in keep] for _, row in rows]
+    head = [_ARROW.sub(PATH, head[j]) for j in keep]
+    return head, list(zip((i for i, _ in rows), texts, strict=True))

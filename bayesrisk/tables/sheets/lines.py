@@ -17,6 +17,7 @@ _UNIT = re.compile(
 #: Beside a title: *Unit: persons*.
 _NAMED_UNIT = re.compile(r"(units?|einheit|unité|[単单單]位|단위) ?[:：].+", re.IGNORECASE)
 _PAIR = 2  # texts
+_DASHES = re.compile(r"\s*[-–—•·]+ ?(?=[^\W\d_])")
 _NOTE_BEFORE_YEAR = re.compile(r"\(\w\) ?(?=(?:18|19|20)\d\d$)")
 _NOTES = re.compile(r"\W*((foot)?notes?|(symbol )?legend|key|simbologia)\W*", re.IGNORECASE)
 #: Rows with their numbers in the file.
@@ -106,7 +107,7 @@ def said_once(row: Sequence[str], counts: Collection[int]) -> list[str]:
 
 def grid_lines(grid: Grid) -> tuple[list[Line], Left]:
     """Return the lines of a grid in one width, without those that say what is counted."""
-    grid = _with_first_label(grid)
+    grid = _with_indents(_with_first_label(grid))
     units = [(i, short(row), "what is counted") for i, row in grid if _is_unit(row)]
     grid = _without_margin([(i, row) for i, row in grid if not _is_unit(row)])
     rows = [[_NOTE_BEFORE_YEAR.sub("", " ".join(t.split())) for t in row] for _, row in grid]
@@ -150,6 +151,18 @@ def _with_first_label(grid: Grid) -> Grid:
         if alone and _UNIT.fullmatch(texts[1]) and any(says_number(t) or is_mark(t) for t in below):
             rows[k], rows[k + 1] = (rows[k][0], ["", *row[1:]]), (i, [row[0], *below[1:]])
     return rows
+
+
+def _with_indents(grid: Grid) -> Grid:
+    """Return rows in which blanks stand for the dashes before first labels: - Kent, -- Dover."""
+    dashes = [_DASHES.match(row[0]) if row else None for _, row in grid]
+    first = next((row[0] for _, row in grid if any(map(says_number, row))), "")
+    if len(dashes) - dashes.count(None) < _PAIR or _DASHES.match(first):
+        return grid
+    return [
+        (i, [" " * d.end() + row[0][d.end() :], *row[1:]] if d else row)
+        for d, (i, row) in zip(dashes, grid, strict=True)
+    ]
 
 
 def _is_unit(row: Sequence[str]) -> bool:

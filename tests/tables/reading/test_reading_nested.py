@@ -429,3 +429,43 @@ def test_names_of_few_places_are_told_apart_by_their_codes(places, tmp_path):
         assert not {"code", "code label"} & {*reading.cells}
     else:
         assert "Ash" in {*reading.cells["place label"]}
+
+
+DEEP = {"Kent": (30, 9), "Dover": (10, 4), "Port": (6, 1), "Castle": (4, 3), "Deal": (20, 5),
+        "Essex": (50, 8), "Harwich": (15, 3), "Clacton": (35, 5)}  # fmt: skip
+DEPTHS = (0, 1, 2, 2, 1, 0, 1, 1)
+
+
+def called(name, depth, form):
+    return {"blanks": "   " * depth + name, "dashes": "-" * depth + " " * (depth > 0) + name,
+            "dots": "  " * depth + "• " * (depth > 0) + name}[form]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["blanks", "dashes", "dots"])
+@pytest.mark.parametrize("wrong", [False, True])
+def test_parts_of_parts_hang_on_the_nearest_label(form, wrong, tmp_path):
+    """Also where no sum holds; a town that had more than its county would be no part of it."""
+    counts = DEEP | ({"Deal": (21, 5)} if wrong else {})
+    rows = [f"{called(n, d, form)},{a},{b}"
+            for (n, (a, b)), d in zip(counts.items(), DEPTHS, strict=True)]  # fmt: skip
+    reading = indented(tmp_path, "Place,Men,Women\n" + "\n".join(rows) + "\n")
+    labels = {*reading.cells.drop(columns=["stated", "file", "row"]).to_numpy().ravel()}
+    assert {"Kent: Dover", "Dover: Port", "Essex: Harwich"} <= labels or {
+        "Kent: Dover", "Kent: Dover: Port", "Essex: Harwich",
+    } <= labels  # fmt: skip
+    assert not any("Kent: Port" in label for label in labels)
+
+
+@pytest.mark.parametrize("arrow", ["->", " → ", " » "])
+def test_arrows_lead_from_a_label_to_its_part(arrow, tmp_path):
+    paths = [f"Kent{arrow}{n}" for n in ("Dover", "Deal")]
+    rows = ["Kent,30,9", f"{paths[0]},10,4", f"{paths[1]},20,5", "Essex,50,8"]
+    reading = indented(tmp_path, "Place,Men,Women\n" + "\n".join(rows) + "\n")
+    labels = {*reading.cells.drop(columns=["stated", "file", "row"]).to_numpy().ravel()}
+    assert {"Kent", "Essex", "Kent: Dover", "Kent: Deal"} <= labels
+
+
+@pytest.mark.parametrize("rows", ["- Kent,3,4\n- Essex,5,6\n", "Kent,3,4\n- Essex,50,60\n"])
+def test_dashes_before_all_labels_or_one_are_no_indents(rows, tmp_path):
+    reading = indented(tmp_path, "Place,Men,Women\n" + rows)
+    assert "- Essex" in {*reading.cells["place label"]}
