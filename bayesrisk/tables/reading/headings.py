@@ -16,6 +16,7 @@ from bayesrisk.tables.sheets.texts import (
     NEGATIVE,
     PATH,
     POINTS,
+    SOME,
     THOUSANDS,
     UNKNOWN,
     WHOLE,
@@ -87,7 +88,7 @@ def wide(
     columns = [[row[i] for _, row in sheet.rows] for i in numeric]
     paths = part_paths(list(heads.values()), columns, rules)
     heads |= {numeric[position]: path for position, path in paths.items()}
-    parts = _without_names(_parts(heads))
+    parts = _without_group(_without_names(_parts(heads)))
     parts = _with_periods({i: _with_totals(part) for i, part in parts.items()})
     size = max(map(len, parts.values()))
     inner = {part[-1] for part in parts.values() if len(part) == size > 1}
@@ -243,6 +244,21 @@ def _without_names(parts: dict[int, list[str]]) -> dict[int, list[str]]:
     if (len(rows[0]) not in sizes) or min(sizes):
         return parts
     return {i: [part[sizes[1] > 0]] for i, part in parts.items()}
+
+
+def _without_group(parts: dict[int, list[str]]) -> dict[int, list[str]]:
+    """Return paths without a heading that stands beside totals alone: *Age* below each sex.
+
+    It has no counts of its own, but those of the labels below it, which it names.
+    """
+    for d in range(1, max(map(len, parts.values())) - 1):
+        names = {p[d] for p in parts.values() if len(p) > d and total_word(p[d]) < 2}
+        named = {i: p for i, p in parts.items() if len(p) > d and p[d] in names}
+        if len(names) == 1 and all(len(p) > d + 1 for p in named.values()):
+            first = f"{min(names)}: " if SOME.match(min(names)) else ""
+            short = {i: [*p[:d], first + p[d + 1], *p[d + 2 :]] for i, p in named.items()}
+            return parts | short
+    return parts
 
 
 def _by_words(heads: Mapping[int, str]) -> dict[int, list[str]]:

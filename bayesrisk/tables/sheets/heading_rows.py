@@ -127,7 +127,8 @@ def _with_start(lines: Sequence[Line], columns: CountColumns) -> tuple[Sequence[
             block.append(position)
             if not columns.has_count(row):
                 continue
-            separate = before and _stands_below(rows[before[-1]], [rows[k] for k in block], columns)
+            heads, below = ([rows[k] for k in part] for part in (before, block))
+            separate = before and _stands_below(heads, below, columns)
             if separate:
                 inner_lines = [line for line in lines[before[0] : block[0]] if any(line.row)]
                 return [*lines[: before[0]], *inner_lines, *lines[block[0] :]], before[0]
@@ -144,19 +145,20 @@ def _with_start(lines: Sequence[Line], columns: CountColumns) -> tuple[Sequence[
 
 
 def _stands_below(
-    above: Sequence[str], block: Sequence[Sequence[str]], columns: CountColumns
+    above: Sequence[Sequence[str]], block: Sequence[Sequence[str]], columns: CountColumns
 ) -> bool:
-    """Return whether a row has the headings of a block of rows that stands apart below it.
+    """Return whether rows have the headings of a block of rows that stands apart below them.
 
     The last row of the block is the first with a count.
     """
     *heads, row = block
     if heads and all(heads[-1][j] for j in columns.counts if says_number(row[j])):
-        several = sum(bool(above[j]) for j in columns.counts) > 1
+        several = sum(bool(above[-1][j]) for j in columns.counts) > 1
         if several and repeat_each_other(heads, columns.counts):
             return True
     filled = [j for j in columns.counts if says_number(block[0][j])]
-    texts, values = [above[j] for j in filled], [block[0][j] for j in filled]
+    texts = [next((head[j] for head in above[::-1] if head[j]), "") for j in filled]
+    values = [block[0][j] for j in filled]
     years = len(texts) > 1 and all(map(is_year, texts))
     words = years or not any(map(says_number, texts))
     named = words and texts.count("") * _FEW_BLANKS <= len(texts)

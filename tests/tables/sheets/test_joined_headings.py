@@ -2,6 +2,7 @@
 
 import pytest
 
+from bayesrisk.tables.reading.reading import TableReading
 from bayesrisk.tables.sheets.joined_headings import joined_headings
 
 HEAD = ["region", "Sample", "Sample"]
@@ -31,3 +32,22 @@ def test_a_number_below_under_ends_the_heading_of_a_group():
     assert joined_headings(head, [head], ["", "695", "25", "112", "30"], below, set()) == []
     one = ["place", "Under"]
     assert joined_headings(one, [one], ["North", "25"], {1: ["25", "7"]}, set()) == []
+
+
+@pytest.mark.parametrize(("name", "some"), [("Age", ""), ("of which", "of which: ")])
+@pytest.mark.parametrize("gap", ["", ",,,,,,\n"])
+def test_a_heading_beside_totals_names_the_labels_below_it(name, some, gap, tmp_path):
+    heads = f"Area,Men,,,Women,,\n,Total,{name},,Total,{name},\n,,young,old,,young,old\n{gap}"
+    rows = "Ash,7,5,2,12,3,9\nBay,23,11,12,27,13,14\nElm,43,21,22,47,23,24\n"
+    (tmp_path / "t.csv").write_text(heads + rows, encoding="utf-8")
+    cells = TableReading.read(tmp_path / "t.csv").cells
+    labels = {*cells.drop(columns=["stated", "file", "row"]).to_numpy().ravel()}
+    assert {"Men", "Women", f"{some}young", f"{some}old"} <= labels
+    assert name not in labels
+
+
+def test_two_headings_beside_totals_are_labels(tmp_path):
+    heads = "Area,Men,,,Women,,\n,Total,Kent,Essex,Total,Kent,Essex\n,,young,old,,young,old\n"
+    (tmp_path / "t.csv").write_text(heads + "Ash,7,5,2,12,3,9\nBay,23,11,12,27,13,14\n")
+    cells = TableReading.read(tmp_path / "t.csv").cells
+    assert any("Kent" in label for label in cells.astype(str).to_numpy().ravel())
