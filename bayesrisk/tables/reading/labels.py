@@ -686,7 +686,8 @@ def _totals_rule(name: str, one: TableVariable, evidence: _Evidence, rules: Read
         if not overlap:
             return rules.ask("totals", "complete", text)
         return rules.ask(plain, "complete", f"the labels of {name} make up its total{overlap}")
-    guess = "partial" if one.exclusive and not groups.above else "separate"
+    close = groups.no_chance and groups.good == groups.telling and 2 * groups.bits >= 3 * _BITS
+    guess = "partial" if (one.exclusive or close) and not groups.above else "separate"
     if rules.summed and groups.good == groups.telling > 0 and not groups.contrary:
         guess = "complete"  # a spreadsheet sums up the rows that stand there
     text = f"too few groups show whether the labels of {name} make up its total"

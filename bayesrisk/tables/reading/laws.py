@@ -246,8 +246,12 @@ def _guess(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) ->
         return guess._replace(doubtful=midpoint or guess.doubtful)
     if base := _column_base(cells, rules):
         return _Guess(f"random-{base}", f"all are multiples of {base}, but in columns named so")
-    if rounded := _rounded_totals(coded, rules):
+    # Whether most sums of some labels hold, so that parts are exact where totals are not.
+    shown = any(len(o) >= _ROWS and 3 * sum(not d for d, _ in o) >= 2 * len(o) for o in missed)
+    if rounded := _rounded_totals(coded, rules, shown=shown):
         return _Guess("exact", f"true, but {rounded} rounded: sums of others miss them by little")
+    if shown and (changed := _changed_labels(coded, rules)):
+        return _Guess("exact", f"true, but not {changed}: sums hold beside others alone")
     near = max(_LEAST_SHARE, int(np.median(positive)) // _SHARE if positive else 0)
     off = [
         pair for group in missed for pair in group
@@ -336,15 +340,17 @@ def _column_base(cells: Sequence[Cell], rules: ReadingRules) -> int:
     return 0
 
 
-def _rounded_totals(coded: CodedLabels, rules: ReadingRules) -> str:
+def _rounded_totals(coded: CodedLabels, rules: ReadingRules, *, shown: bool) -> str:
     """Return which labels are rounded sums of true counts; ask about the law of each.
 
     Their counts are multiples of a base, by no chance, and miss all sums by half of it at most.
     """
     labels_shown = list[str]()
-    least = _BITS + log2(sum(map(len, coded.spellings.values())) or 1)  # of all that are looked at
+    several = log2(sum(map(len, coded.spellings.values())) or 1)  # labels that are looked at
     for column, name in enumerate(coded.names):
         codes, bases = coded.codes[:, column], dict[int, int]()
+        called = [shown and total_word(k, name) == 2 for k in coded.spellings[name]]
+        least = _BITS + np.where(called, 0, several)
         for base in _BASES:
             whole = coded.low % base == 0
             bits = np.bincount(codes, whole & (coded.low > 0)) * log2(base)
@@ -364,6 +370,43 @@ def _rounded_totals(coded: CodedLabels, rules: ReadingRules) -> str:
                 rules.ask(f"labels.{name}.{label}.counts", f"nearest-{base}", text)
             labels_shown.append(label or f"a count without {name}")
     return listing(labels_shown)
+
+
+def _changed_labels(coded: CodedLabels, rules: ReadingRules) -> str:
+    """Return labels beside which sums miss both ways, by little, and hold beside all others.
+
+    Such are totals of areas whose sexes are rounded one by one; the law of each is asked about.
+    It stands in two such sums at least, unless it is called a total.
+    """
+    results = dict[tuple[str, str], int]()
+    for name in coded.names:
+        sums = LabelSums(name, coded, {})
+        words = [k for k in sums.column if total_word(k, name) == 2]
+        parts = [k for k in sums.column if k and k not in words]
+        if len(words) != 1 or len(parts) < 2:
+            continue
+        one = sums.in_groups(words[0], parts)
+        telling, good, above, below, exact, near, _ = one.numbers.astype(bool)
+        wrong = telling & ~good
+        few = 0 < 2 * wrong.sum() <= exact.sum()
+        if not few or not (above.any() and below.any()) or (wrong & ~near).any():
+            continue
+        most = _perturbed([pair for pair in sums.missed(words[0]) if pair[0]], note=True)
+        for column, other in enumerate(coded.names):
+            codes = coded.codes[one.cells, column]
+            label, group = np.unique(np.stack([codes, one.group]), axis=1)
+            missed, held = (np.bincount(label, n[group]) for n in (wrong, exact))
+            called = [total_word(k, other) == 2 for k in coded.spellings[other][: len(held)]]
+            changed = np.flatnonzero((held == 0) & (missed > 0) & (missed + called > 1))
+            equal = {*one.group[np.isin(codes, changed)]} == {*np.flatnonzero(wrong)}
+            if other != name and 0 < len(changed) <= _MOST_ADDED and equal:
+                spelled = {key(x): x for x in reversed(coded.labels[other])}
+                keys = [coded.spellings[other][code] for code in changed]
+                results |= {(other, spelled[k]): most for k in keys if k}
+    for (other, label), most in results.items():
+        text = f"{label}: changed by {most} at most, as sums show"
+        rules.ask(f"labels.{other}.{label}.counts", f"perturbed-{most}", text)
+    return listing(label for _, label in results)
 
 
 def _round_counts(coded: CodedLabels) -> str:

@@ -465,3 +465,47 @@ def test_quarters_of_years_are_periods_in_other_languages():
     reading = reading_of(frame)
     assert {*reading.cells["kvartal"]} == {"1", "2", "3", "4"}
     assert "arbetslösa" not in reading.cells
+
+
+AREAS = ("Kent", "Essex", "Dover", "Deal", "Sandwich", "Harwich", "Clacton", "Epping", "Total")
+
+
+def area_table(seed, base, *, rounded):
+    """Return true counts of towns and counties by age and sex, and what is published of them."""
+    rng = np.random.default_rng(seed)
+    towns = rng.integers(20, 300, (6, 2, 2))
+    true = np.stack([towns[:3].sum(0), towns[3:].sum(0), *towns, towns.sum(0)])
+    true = np.concatenate([true, true.sum(axis=2, keepdims=True)], axis=2)
+    stated = true.copy()
+    for area in (AREAS.index(a) for a in rounded):
+        stated[area] = np.round(true[area] / base) * base if base > 1 else (
+            true[area] + rng.integers(-1, 2, (2, 3)))  # fmt: skip
+    rows = [[a, age, *map(str, stated[i, j])]
+            for i, a in enumerate(AREAS) for j, age in enumerate(("0-17", "18+"))]  # fmt: skip
+    return true, pd.DataFrame(rows, columns=["area", "age", "Male", "Female", "Total"])
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize(("base", "rounded"), [(10, ["Total"]), (1, AREAS[:2]), (1, AREAS[2:5])])
+def test_labels_beside_which_sums_miss_by_little_have_a_law_of_their_own(seed, base, rounded):
+    """Sums of the others hold: all that is said of the rounded ones is true, and the rest exact."""
+    true, frame = area_table(seed, base, rounded=rounded)
+    reading = reading_of(frame)
+    laws = {n.split(".")[2]: g for n, (g, _) in reading.questions.items() if n.endswith(".counts")}
+    assert {*laws} <= {*rounded}
+    if laws:
+        assert reading.questions["counts"][0] == "exact"
+        assert "sex" not in reading.separate
+    for area, law in laws.items():
+        number = int(law.rpartition("-")[2])
+        stated = frame[frame["area"] == area].iloc[:, 2:].astype(int).to_numpy()
+        most = number / 2 if law.startswith("nearest") else number
+        assert np.abs(stated - true[AREAS.index(area)]).max() <= most
+
+
+def test_most_such_labels_are_found_and_none_where_all_counts_are_changed():
+    found = [{*reading_of(area_table(seed, 1, rounded=AREAS[:2])[1]).rules} for seed in range(30)]
+    assert sum("labels.area.Kent.counts" in rules for rules in found) > 5
+    for seed in range(30):
+        frame = area_table(seed, 1, rounded=AREAS)[1]
+        assert not any(name.startswith("labels.") for name in reading_of(frame).rules)
