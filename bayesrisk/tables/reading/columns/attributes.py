@@ -404,20 +404,6 @@ def in_sum(column: IntArray, parts: Sequence[IntArray], *, several: bool) -> boo
     )
 
 
-def is_row_total(
-    total: Sequence[int], parts: Sequence[Sequence[int]], texts: Sequence[Sequence[str]]
-) -> bool:
-    """Return whether numbers are the sum of their row, of parts whose blank texts are nothing.
-
-    Rows with a negative number say nothing; of the others four in five hold, with several sums.
-    """
-    blanks = np.array([[not text for text in column] for column in texts])
-    numbers, sums = np.where(blanks, 0, np.array(parts)), np.array(total)
-    stated_rows = (sums > 0) & (numbers >= 0).all(axis=0)
-    holds = stated_rows & (numbers.sum(axis=0) == sums)
-    return len({*sums[holds]}) > 1 and 5 * int(holds.sum()) >= 4 * int(stated_rows.sum())
-
-
 def one_of_each(
     columns: Sequence[Sequence[str]], labels: Iterable[int], counts: Iterable[int]
 ) -> tuple[int, set[int]] | None:
@@ -488,14 +474,6 @@ def are_of_blanks(column: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
     blanks = list(zip(*([not text for text in other] for other in rest), strict=True))
     pairs = {*zip(blanks, column, strict=True)} if blanks else set()
     return bool(blanks) and len({*blanks}) == len({*column}) == len(pairs)
-
-
-def is_spelled(column: Sequence[str], other: Sequence[str]) -> bool:
-    """Return whether a column with blanks has, in other rows, one text for each of another."""
-    pairs = {*zip(column, other, strict=True)}
-    filled = {pair for pair in pairs if pair[0]}
-    sizes = (len({text for text, _ in filled}), len({text for _, text in filled}))
-    return len(filled) < len(pairs) and sizes == (len(filled), len(filled)) and len(filled) > 1
 
 
 def is_constant(texts: Iterable[str]) -> bool:

@@ -264,7 +264,7 @@ class ColumnEvidence:
             return "codes"
         if is_list(plain) and len(plain) + len(marks) >= len(texts) and not self.adds_up(i):
             return "codes"
-        if self._part_of_code(i) or self._before_labels(i, words) or self._in_blocks(i):
+        if self._before_labels(i, words) or self._in_blocks(i):
             return "codes"
         if head.endswith("#") and not self.adds_up(i):  # of few columns: "School #"
             plain_heads = [j for j, n in enumerate(self.numbers) if n and self.heads[j][-1:] != "#"]
@@ -303,26 +303,6 @@ class ColumnEvidence:
         """Return of each row whether some columns call it a total."""
         rows = zip(*(self.columns[j] for j in words or [0]), strict=True)
         return [any(total_word(t) == 2 for t in texts) for texts in rows]
-
-    @functools.cached_property
-    def long_codes(self) -> list[int]:
-        """Columns of codes with one number of digits, in which others may be read."""
-        return [
-            j for j, texts in enumerate(self.row_counts)
-            if len(texts) >= _FEW_CODES and all(map(str.isdecimal, texts))
-            and len(sizes := {*map(len, texts)}) == 1 and min(sizes) > _DIGITS_OF_CODES
-        ]  # fmt: skip
-
-    def _part_of_code(self, i: int) -> bool:
-        """Return whether a column is the same digits of a longer code in all rows."""
-        for j in self.long_codes:
-            pairs = list(dict.fromkeys(zip(self.columns[i], self.columns[j], strict=True)))
-            size = len(pairs[0][0])
-            if i != j and size > 1 and all(len(text) == size for text, _ in pairs):
-                starts = range(len(pairs[0][1]) - size + 1)
-                if any(all(c[k : k + size] == text for text, c in pairs) for k in starts):
-                    return True
-        return False
 
     def _before_labels(self, i: int, words: Sequence[int]) -> bool:
         """Return whether numbers before all labels, or few of them, are in no sum as others are.

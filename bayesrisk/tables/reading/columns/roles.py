@@ -16,9 +16,7 @@ from bayesrisk.tables.reading.columns.attributes import (
     blank_totals,
     inner_codes,
     is_identifier,
-    is_row_total,
     is_serial,
-    is_spelled,
     one_of_each,
     running_sums,
 )
@@ -408,15 +406,8 @@ class SheetColumns(ColumnEvidence):
         return without < size == len({*zip(*columns, self.columns[i], strict=True)})
 
     def _is_beside(self, i: int, words: Iterable[int]) -> bool:
-        """Return whether numbers are counts beside others: of one heading, or in a sum of all."""
-        if total_word(self.heads[i]) == 2 or self.is_merged(i, words) or self.adds_up(i):
-            return True
-        for side in (range(i + 1, len(self.heads)), range(i)) if self.numbers[i] else ():
-            parts = [j for j in side if self.numbers[j]]
-            numbers, texts = [self.numbers[j] for j in parts], [self.columns[j] for j in parts]
-            if len(parts) > 1 and is_row_total(self.numbers[i], numbers, texts):
-                return True
-        return False
+        """Return whether numbers are counts beside others: of one heading, or in a sum."""
+        return total_word(self.heads[i]) == 2 or self.is_merged(i, words) or self.adds_up(i)
 
     def _codes_in_grid(self, numeric: Sequence[int], names: Mapping[int, str]) -> list[int]:
         """Return columns of few numbers where rows have all combinations of labels with these."""
@@ -449,11 +440,6 @@ class SheetColumns(ColumnEvidence):
             if i in names and j in names and self.paired(i, j) and self._worse(i) > self._worse(j):
                 del names[i]
                 self.reasons[i] = f"the same as {self.sheet.heads[j]!r}"
-        for i, j in itertools.permutations([i for i in names if i not in choices], 2):
-            texts = self.columns[j]
-            if i in names and j in names and all(texts) and is_spelled(self.columns[i], texts):
-                del names[i]
-                self.reasons[i] = f"the same as {self.sheet.heads[j]!r}, or blank"
         codes = inner_codes({i: self.columns[i] for i in names if i not in choices})
         for i, j in codes.items():
             del names[i]
