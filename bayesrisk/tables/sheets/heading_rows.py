@@ -270,13 +270,6 @@ def first_heading_row(name: str, lines: Sequence[Line], numeric: set[int]) -> in
         if filled_texts(rows[top]) > 1 and not any(rows[top - 1]):
             break  # what stands above an empty row is no heading
         top -= 1
-    while top < start - 1 and not any(rows[top]):
-        top += 1
-    for gap in range(start - 2, top, -1):  # other lines, such as filters, stand above an empty row
-        heads = [[r[j] for r in rows[gap:start] if r[j]] for j in numeric if row[j]]
-        if not any(rows[gap]) and all(heads) and len({*map(tuple, heads)}) == len(heads):
-            top = gap + 1
-            break
     if named and top < start - 1:
         return top
     if len(numbers) == len(row) > 1 or (len(numeric) > 1 and not _are_headings(numbers)):

@@ -241,8 +241,6 @@ class ColumnEvidence:
             amounts = are_amounts([*digits.values()], len(texts))
             amounts = amounts and not is_identifier(self.sheet.heads[i])
             return AMOUNTS if amounts else "codes"
-        if not head and len(self.row_counts[i]) == 1 and len(texts) > 2 and any(plain):
-            return "the same in all rows"
         # Counts of a year may be withheld; a mark among years is a label of a row, such as %.
         years = len(plain) > 1 and all(map(is_written_out, plain))
         hidden = any(map(is_mark, filter(None, different))) and not years

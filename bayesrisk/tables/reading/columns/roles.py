@@ -340,8 +340,6 @@ class SheetColumns(ColumnEvidence):
                 continue
             if i in labels or (doubts[i] in _LABELS and i in fixed):
                 names[i] = self.heads[i] or ("year" if doubts[i] == "a period" else "code")
-            elif i in fixed:
-                self.reasons[i] = "the same in all rows"
             elif doubts[i] in ("", LIST) and self._needed(i, names):
                 names[i] = self.heads[i]
             else:
