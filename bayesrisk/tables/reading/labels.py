@@ -686,8 +686,8 @@ def _totals_rule(name: str, one: TableVariable, evidence: _Evidence, rules: Read
         if not overlap:
             return rules.ask("totals", "complete", text)
         return rules.ask(plain, "complete", f"the labels of {name} make up its total{overlap}")
-    own = any(f"labels.{name}.{one.first[k]}.counts" in rules.all for k in one.totals)
-    close = own and all(v == "exact" for k, v in rules.all.items() if k.startswith("counts"))
+    rounded = any(f"labels.{name}.{one.first[k]}.counts" in rules.all for k in one.totals)
+    close = rounded and all(v == "exact" for k, v in rules.all.items() if k.startswith("counts"))
     close = close and groups.no_chance and groups.good == groups.telling
     close = close and 2 * groups.bits >= 3 * _BITS  # sums of exact counts, near rounded totals
     guess = "partial" if (one.exclusive or close) and not groups.above else "separate"

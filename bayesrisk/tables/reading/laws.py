@@ -247,10 +247,12 @@ def _guess(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) ->
     if base := _column_base(cells, rules):
         return _Guess(f"random-{base}", f"all are multiples of {base}, but in columns named so")
     # Whether most sums of some labels hold, so that parts are exact where totals are not.
-    shown = any(len(o) >= _ROWS and 3 * sum(not d for d, _ in o) >= 2 * len(o) for o in missed)
-    if rounded := _rounded_totals(coded, rules, shown=shown):
+    exact_parts = any(
+        len(o) >= _ROWS and 3 * sum(not d for d, _ in o) >= 2 * len(o) for o in missed
+    )
+    if rounded := _rounded_totals(coded, rules, exact_parts=exact_parts):
         return _Guess("exact", f"true, but {rounded} rounded: sums of others miss them by little")
-    if shown and (changed := _changed_labels(coded, rules)):
+    if exact_parts and (changed := _changed_labels(coded, rules)):
         return _Guess("exact", f"true, but not {changed}: sums hold beside others alone")
     near = max(_LEAST_SHARE, int(np.median(positive)) // _SHARE if positive else 0)
     off = [
@@ -340,7 +342,7 @@ def _column_base(cells: Sequence[Cell], rules: ReadingRules) -> int:
     return 0
 
 
-def _rounded_totals(coded: CodedLabels, rules: ReadingRules, *, shown: bool) -> str:
+def _rounded_totals(coded: CodedLabels, rules: ReadingRules, *, exact_parts: bool) -> str:
     """Return which labels are rounded sums of true counts; ask about the law of each.
 
     Their counts are multiples of a base, by no chance, and miss all sums by half of it at most.
@@ -349,7 +351,7 @@ def _rounded_totals(coded: CodedLabels, rules: ReadingRules, *, shown: bool) -> 
     several = log2(sum(map(len, coded.spellings.values())) or 1)  # labels that are looked at
     for column, name in enumerate(coded.names):
         codes, bases = coded.codes[:, column], dict[int, int]()
-        called = [shown and total_word(k, name) == 2 for k in coded.spellings[name]]
+        called = [exact_parts and total_word(k, name) == 2 for k in coded.spellings[name]]
         least = _BITS + np.where(called, 0, several)
         for base in _BASES:
             whole = coded.low % base == 0
@@ -395,9 +397,9 @@ def _changed_labels(coded: CodedLabels, rules: ReadingRules) -> str:
         for column, other in enumerate(coded.names):
             codes = coded.codes[one.cells, column]
             label, group = np.unique(np.stack([codes, one.group]), axis=1)
-            missed, held = (np.bincount(label, n[group]) for n in (wrong, exact))
-            called = [total_word(k, other) == 2 for k in coded.spellings[other][: len(held)]]
-            changed = np.flatnonzero((held == 0) & (missed > 0) & (missed + called > 1))
+            missed, sums_held = (np.bincount(label, n[group]) for n in (wrong, exact))
+            called = [total_word(k, other) == 2 for k in coded.spellings[other][: len(sums_held)]]
+            changed = np.flatnonzero((sums_held == 0) & (missed > 0) & (missed + called > 1))
             equal = {*one.group[np.isin(codes, changed)]} == {*np.flatnonzero(wrong)}
             if other != name and 0 < len(changed) <= _MOST_ADDED and equal:
                 spelled = {key(x): x for x in reversed(coded.labels[other])}
