@@ -17,6 +17,7 @@ import scipy.sparse as sp
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from bayesrisk._base.validation import FloatArray, IntArray
+from bayesrisk.constraints.model import equal_rows
 from bayesrisk.constraints.solvers import Deadline
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.inference.microdata.contraction import starts
@@ -249,6 +250,15 @@ def _combined_moves(basis: bytes, soft: bytes, groups: int) -> IntArray:
     return make_moves(one, small_moves(one, changes, rng, tries), rng, tries)
 
 
+def _blocks(system: GroupSystem) -> IntArray:
+    """Return one number for groups of equal hard columns: 0 if zero, -1 if no other has it."""
+    columns = sp.csr_array(sp.csc_array(system.model.rows[np.flatnonzero(system.hard), :]).T)
+    label, _ = equal_rows(columns)
+    block = np.where(np.bincount(label)[label] > 1, label + 1, -1)
+    block[np.diff(columns.indptr) == 0] = 0
+    return block
+
+
 def lattice(system: GroupSystem, moves: IntArray) -> Lattice:
     """Return a system and its moves as the arrays of the kernel."""
     pairs = zip(system.row_weights, system.hard, strict=True)
@@ -257,6 +267,12 @@ def lattice(system: GroupSystem, moves: IntArray) -> Lattice:
     changed = sp.csr_array(z @ system.model.rows.T)
     changed = sp.csr_array(changed.multiply(~system.hard[None, :]))
     changed.eliminate_zeros()
+    groups = sp.csr_array(sp.csr_array(system.model.rows.multiply(~system.hard[:, None])).T)
+    groups.eliminate_zeros()
+    groups.sort_indices()
+    block = _blocks(system)
+    share = np.where(block >= 0, system.mass, 0.0)
+    single = _SINGLE if share.any() else 0.0
     return Lattice(
         ptr=z.indptr.astype(np.int64),
         group=z.indices.astype(np.int64),
@@ -268,11 +284,19 @@ def lattice(system: GroupSystem, moves: IntArray) -> Lattice:
         prior=np.concatenate([*system.priors, np.zeros(1)]),
         soft_ptr=starts([s.size for s in soft]),
         soft=np.concatenate([*soft, np.zeros(1)]),
+        group_ptr=groups.indptr.astype(np.int64),
+        group_row=groups.indices.astype(np.int64),
+        group_coef=groups.data.astype(np.int64),
+        block=block,
+        reach=np.cumsum(share),
+        chances=np.array([single, _LOOSE * np.any(block == 0)]),
     )
 
 
 _COMBINATIONS = 8  # random combinations of moves for every basis move, and at least so many
 _FEWEST = 200
+_HALVINGS = 4
+_SINGLE, _LOOSE = 0.5, 0.5  # chances of a step of one record, and that it comes or goes
 _SOLVER_SECONDS = 30.0
 _NEAR = 0.1  # share by which a start may fall short of the most extreme one
 
@@ -300,15 +324,29 @@ class LatticeChains:
         # No move knows the starts: chains that could leap from one to another would agree about
         # these alone, however many points there are between them.
         self.moves = _combined_moves(self.basis.tobytes(), soft.tobytes(), system.mass.size)
+        self.lattice = lattice(system, self.moves)
+        #: How often a sweep may be halved to begin with: steps of one record mix sooner than moves.
+        self.halvings = _HALVINGS if self.lattice.chances[0] else 0
 
-    def begin(self, generators: Sequence[np.random.Generator]) -> list[LatticeChain]:
-        """Return the chains at their starting points, each with its own generator."""
-        system, sweep = self._system, max(1, len(self.moves))
-        moves, soft = lattice(system, self.moves), np.flatnonzero(~system.hard)
+    def begin(
+        self, generators: Sequence[np.random.Generator], halvings: int = 0
+    ) -> list[LatticeChain]:
+        """Return the chains at their starting points, each with its own generator.
+
+        A sweep has one step for each move, halved as often as ``halvings`` says.
+        """
+        system, sweep = self._system, max(1, len(self.moves) >> halvings)
+        soft = np.flatnonzero(~system.hard)
         longest = max((p.size for p in system.priors), default=1)
         return [
             LatticeChain(
-                moves, x.copy(), system.model.rows @ x, soft, np.zeros(longest + 1), sweep, rng
+                self.lattice,
+                x.copy(),
+                system.model.rows @ x,
+                soft,
+                np.zeros(longest + 1),
+                sweep,
+                rng,
             )
             for x, rng in zip(self.starts, generators, strict=True)
         ]
@@ -316,7 +354,7 @@ class LatticeChains:
 
 @dataclass
 class LatticeChain:
-    """A Markov chain on lattice points; a sweep has one step for each move."""
+    """A Markov chain on lattice points."""
 
     lattice: Lattice
     x: IntArray  # counts of the groups, and the sums of rows
