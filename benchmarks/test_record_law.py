@@ -14,7 +14,8 @@ from targets import Aim, a_second, faster, lasting, seconds_each
 from bayesrisk import MechanismSpec, PublishedTables, Records, Release, Schema, Workload, tabulate
 from bayesrisk.census import simulate_population
 from bayesrisk.inference import RecordPrior, RecordQuestion, microdata_posterior
-from bayesrisk.inference.microdata.chains import LatticeChains, PeopleChain, walk
+from bayesrisk.inference.microdata.chains import LatticeChains, PeopleChain
+from bayesrisk.inference.microdata.lattice_moves import walk
 from bayesrisk.inference.microdata.people_model import people_model, put
 from bayesrisk.inference.microdata.system import make_system, presolve
 from bayesrisk.inference.sampling.chains import effective_size

@@ -53,7 +53,13 @@ def _lines(summary: "PopulationSummary") -> list[str]:
         "  " + "".join(str(c).rjust(16) for c in ["population", *names]),
     ]
     for row in frame.to_dict(orient="records"):
-        cells = [f"{row[name]:.1f} ({row[f'published_{name}']:.1f})" for name in names]
+        shares = [
+            "-" if math.isnan(row[name]) else f"{row[name]:.1f}" for name in names
+        ]  # no share of nobody
+        cells = [
+            f"{share} ({row[f'published_{name}']:.1f})"
+            for share, name in zip(shares, names, strict=True)
+        ]
         lines.append("  " + "".join(text.rjust(16) for text in [row["population"], *cells]))
     rate = f"{100.0 * summary.violations / summary.subsidised:.1f}%" if summary.subsidised else "-"
     return [

@@ -574,7 +574,9 @@ class PopulationInParts:
             begin = time.process_time()
             self.spots(protection, 0, frame, 1)
             return pilot._replace(check=time.process_time() - begin)
-        except PilotTimeError:  # one place is known
+        except PilotTimeError:  # one place is known, and what has been drawn there before
+            if laws := self._law_stores[protection.setting].laws:
+                return self._drawn_costs(protection, laws)
             return Pilot(0.0, first)
 
     def _costs(self, protection: Protection, first: float) -> Pilot:
@@ -603,12 +605,21 @@ class PopulationInParts:
             release = max(seconds[0] - target, 0.0)
             return Pilot(max(first - seconds[0], 0.0), release, target)
         self._try(protection, self._pilot_rows(_PILOT, -(-_PILOT // rows.size)))
+        return self._drawn_costs(protection, laws)
+
+    def _drawn_costs(
+        self, protection: Protection, laws: Mapping[tuple[Any, ...], tuple[Any, float]]
+    ) -> Pilot:
+        """Return CPU seconds by the laws that pilots drew; a first one without a record is like."""
         took = pd.DataFrame(
             [(*key[:2], seconds) for key, (_, seconds) in laws.items()],
             columns=["place", "without", "seconds"],
         )
         alone = took.dropna()
         place = took[took["without"].isna()].groupby("place")["seconds"]
+        if alone.empty:
+            own = not is_additive(self.mechanism(protection).spec)
+            return Pilot(0.0, place.sum().mean(), own * took["seconds"].mean())
         release = place.size().mean() * alone["seconds"].mean()  # laws of all readings
         target = alone["seconds"].sum() / alone["without"].nunique()
         return Pilot(max(place.sum().mean() - release, 0.0), release, target)

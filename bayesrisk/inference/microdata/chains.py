@@ -7,29 +7,22 @@ more memory.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from bayesrisk._base.compiling import lean_kernel, lean_step
 from bayesrisk._base.validation import FloatArray, IntArray
+from bayesrisk.constraints.model import equal_rows
 from bayesrisk.constraints.solvers import Deadline
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.inference.microdata.contraction import starts
-from bayesrisk.inference.microdata.people_model import (
-    KINDS,
-    ChainState,
-    Index,
-    PeopleModel,
-    Rng,
-    put,
-)
+from bayesrisk.inference.microdata.lattice_moves import Lattice, walk, walks
+from bayesrisk.inference.microdata.people_model import KINDS, ChainState, PeopleModel, put
 from bayesrisk.inference.microdata.people_moves import sweep
 from bayesrisk.inference.microdata.system import GroupSystem, TooLargeError
 from bayesrisk.inference.sampling.chains import (
@@ -121,125 +114,6 @@ def _first_state(model: PeopleModel, rng: np.random.Generator, share: float) -> 
 
 
 # Chains on the points of a system with hard rows, from starts that lie far apart.
-#
-# A *move* changes some counts and leaves every hard row as it is: moves are a basis of a lattice,
-# and combinations of it.  A step takes a move at random and draws how far to go along it from the
-# exact conditional law.
-
-
-class Lattice(NamedTuple):
-    """Fixed arrays of a run on lattice points: moves, priors and soft rows."""
-
-    ptr: IntArray  # groups of every move
-    group: IntArray
-    coef: IntArray
-    row_ptr: IntArray  # soft rows that every move changes
-    row: IntArray
-    row_coef: IntArray
-    prior_ptr: IntArray  # log prior of x[g] = v stands at prior[prior_ptr[g] + v]
-    prior: FloatArray
-    soft_ptr: IntArray  # log weight of a sum s of soft row r stands at soft[soft_ptr[r] + s]
-    soft: FloatArray
-
-
-_NEGLIGIBLE = 45.0  # exp(-45) is 3e-20: thousands of such points are less than rounding
-
-
-@lean_step
-def _clip(low: Index, high: Index, value: Index, top: Index, c: Index) -> tuple[Index, Index]:
-    """Return the subinterval [low, high] of t that also keeps 0 <= value + c t <= top."""
-    # -value / |c| <= t <= (top - value) / |c|, the ends exchanged where c < 0
-    below, above = value, top - value
-    if c < 0:
-        below, above, c = above, below, -c
-    if c > 1:  # rarely: a division costs more than all else here
-        below, above = below // c, above // c
-    return max(low, -below), min(high, above)
-
-
-@lean_step
-def _reach(lattice: Lattice, x: IntArray, sums: IntArray, move: Index) -> tuple[Index, Index]:
-    """Return the smallest and largest t that keep x + t z possible, z being the move."""
-    low: Index = np.int64(-(2**62))
-    high: Index = np.int64(2**62)
-    # 0 <= x_g + t z_g <= top_g for every group
-    for k in range(lattice.ptr[move], lattice.ptr[move + 1]):
-        g = lattice.group[k]
-        top = lattice.prior_ptr[g + 1] - lattice.prior_ptr[g] - 1
-        low, high = _clip(low, high, x[g], top, lattice.coef[k])
-        if low == high:  # nowhere: to stay is always possible, so that no row can say more
-            return low, high
-    # 0 <= s_r + t (A z)_r <= top_r for every soft row
-    for k in range(lattice.row_ptr[move], lattice.row_ptr[move + 1]):
-        r = lattice.row[k]
-        top = lattice.soft_ptr[r + 1] - lattice.soft_ptr[r] - 1
-        low, high = _clip(low, high, sums[r], top, lattice.row_coef[k])
-        if low == high:
-            return low, high
-    return low, high
-
-
-@lean_kernel
-def walk(
-    rng: Rng, lattice: Lattice, x: IntArray, sums: IntArray, work: FloatArray, steps: int
-) -> None:
-    """Make ``steps`` Gibbs steps along random moves; ``work`` must hold the longest line."""
-    ptr, group, coef = lattice.ptr, lattice.group, lattice.coef
-    prior_ptr, prior, row_ptr, row = lattice.prior_ptr, lattice.prior, lattice.row_ptr, lattice.row
-    row_coef, soft_ptr, soft = lattice.row_coef, lattice.soft_ptr, lattice.soft
-    moves = ptr.size - 1
-    for _ in range(steps):
-        move = np.int64(rng.random() * moves)
-        low, high = _reach(lattice, x, sums, move)
-        if low == high:
-            continue
-        # w(t) = sum_g log prior_g(x_g + t z_g) + sum_r log weight_r(s_r + t (A z)_r)
-        best = -math.inf
-        for t in range(low, high + 1):
-            value = 0.0
-            for k in range(ptr[move], ptr[move + 1]):
-                value += prior[prior_ptr[group[k]] + x[group[k]] + t * coef[k]]
-            for k in range(row_ptr[move], row_ptr[move + 1]):
-                value += soft[soft_ptr[row[k]] + sums[row[k]] + t * row_coef[k]]
-            work[t - low] = value
-            best = max(best, value)
-        # P(t) = exp(w(t)) / sum exp(w), drawn by inversion of the cumulative sum
-        total = 0.0
-        for i in range(high - low + 1):
-            if work[i] > best - _NEGLIGIBLE:
-                total += math.exp(work[i] - best)
-            work[i] = total
-        u = rng.random() * total
-        i = 0
-        while i < high - low and work[i] <= u:
-            i += 1
-        # x' = x + t z, s' = s + t A z
-        step = low + i
-        if step != 0:
-            for k in range(ptr[move], ptr[move + 1]):
-                x[group[k]] += step * coef[k]
-            for k in range(row_ptr[move], row_ptr[move + 1]):
-                sums[row[k]] += step * row_coef[k]
-
-
-@lean_kernel
-def walks(
-    rng: Rng,
-    lattice: Lattice,
-    x: IntArray,
-    sums: IntArray,
-    work: FloatArray,
-    steps: int,
-    counts: IntArray,
-    row_sums: IntArray,
-) -> None:
-    """Make ``steps`` steps for each row of ``counts`` and ``row_sums``, which store the states."""
-    for draw in range(len(counts)):
-        walk(rng, lattice, x, sums, work, steps)
-        for i in range(x.size):
-            counts[draw, i] = x[i]
-        for i in range(sums.size):
-            row_sums[draw, i] = sums[i]
 
 
 #: Most groups of a system whose lattice is worked out.
@@ -376,6 +250,15 @@ def _combined_moves(basis: bytes, soft: bytes, groups: int) -> IntArray:
     return make_moves(one, small_moves(one, changes, rng, tries), rng, tries)
 
 
+def _blocks(system: GroupSystem) -> IntArray:
+    """Return one number for groups of equal hard columns: 0 if zero, -1 if no other has it."""
+    columns = sp.csr_array(sp.csc_array(system.model.rows[np.flatnonzero(system.hard), :]).T)
+    label, _ = equal_rows(columns)
+    block = np.where(np.bincount(label)[label] > 1, label + 1, -1)
+    block[np.diff(columns.indptr) == 0] = 0
+    return block
+
+
 def lattice(system: GroupSystem, moves: IntArray) -> Lattice:
     """Return a system and its moves as the arrays of the kernel."""
     pairs = zip(system.row_weights, system.hard, strict=True)
@@ -384,6 +267,12 @@ def lattice(system: GroupSystem, moves: IntArray) -> Lattice:
     changed = sp.csr_array(z @ system.model.rows.T)
     changed = sp.csr_array(changed.multiply(~system.hard[None, :]))
     changed.eliminate_zeros()
+    groups = sp.csr_array(sp.csr_array(system.model.rows.multiply(~system.hard[:, None])).T)
+    groups.eliminate_zeros()
+    groups.sort_indices()
+    block = _blocks(system)
+    share = np.where(block >= 0, system.mass, 0.0)
+    single = _SINGLE if share.any() else 0.0
     return Lattice(
         ptr=z.indptr.astype(np.int64),
         group=z.indices.astype(np.int64),
@@ -395,11 +284,19 @@ def lattice(system: GroupSystem, moves: IntArray) -> Lattice:
         prior=np.concatenate([*system.priors, np.zeros(1)]),
         soft_ptr=starts([s.size for s in soft]),
         soft=np.concatenate([*soft, np.zeros(1)]),
+        group_ptr=groups.indptr.astype(np.int64),
+        group_row=groups.indices.astype(np.int64),
+        group_coef=groups.data.astype(np.int64),
+        block=block,
+        reach=np.cumsum(share),
+        chances=np.array([single, _LOOSE * np.any(block == 0)]),
     )
 
 
 _COMBINATIONS = 8  # random combinations of moves for every basis move, and at least so many
 _FEWEST = 200
+_HALVINGS = 4
+_SINGLE, _LOOSE = 0.5, 0.5  # chances of a step of one record, and that it comes or goes
 _SOLVER_SECONDS = 30.0
 _NEAR = 0.1  # share by which a start may fall short of the most extreme one
 
@@ -427,15 +324,29 @@ class LatticeChains:
         # No move knows the starts: chains that could leap from one to another would agree about
         # these alone, however many points there are between them.
         self.moves = _combined_moves(self.basis.tobytes(), soft.tobytes(), system.mass.size)
+        self.lattice = lattice(system, self.moves)
+        #: How often a sweep may be halved to begin with: steps of one record mix sooner than moves.
+        self.halvings = _HALVINGS if self.lattice.chances[0] else 0
 
-    def begin(self, generators: Sequence[np.random.Generator]) -> list[LatticeChain]:
-        """Return the chains at their starting points, each with its own generator."""
-        system, sweep = self._system, max(1, len(self.moves))
-        moves, soft = lattice(system, self.moves), np.flatnonzero(~system.hard)
+    def begin(
+        self, generators: Sequence[np.random.Generator], halvings: int = 0
+    ) -> list[LatticeChain]:
+        """Return the chains at their starting points, each with its own generator.
+
+        A sweep has one step for each move, halved as often as ``halvings`` says.
+        """
+        system, sweep = self._system, max(1, len(self.moves) >> halvings)
+        soft = np.flatnonzero(~system.hard)
         longest = max((p.size for p in system.priors), default=1)
         return [
             LatticeChain(
-                moves, x.copy(), system.model.rows @ x, soft, np.zeros(longest + 1), sweep, rng
+                self.lattice,
+                x.copy(),
+                system.model.rows @ x,
+                soft,
+                np.zeros(longest + 1),
+                sweep,
+                rng,
             )
             for x, rng in zip(self.starts, generators, strict=True)
         ]
@@ -443,7 +354,7 @@ class LatticeChains:
 
 @dataclass
 class LatticeChain:
-    """A Markov chain on lattice points; a sweep has one step for each move."""
+    """A Markov chain on lattice points."""
 
     lattice: Lattice
     x: IntArray  # counts of the groups, and the sums of rows

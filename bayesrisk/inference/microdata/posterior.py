@@ -139,7 +139,9 @@ def record_law(
         mass = np.tile(system.mass, len(system.places))
         group, weight = np.arange(system.size, dtype=np.int64), np.ones(system.size)
     else:
-        initial = LatticeChains(small, chains, generators[-1]).begin(generators[:-1])
+        sampler = LatticeChains(small, chains, generators[-1])
+        initial = sampler.begin(generators[:-1], sampler.halvings)
+        doublings += sampler.halvings
         group, weight, mass = small.group, small.weight, small.mass
     identity = sp.csr_array(sp.eye_array(mass.size, dtype=np.int64))
     sample = draw(initial, identity, draws, thin=1, doublings=doublings, impatient=True)

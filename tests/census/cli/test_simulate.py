@@ -31,6 +31,13 @@ def test_folder_and_summary(run, tmp_path):
     assert f"people: {len(stored.persons)};" in out
 
 
+def test_sizes_that_no_block_has_have_no_shares(run, tmp_path):
+    _, out, _ = run("--preset", "tract", "--blocks", 20, "--seed", 1, "-o", tmp_path / "p")
+    largest = next(line for line in out.splitlines() if line.split()[:1] == ["1000+"])
+    assert largest.split()[1] == "0.0"
+    assert largest.split()[5:] == ["-", "(0.2)", "-", "(60.6)", "-", "(47.9)"]
+
+
 def test_json(run, tmp_path):
     status, out, _ = run("--preset", "tract", "--seed", 3, "-o", tmp_path / "p", "--json")
     document = json.loads(out)
