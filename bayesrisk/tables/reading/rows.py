@@ -36,8 +36,9 @@ UNITS = re.compile(
 )
 _FEW_MEANS = 3  # rows for each that has a mean
 _FEW = 16  # rows for each that has the labels of another
+_MOST_RATES = 40  # numbers for each that counts
 _NO_COUNT = re.compile(
-    r".*((?<![\d ]) ?%|\b(percent\w*|pct|[bd]?rates?|ratings?|ratio|share|proportion|mean|median|"
+    r".*((?<![\d ]) ?%|\b(perc(ent\w*)?|pct|[bd]?rates?|ratings?|ratio|share|proportion|mean|median|"
     r"average (age|income|price|rent|wage|salary|earnings|score|size|length|cost|months?|days?)|"
     r"purchasing power|index|uptake|coverage|prevalence|percentile|per ?1[0 ,]*00\w*|"
     r"lower ?b|upper ?b|expected (deaths|cases|counts?|numbers?|values?)|excess( deaths)?|"
@@ -65,6 +66,11 @@ _CHANGE = re.compile(r".*\b(increase|decrease|change|difference|net|balance)\b.*
 def says_no_count(head: str) -> bool:
     """Return whether a heading is of shares, rates and other numbers that count nobody."""
     return _NO_COUNT.fullmatch(head) is not None
+
+
+def says_mean(head: str) -> bool:
+    """Return whether a heading is of means or medians in some language."""
+    return _MEANS.fullmatch(head) is not None
 
 
 def _rates(text: str) -> bool:
@@ -134,7 +140,8 @@ def _units_of_rates(sheet: Sheet, changed: set[str]) -> set[str]:
             size[0] += len(numbers)
             size[1] += sum(t in changed and not POINTS.fullmatch(t) for t in numbers)
         rates = {unit for unit, (size, decimals) in sizes.items() if 2 * decimals > size > 1}
-        if any(10 * decimals < size for size, decimals in sizes.values()):
+        counted = sum(size for size, decimals in sizes.values() if 10 * decimals < size)
+        if _MOST_RATES * counted > sum(size for size, _ in sizes.values()):
             return rates - {""}
     return set()
 

@@ -10,6 +10,7 @@ import pandas as pd
 from bayesrisk.exceptions import DataError, quote
 from bayesrisk.tables.reading.cells import Cell
 from bayesrisk.tables.reading.labels import TableVariable
+from bayesrisk.tables.reading.notes import stated_unit
 from bayesrisk.tables.reading.rows import UNITS
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.sheets.records import says_records
@@ -51,14 +52,16 @@ def ask_for_counts(
     helped by a title.
     """
     files = [name for name in dict.fromkeys(cell.file for cell in cells) if _question(name, rules)]
-    columns = {(c.file, c.column): c.file for c in cells if c.row and c.file in files}
+    columns = {(c.file, c.column): c.file for c in cells
+               if c.row and c.file in files and any(map(str.isdigit, c.text))}  # fmt: skip
     if not columns:
         return
     exact, denied, counting = _evidence(cells, variables, rules)
     stated = {c for c, t in rules.columns.items() if t == "count" or "=" in t}
     counting |= {(c.file, c.column) for c in cells if _is_small(c.text)}
     words = {sheet.name: any(map(says_records, _titles(sheet))) for sheet in sheets}
-    units = {sheet.name for sheet in sheets if any(map(_is_unit, sheet.captions))}
+    units = {sheet.name for sheet in sheets
+             if any(map(_is_unit, sheet.captions)) or says_records(stated_unit(sheet))}  # fmt: skip
     for file in files:
         question, name = _question(file, rules), Path(file).name
         heads = [

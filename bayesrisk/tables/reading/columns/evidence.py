@@ -323,7 +323,8 @@ class ColumnEvidence:
     def _before_labels(self, i: int, words: Sequence[int]) -> bool:
         """Return whether numbers before all labels, or few of them, are in no sum as others are.
 
-        Those before labels, or of places, are other ones in each row; few stand in many rows each.
+        Those before labels, or of places, are other ones in each row; few stand in many rows each,
+        and most are no 0, as counts of what is rare are.
         """
         texts = {*(plain := [t for t in self.columns[i] if t])}  # totals may have none
         rest = [j for j, numbers in enumerate(self.numbers) if numbers and j not in (i, *words)]
@@ -337,6 +338,7 @@ class ColumnEvidence:
             rising and one_length and min(len(plain), len(plain[0])) >= _DIGITS_OF_CODES
         )
         repeated = 1 < len(texts) <= len(plain) // _ROWS_OF_CODE and not self.is_merged(i, words)
+        repeated &= len(texts) == 2 or 2 * self.row_counts[i]["0"] <= len(plain)
         if not (distinct or repeated) or self.adds_up(i):
             return False
         summing = filter(self.adds_up, rest)
