@@ -38,9 +38,10 @@ _FEW_MEANS = 3  # rows for each that has a mean
 _FEW = 16  # rows for each that has the labels of another
 _MOST_RATES = 40  # numbers for each that counts
 _NO_COUNT = re.compile(
-    r".*((?<![\d ]) ?%|\b(perc(ent\w*)?|pct|[bd]?rates?|ratings?|ratio|share|proportion|mean|median|"
+    r".*((?<![\d ]) ?%|\b(perc(ent\w*)?|pct|[bd]?rates?|ratings?|ratio|share|proportion|mean|"
+    r"median|purchasing power|"
     r"average (age|income|price|rent|wage|salary|earnings|score|size|length|cost|months?|days?)|"
-    r"purchasing power|index|uptake|coverage|prevalence|percentile|per ?1[0 ,]*00\w*|"
+    r"index|uptake|coverage|prevalence|percentile|per ?1[0 ,]*00\w*|"
     r"lower ?b|upper ?b|expected (deaths|cases|counts?|numbers?|values?)|excess( deaths)?|"
     r"per capita|full[- ]time equivalents?|ftes?)\b).*|(.* )?p\d\d?(th)?|expected|"
     r"(.* )?(rank(ing)?|esperad[oa]s?|excesso)( \w+)?|"

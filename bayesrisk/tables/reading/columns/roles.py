@@ -268,7 +268,7 @@ class SheetColumns(ColumnEvidence):
         """Refuse a survey's estimates, which are weighted, and amounts: they count nobody."""
         if not choices and no_counts(unit := stated_unit(self.sheet)):
             raise DataError(
-                f"{self.sheet.title}: must hold counts, got numbers in {quote(unit)} by a line below"
+                f"{self.sheet.title}: must hold counts, got numbers in {quote(unit)}, a line says"
                 "; columns.HEADING=count takes one for a count all the same"
             )
         if not choices and (words := estimates(self.sheet)):
