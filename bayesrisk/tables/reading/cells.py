@@ -95,6 +95,10 @@ class _SheetCells(SheetColumns):
     def cells(self) -> Iterator[Cell]:
         """Yield the cells of the sheet."""
         names, counts, flag_columns = self.roles()
+        kinds = {kind for more in counts.values() for kind in more}  # those of paths are others
+        for i in self.trees.keys() & names.keys():
+            if any(kind.startswith(f"{names[i]} ") for kind in kinds):
+                names[i] = f"row {names[i]}"
         flags = self._flags_by_count(flag_columns, [*counts])
         withholding = self._withholding(flags)
         sheet, choices = self.sheet, self.rules.choices

@@ -44,7 +44,7 @@ _SHOWN = re.compile(
 _SIGNS = {"*": r"\*|asterisks?", "-–—−": "[-–—−]|dash(?:es)?|hyphens?"}
 _NONE = re.compile(
     r"(is |a |true |exact(ly)? |that |the |counts? |quantity |values? )*"
-    r"(nil|zero|none|0|no (cases|deaths|people|persons))"
+    r"(nil|zero|none|0|no (reported |known |recorded )?(cases|deaths|people|persons))"
 )
 #: Others than small counts are withheld, too, so that they cannot be worked out.
 _SECOND = re.compile(

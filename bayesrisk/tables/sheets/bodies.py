@@ -26,6 +26,7 @@ from bayesrisk.tables.sheets.sections import (
     with_totals_first,
 )
 from bayesrisk.tables.sheets.texts import (
+    WHOLE,
     begins_parts,
     is_date,
     is_mark,
@@ -91,6 +92,9 @@ def bodied(table: Headed, columns: CountColumns) -> tuple[Body, Left]:
     sections = section_headings(inside, heads, columns, group)
     if not sections:
         inside, sections = with_totals_first(inside, columns)
+    if not sections and (line := _words_before_parts(inside, columns)):
+        left += [line.left("words before parts")]
+        inside.remove(line)
     listed = not sections and by_alphabet([line.row for line in inside])
     other_rows = rows_of_others(inside, sections, columns)
     reasons = dict.fromkeys(other_rows, "below a heading of its own")
@@ -127,6 +131,20 @@ def _with_whole_labels(lines: Sequence[Line]) -> list[Line]:
 
 def _is_before_parts(line: Line) -> bool:
     return filled_texts(line.row) == 1 and begins_parts("".join(line.row))
+
+
+def _words_before_parts(lines: Sequence[Line], columns: CountColumns) -> Line | None:
+    """Return the one line of words below the first row, which is the sum of all rows after it."""
+    filled = [line for line in lines if any(line.row)]
+    words = [k for k, line in enumerate(filled) if filled_texts(line.row) == 1]
+    if words != [1] or len(filled) < _PAIR + 2:
+        return None
+    table = [[line.row[j] for j in columns.counts] for line in filled if line is not filled[1]]
+    stated = [column for column in zip(*table, strict=True) if all(map(WHOLE.fullmatch, column))]
+    numbers = [[number_range(text) for text in column] for column in stated]
+    sums = [(c[0], sum(part[0] for part in c[1:] if part)) for c in numbers]
+    holds = sums and all(first and first[0] == rest for first, rest in sums)
+    return filled[1] if holds else None
 
 
 def _form(label: str) -> str:

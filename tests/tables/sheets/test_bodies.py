@@ -71,3 +71,18 @@ def test_a_heading_after_an_empty_row_is_below_no_other(tmp_path):
     }
     with pytest.raises(DataError):  # perhaps of females alone
         sheet_of(tmp_path, nested(""))
+
+
+def areas(total):
+    return (
+        f"Area,Both,Men,Women\nScotland,{total},20,25\nCouncil areas,,,\n"
+        "Angus,21,12,9\nFife,24,8,16\n"
+    )
+
+
+def test_words_between_a_total_and_its_parts_are_left_out(tmp_path):
+    sheet = sheet_of(tmp_path, areas(45))
+    assert labels_of(sheet) == ["Scotland", "Angus", "Fife"]
+    assert ("Council areas", "words before parts") in {(t, why) for _, t, why in sheet.left}
+    with pytest.raises(DataError, match="Council areas"):  # it may be the heading of a section
+        sheet_of(tmp_path, areas(46))

@@ -3,6 +3,7 @@
 import pytest
 
 from bayesrisk.tables.sheets.joined_headings import joined_headings
+from bayesrisk.tables.sheets.sheet import file_sheet
 
 HEAD = ["region", "Sample", "Sample"]
 
@@ -31,3 +32,16 @@ def test_a_number_below_under_ends_the_heading_of_a_group():
     assert joined_headings(head, [head], ["", "695", "25", "112", "30"], below, set()) == []
     one = ["place", "Under"]
     assert joined_headings(one, [one], ["North", "25"], {1: ["25", "7"]}, set()) == []
+
+
+def test_one_merged_heading_with_a_total_of_its_own_stays(tmp_path):
+    text = (
+        "Area,Anthrax,Botulism,,,Plague\n,,{},Foodborne,Infant,\n"
+        "North,0,8,4,4,3\nSouth,0,7,1,6,4\nEast,1,4,1,3,2\n"
+    )
+    file = tmp_path / "t.csv"
+    file.write_text(text.format("Total"), encoding="utf-8")
+    parts = ["Botulism!!Total", "Botulism!!Foodborne", "Botulism!!Infant"]
+    assert file_sheet(file).heads == ["Area", "Anthrax", *parts, "Plague"]
+    file.write_text(text.format("Wound"), encoding="utf-8")  # it may name what they are parts of
+    assert "Infant" in file_sheet(file).heads

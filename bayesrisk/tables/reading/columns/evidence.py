@@ -283,12 +283,18 @@ class ColumnEvidence:
                 self.paired(i, j)
                 and not all(map(str.isdecimal, self.columns[j]))
                 and (even or not all(map(is_date, self.row_counts[j])))
-                for j in words
+                for j in (*words, *self._copies(i))
             )
         ):
             return SPELLED
         listed = len(texts) == len(plain) and is_in_turn(plain)
         return LIST if listed and not self.adds_up(i) else ""
+
+    def _copies(self, i: int) -> list[int]:
+        """Return the other columns with the same texts in all rows, if some are groups of ages."""
+        groups = [t for t in self.row_counts[i] if not WHOLE.fullmatch(t) and interval(t)]
+        copies = [j for j, c in enumerate(self.columns) if j != i and c == self.columns[i]]
+        return copies if groups else []
 
     def _orders_rows(self, i: int, words: Sequence[int], *, named: bool) -> bool:
         """Return whether a column numbers the rows in their order, and is in no sum."""
