@@ -13,7 +13,15 @@ from bayesrisk.tables.reading.headings import UNIT, heading_kind
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.sheets.grids import FEWER, MOST
 from bayesrisk.tables.sheets.sheet import Sheet
-from bayesrisk.tables.sheets.texts import PATH, POINTS, WHOLE, listing, noted, total_word
+from bayesrisk.tables.sheets.texts import (
+    PATH,
+    POINTS,
+    WHOLE,
+    listing,
+    noted,
+    number_range,
+    total_word,
+)
 
 _FEW_SUMS = 4  # that show which labels a period has
 _SHORT = 3  # letters of a note that may stand beside a count without brackets
@@ -126,7 +134,8 @@ class _SheetCells(SheetColumns):
                     if (column, flag) in withholding:
                         text = flag
                     else:
-                        text = pair if noted(pair) else text if WHOLE.fullmatch(text) else flag
+                        plain = WHOLE.fullmatch(text) or number_range(text)
+                        text = pair if noted(pair) else text if plain else flag
                 if points and POINTS.fullmatch(text):
                     text = text.replace(".", "")
                 every_label = labels | more if more else labels

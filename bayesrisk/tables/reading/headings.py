@@ -207,7 +207,7 @@ def _parts(heads: Mapping[int, str]) -> dict[int, list[str]]:
     ends = {head.rpartition("; ")[2] for head in heads.values()}
     if len(ends) == 1 and all("; " in head for head in heads.values()):  # "; measures: Value"
         return _parts({i: head.rpartition("; ")[0] for i, head in heads.items()})
-    for mark in (PATH, " | ", ": ", "; ", ", ", " - "):
+    for mark in (PATH, " | ", ": ", "; ", ";", ", ", " - "):
         separator = _DASH if mark == " - " else re.compile(re.escape(mark))
         parts = {i: [p.strip().rstrip(":") for p in separator.split(head)]
                  for i, head in heads.items()}  # fmt: skip

@@ -27,8 +27,14 @@ from bayesrisk.tables.sheets.texts import (
 
 #: Headings that say only that numbers stand there, or of which period they are.
 _ANY = re.compile(
-    r"(obs(ervation)? )?(values?|valor(es)?|valeurs?|wert|waarde|verdi|värde)|obs||"
+    r"((obs(ervation)?|measure|data|indicator) )?(values?|valor(es)?|valeurs?|wert|waarde|verdi)|"
+    r"värde|obs||(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*[ -](19|20)?\d\d|"
     r"(19|20)\d\d\b.*|\d\d?[-/.]\d\d?[-/.]\d{4}"
+)
+#: Headings of columns that say what is counted in a row.
+_MEASURES = re.compile(
+    r"(measure|indicator|statistic|metric|data series|kennzahl|merkmal|indicador|indicateur)s?"
+    r"( (name|label|description))?"
 )
 #: Laws under which sums hold.
 _BY_SUMS = ("exact", "stats-nz")
@@ -109,10 +115,15 @@ def _names_records(head: str, title: bool) -> bool:
 
 
 def _titles(sheet: Sheet) -> Iterator[str]:
-    """Yield titles of a sheet, its headings, and what its columns say in all rows."""
+    """Yield titles of a sheet, its headings, and what its columns say in all rows.
+
+    Measures are told by a column that is called so, if all of them count records.
+    """
     yield from (*sheet.captions, sheet.tab, *sheet.heads)
-    for column in zip(*(row for _, row in sheet.rows), strict=True):
-        if len(texts := {*column}) == 1:
+    columns = zip(*(row for _, row in sheet.rows), strict=True)
+    for head, column in zip(sheet.heads, columns, strict=True):
+        measures = _MEASURES.fullmatch(key(head))
+        if len(texts := {*column}) == 1 or (measures and all(map(says_records, texts))):
             yield from texts
 
 

@@ -77,7 +77,7 @@ _NAME = re.compile(r"\b(names?|navn|namn|naam|nom|label|title|description)\b")
 
 _IDENTIFIER = re.compile(
     r"(.* )?(fips\w*|object ?id|fid|pos|rang|code\d\d|codes?|id|geoid|geo id|ags|nuts\d?|lsoa|msoa|"
-    r"uid|urn|"
+    r"uid|urn|sort( ?order)?|"
     r"ukprn|estab|lea|key|isced|sic|naics|zip|postcode|codgeo|teryt|k[oó]d|c[oó]d(igo)?|clave|cve|ubigeo|ibge|insee|"
     r"schlüssel|lau\d?|((kommune?|gemeinde|lfd) ?)?nr|\w*nummer)( \d+)?( .*)?|dep|reg|la"
 )

@@ -291,10 +291,14 @@ class ColumnEvidence:
         return LIST if listed and not self.adds_up(i) else ""
 
     def _copies(self, i: int) -> list[int]:
-        """Return the other columns with the same texts in all rows, if some are groups of ages."""
-        groups = [t for t in self.row_counts[i] if not WHOLE.fullmatch(t) and interval(t)]
-        copies = [j for j, c in enumerate(self.columns) if j != i and c == self.columns[i]]
-        return copies if groups else []
+        """Return columns with the same texts in many rows, of which some are ages in words.
+
+        Counts that are withheld may be the same ranges in a few rows.
+        """
+        groups = [t for t in self.row_counts[i] if any(map(str.isalpha, t)) and interval(t)]
+        if not groups or len(self.columns[i]) < _ROWS_OF_CODE:
+            return []
+        return [j for j, c in enumerate(self.columns) if j != i and c == self.columns[i]]
 
     def _orders_rows(self, i: int, words: Sequence[int], *, named: bool) -> bool:
         """Return whether a column numbers the rows in their order, and is in no sum."""

@@ -157,3 +157,16 @@ def test_columns_of_the_same_ages_are_labels_and_no_counts(tmp_path):
     rows = [(t, "*" if n < 50 else n, "*" if n < 50 else n) for t, _, _, n in rows[::6]]
     said = read_text(tmp_path, table(["trust", "cases", "persons"], rows))
     assert {*said.cells["category 1"]} >= {"cases", "persons"}
+
+
+def test_a_number_of_all_rows_is_no_count_beside_others(tmp_path):
+    counts = np.random.default_rng(8).integers(3, 90, (6, 2))
+    rows = [(n, 1, f"area {k}", sex) for k, row in enumerate(counts)
+            for sex, n in zip(("Men", "Women"), row, strict=True)]  # fmt: skip
+    said = read_text(tmp_path, table(["data", "of schools", "area", "sex"], rows))
+    assert {*said.cells["stated"]} == {str(n) for n in counts.ravel()}
+    # In a few rows it may count, and 0 may anywhere: nobody has what is rare.
+    for number, some in ((1, rows[:6]), (0, rows)):
+        some = [(n, number, area, sex) for n, _, area, sex in some]
+        said = read_text(tmp_path, table(["data", "rabies", "area", "sex"], some))
+        assert str(number) in {*said.cells["stated"]}
