@@ -134,8 +134,8 @@ class _SheetCells(SheetColumns):
                     if (column, flag) in withholding:
                         text = flag
                     else:
-                        plain = WHOLE.fullmatch(text) or number_range(text)
-                        text = pair if noted(pair) else text if plain else flag
+                        counted = WHOLE.fullmatch(text) or number_range(text)
+                        text = pair if noted(pair) else text if counted else flag
                 if points and POINTS.fullmatch(text):
                     text = text.replace(".", "")
                 every_label = labels | more if more else labels
