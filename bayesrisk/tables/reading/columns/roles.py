@@ -33,7 +33,7 @@ from bayesrisk.tables.reading.columns.evidence import (
     SPELLED,
     ColumnEvidence,
 )
-from bayesrisk.tables.reading.headings import UNIT, is_group, numbered, wide
+from bayesrisk.tables.reading.headings import RESERVED, UNIT, free_name, is_group, numbered, wide
 from bayesrisk.tables.reading.notes import estimates, no_counts, stated_unit
 from bayesrisk.tables.reading.rows import (
     UNITS,
@@ -60,11 +60,6 @@ from bayesrisk.tables.sheets.texts import (
     total_word,
 )
 
-#: Columns of results, which no variable may be called.
-_RESERVED = re.compile(
-    "all|at_least|cell|error|file|known|(low|high)(_stated)?|number|place|probability|records?|row|"
-    "sentence|stated|status|table"
-)
 _HIDDEN = re.compile(r"[(\[]\w{1,2}[)\]]|.*(suppressed|withheld|redacted)", re.IGNORECASE)
 _FLAG = re.compile(
     r"(.* )?(flags?|symbols?|annotations?)|(obs )?conf(identiality)?|"
@@ -569,7 +564,7 @@ class SheetColumns(ColumnEvidence):
         if sheet.left:
             lines.append(f"  left out: {sheet.left_out()}")
         short = {
-            i: name if i in choices else _free(CODE.sub("", name).strip() or name)
+            i: name if i in choices else free_name(CODE.sub("", name).strip() or name)
             for i, name in names.items()
         }
         names = short if len({*short.values()}) == len(short) else names
@@ -581,15 +576,10 @@ class SheetColumns(ColumnEvidence):
             if not sheet.heads[i] and any(name in labels for labels in counts.values()):
                 names[i] = f"row {names[i]}"
         titles = [*names.values(), *dict.fromkeys(n for labels in counts.values() for n in labels)]
-        wrong = [name for name in titles if titles.count(name) > 1 or _RESERVED.fullmatch(name)]
+        wrong = [name for name in titles if titles.count(name) > 1 or RESERVED.fullmatch(name)]
         if wrong:
             raise DataError(
                 f"{sheet.name}: columns must be different variables, and none of results "
                 f"(columns.HEADING=name calls them otherwise), got {quote(wrong[0])}"
             )
         return _Roles(dict(sorted(names.items())), counts, flags)
-
-
-def _free(name: str) -> str:
-    """Return a name that no column of results has."""
-    return f"{name} label" if _RESERVED.fullmatch(name) else name
