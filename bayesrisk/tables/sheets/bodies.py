@@ -121,7 +121,7 @@ def _with_whole_labels(lines: Sequence[Line]) -> list[Line]:
         label, *rest = line.row
         if results and label[:1].islower() and label[-1] != ":" and not (any(rest) or sex(label)):
             above = results[-1].row
-            if len(above[0]) >= _LONG_LABEL and any(above[1:]):
+            if len(above[0]) >= _LONG_LABEL and 2 * len(label) >= _LONG_LABEL and any(above[1:]):
                 whole = [f"{above[0]} {label}", *above[1:]]
                 results[-1] = results[-1]._replace(row=whole)
                 continue
