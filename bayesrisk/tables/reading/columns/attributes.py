@@ -294,8 +294,9 @@ def attributes(
         column = _coded(texts)
         # What all are a multiple of may be a base of rounding; one number alone is not of itself.
         base = math.gcd(*numbers.values(), *([1000] if len(numbers) == 1 else [])) or 1
-        # A count near n is the same again in one case of sqrt(n) or fewer.
-        bits = np.array([math.log2(max(numbers[t] // base, 1)) / 2 for t in texts])
+        # A count near n is the same again in one case of sqrt(n) or fewer; in all rows, of two.
+        least = float(len(numbers) == 1 and any(numbers.values()))
+        bits = np.array([max(math.log2(max(numbers[t] // base, 1)) / 2, least) for t in texts])
         for title, group in groups:
             inside = group[plain]
             always = (bool(title) or len(numbers) == 1) and (clear or _follows(every, group))

@@ -72,7 +72,6 @@ _DECIMALS = "numbers with decimals or below 0"
 _LABELS = ("a period", "codes", "codes with leading zeros", SPELLED)
 _SEVERAL = 4  # columns of counts for each that is called one
 _DECIMAL_TEXTS = 4  # at most among counts
-_SAME_ROWS = 12  # in which no count is always the same
 _SHORT = 3  # letters of a flag
 _FEW_REPEATS = 4  # of counts that may be the same in rows of one label by chance
 _PERSONS = re.compile(r"\b(persons?|people|individuals)\b")
@@ -311,9 +310,6 @@ class SheetColumns(ColumnEvidence):
         counted = {i: self.numbers[i] for i in numeric if not doubts[i] and self.numbers[i]}
         for i, j in running_sums(counted, every).items():
             doubts[i] = f"the running sum of {self.sheet.heads[j]!r}"
-        ones = [i for i in numeric if self.fixed[i] and max(self.numbers[i], default=0) > 0]
-        if len(self.sheet.rows) >= _SAME_ROWS and len(ones) < len(numeric):  # as of each school
-            doubts |= {i: "the same in all rows" for i in ones if not self._is_of_kind(i, words)}
         fixed = [i for i in numeric if self.fixed[i] and doubts[i]]
         labels = {i: self.heads[i] for i in numeric if doubts[i] in _LABELS and i not in fixed}
         clear = [i for i in numeric if not doubts[i] and i not in fixed]
