@@ -13,7 +13,15 @@ from bayesrisk.tables.reading.headings import UNIT, heading_kind
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.sheets.grids import FEWER, MOST
 from bayesrisk.tables.sheets.sheet import Sheet
-from bayesrisk.tables.sheets.texts import PATH, POINTS, WHOLE, listing, noted, total_word
+from bayesrisk.tables.sheets.texts import (
+    PATH,
+    POINTS,
+    WHOLE,
+    listing,
+    noted,
+    number_range,
+    total_word,
+)
 
 _FEW_SUMS = 4  # that show which labels a period has
 _SHORT = 3  # letters of a note that may stand beside a count without brackets
@@ -95,6 +103,10 @@ class _SheetCells(SheetColumns):
     def cells(self) -> Iterator[Cell]:
         """Yield the cells of the sheet."""
         names, counts, flag_columns = self.roles()
+        kinds = {kind for more in counts.values() for kind in more}  # those of paths are others
+        for i in self.trees.keys() & names.keys():
+            if any(kind.startswith(f"{names[i]} ") for kind in kinds):
+                names[i] = f"row {names[i]}"
         flags = self._flags_by_count(flag_columns, [*counts])
         withholding = self._withholding(flags)
         sheet, choices = self.sheet, self.rules.choices
@@ -122,7 +134,8 @@ class _SheetCells(SheetColumns):
                     if (column, flag) in withholding:
                         text = flag
                     else:
-                        text = pair if noted(pair) else text if WHOLE.fullmatch(text) else flag
+                        counted = WHOLE.fullmatch(text) or number_range(text)
+                        text = pair if noted(pair) else text if counted else flag
                 if points and POINTS.fullmatch(text):
                     text = text.replace(".", "")
                 every_label = labels | more if more else labels

@@ -33,6 +33,16 @@ UNIT = re.compile(
     re.IGNORECASE,
 )
 UNNAMED, _LONGEST, _OLDEST = "category 1", 40, 130
+#: Columns of results, which no variable may be called.
+RESERVED = re.compile(
+    "all|at_least|cell|error|file|known|(low|high)(_stated)?|number|place|probability|records?|row|"
+    "sentence|stated|status|table"
+)
+#: Headings above all counts that name no variable.
+_COUNTED = re.compile(
+    r"no\.?|n|numbers?|counts?|records?|status|table|row|place|anzahl|nombre|aantal|antall?|"
+    r"número|numero"
+)
 _FOR = re.compile(r"total (for|of)\b", re.IGNORECASE)
 _LETTERS = re.compile(r"(?<=[a-zà-ÿ])(?=[A-Z])")  # between words written as one: PupilsMale
 _KNOWN = ("sex", "age", "year")
@@ -152,6 +162,7 @@ def wide(
     prefix = _prefix([*heads.values()])
     if prefix and prefix not in names.values() and {*itertools.chain(*kinds.values())} == {UNNAMED}:
         kinds = {i: [prefix] * len(ks) for i, ks in kinds.items()}
+    kinds = {i: [free_name(k) for k in ks] for i, ks in kinds.items()}
     kinds = _distinct(kinds, parts, rules)
     rules.kinds |= {k for ks in kinds.values() for k in ks}
     return {
@@ -208,7 +219,7 @@ def _parts(heads: Mapping[int, str]) -> dict[int, list[str]]:
     ends = {head.rpartition("; ")[2] for head in heads.values()}
     if len(ends) == 1 and all("; " in head for head in heads.values()):  # "; measures: Value"
         return _parts({i: head.rpartition("; ")[0] for i, head in heads.items()})
-    for mark in (PATH, " | ", ": ", "; ", ", ", " - "):
+    for mark in (PATH, " | ", ": ", "; ", ";", ", ", " - "):
         separator = _DASH if mark == " - " else re.compile(re.escape(mark))
         parts = {i: [p.strip().rstrip(":") for p in separator.split(head)]
                  for i, head in heads.items()}  # fmt: skip
@@ -384,9 +395,15 @@ def _prefix(heads: Sequence[str]) -> str:
         parts = [head.split(mark) for head in heads]
         common = [p[0] for p in zip(*(part[:-1] for part in parts), strict=False) if len({*p}) == 1]
         name = key(common[-1]) if common else ""
-        if name and not (total_word(name) or number_range(name) or len(name) > _LONGEST):
+        plain = total_word(name) or number_range(name) or _COUNTED.fullmatch(name)
+        if name and not plain and len(name) <= _LONGEST:
             return name
     return ""
+
+
+def free_name(name: str) -> str:
+    """Return a name that no column of results has."""
+    return f"{name} label" if RESERVED.fullmatch(name) else name
 
 
 def _tree(parts: Mapping[int, list[str]]) -> dict[int, list[str]]:

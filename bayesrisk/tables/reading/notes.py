@@ -44,7 +44,7 @@ _SHOWN = re.compile(
 _SIGNS = {"*": r"\*|asterisks?", "-–—−": "[-–—−]|dash(?:es)?|hyphens?"}
 _NONE = re.compile(
     r"(is |a |true |exact(ly)? |that |the |counts? |quantity |values? )*"
-    r"(nil|zero|none|0|no (cases|deaths|people|persons))"
+    r"(nil|zero|none|0|no (reported |known |recorded )?(cases|deaths|people|persons))"
 )
 #: Others than small counts are withheld, too, so that they cannot be worked out.
 _SECOND = re.compile(
@@ -91,6 +91,7 @@ _EVERY = re.compile(
 _SOME_COUNTS = re.compile(
     r"\b(where|which|marked|some|may|might|except|if|unless|until|before|prior|since|not)\b|\d{4}|[*†]"
 )
+_UNIT = re.compile(r"(.+), magnitude = \w+", re.IGNORECASE)
 _SURVEY = re.compile(r"([A-Z]\d{5}[A-Z]?_\d{3})([EM])")
 _MOST_TEXTS = 64  # of a column of notes
 
@@ -105,6 +106,17 @@ class Note(NamedTuple):
     def quoted(self) -> str:
         """The sentence as evidence."""
         return f"row {self.row} says {cut(self.text, 90)!r}"
+
+
+def stated_unit(sheet: Sheet) -> str:
+    """Return the unit that a line below a table states: of "$, Magnitude = Millions" it is $."""
+    matches = (_UNIT.fullmatch(text) for _, text, _ in sheet.left)
+    return next((match[1] for match in matches if match), "")
+
+
+def no_counts(unit: str) -> bool:
+    """Return whether a unit is money, or of rates, which count nobody."""
+    return _RATES.search(unit.casefold()) is not None
 
 
 def sheet_notes(sheet: Sheet) -> list[Note]:

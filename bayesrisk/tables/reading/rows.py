@@ -37,9 +37,10 @@ UNITS = re.compile(
 _FEW_MEANS = 3  # rows for each that has a mean
 _FEW = 16  # rows for each that has the labels of another
 _NO_COUNT = re.compile(
-    r".*((?<![\d ]) ?%|\b(percent\w*|pct|[bd]?rates?|ratings?|ratio|share|proportion|mean|median|"
+    r".*((?<![\d ]) ?%|\b(perc(ent\w*)?|pct|[bd]?rates?|ratings?|ratio|share|proportion|mean|"
+    r"median|purchasing power|"
     r"average (age|income|price|rent|wage|salary|earnings|score|size|length|cost|months?|days?)|"
-    r"purchasing power|index|uptake|coverage|prevalence|percentile|per ?1[0 ,]*00\w*|"
+    r"index|uptake|coverage|prevalence|percentile|per ?1[0 ,]*00\w*|"
     r"lower ?b|upper ?b|expected (deaths|cases|counts?|numbers?|values?)|excess( deaths)?|"
     r"per capita|full[- ]time equivalents?|ftes?)\b).*|(.* )?p\d\d?(th)?|expected|"
     r"(.* )?(rank(ing)?|esperad[oa]s?|excesso)( \w+)?|"
@@ -65,6 +66,11 @@ _CHANGE = re.compile(r".*\b(increase|decrease|change|difference|net|balance)\b.*
 def says_no_count(head: str) -> bool:
     """Return whether a heading is of shares, rates and other numbers that count nobody."""
     return _NO_COUNT.fullmatch(head) is not None
+
+
+def says_mean(head: str) -> bool:
+    """Return whether a heading is of means or medians in some language."""
+    return _MEANS.fullmatch(head) is not None
 
 
 def _rates(text: str) -> bool:

@@ -10,6 +10,7 @@ import pandas as pd
 from bayesrisk.exceptions import DataError, quote
 from bayesrisk.tables.reading.cells import Cell
 from bayesrisk.tables.reading.labels import TableVariable
+from bayesrisk.tables.reading.notes import stated_unit
 from bayesrisk.tables.reading.rows import UNITS
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.sheets.records import says_records
@@ -26,8 +27,14 @@ from bayesrisk.tables.sheets.texts import (
 
 #: Headings that say only that numbers stand there, or of which period they are.
 _ANY = re.compile(
-    r"(obs(ervation)? )?(values?|valor(es)?|valeurs?|wert|waarde|verdi|värde)|obs||"
+    r"((obs(ervation)?|measure|data|indicator) )?(values?|valor(es)?|valeurs?|wert|waarde|verdi)|"
+    r"värde|obs||(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*[ -](19|20)?\d\d|"
     r"(19|20)\d\d\b.*|\d\d?[-/.]\d\d?[-/.]\d{4}"
+)
+#: Headings of columns that say what is counted in a row.
+_MEASURES = re.compile(
+    r"(measure|indicator|statistic|metric|data series|kennzahl|merkmal|indicador|indicateur)s?"
+    r"( (name|label|description))?"
 )
 #: Laws under which sums hold.
 _BY_SUMS = ("exact", "stats-nz")
@@ -51,14 +58,16 @@ def ask_for_counts(
     helped by a title.
     """
     files = [name for name in dict.fromkeys(cell.file for cell in cells) if _question(name, rules)]
-    columns = {(c.file, c.column): c.file for c in cells if c.row and c.file in files}
+    columns = {(c.file, c.column): c.file for c in cells
+               if c.row and c.file in files and any(map(str.isdigit, c.text))}  # fmt: skip
     if not columns:
         return
     exact, denied, counting = _evidence(cells, variables, rules)
     stated = {c for c, t in rules.columns.items() if t == "count" or "=" in t}
     counting |= {(c.file, c.column) for c in cells if _is_small(c.text)}
     words = {sheet.name: any(map(says_records, _titles(sheet))) for sheet in sheets}
-    units = {sheet.name for sheet in sheets if any(map(_is_unit, sheet.captions))}
+    units = {sheet.name for sheet in sheets
+             if any(map(_is_unit, sheet.captions)) or says_records(stated_unit(sheet))}  # fmt: skip
     for file in files:
         question, name = _question(file, rules), Path(file).name
         heads = [
@@ -106,10 +115,15 @@ def _names_records(head: str, title: bool) -> bool:
 
 
 def _titles(sheet: Sheet) -> Iterator[str]:
-    """Yield titles of a sheet, its headings, and what its columns say in all rows."""
+    """Yield titles of a sheet, its headings, and what its columns say in all rows.
+
+    Measures are told by a column that is called so, if all of them count records.
+    """
     yield from (*sheet.captions, sheet.tab, *sheet.heads)
-    for column in zip(*(row for _, row in sheet.rows), strict=True):
-        if len(texts := {*column}) == 1:
+    columns = zip(*(row for _, row in sheet.rows), strict=True)
+    for head, column in zip(sheet.heads, columns, strict=True):
+        measures = _MEASURES.fullmatch(key(head))
+        if len(texts := {*column}) == 1 or (measures and all(map(says_records, texts))):
             yield from texts
 
 

@@ -29,6 +29,7 @@ from bayesrisk.tables.sheets.sections import (
 )
 from bayesrisk.tables.sheets.texts import (
     PATH,
+    WHOLE,
     begins_parts,
     is_date,
     is_mark,
@@ -44,6 +45,7 @@ _NOTE = re.compile(
     re.IGNORECASE,
 )
 _PAIR = 2  # texts
+_LONG_LABEL = 25  # letters, after which one may go on in the next row
 _RULE = re.compile(r"[-_=*.]{2,}")  # a line before the notes
 _SENTENCE = re.compile(r"(\S+\s+){2}\S")
 _ARROW = re.compile(r"(?<=\w) ?(->|→|›|») ?(?=\w)")  # from a label to its part
@@ -73,6 +75,7 @@ def bodied(table: Headed, columns: CountColumns) -> tuple[Body, Left]:
     inside, below = table.below[:size], table.below[size:]
     left = [line.left("words before parts") for line in inside if _is_before_parts(line)]
     inside = [line for line in inside if not (_is_before_parts(line) or _is_rule(line))]
+    inside = _with_whole_labels(inside)
     forms = _forms(inside)
     blank = [filled_texts(x.row) == 1 and _form(x.row[0]) in forms for x in inside]
     left += [line.left(NO_COUNTS) for line, alone in zip(inside, blank, strict=True) if alone]
@@ -95,6 +98,9 @@ def bodied(table: Headed, columns: CountColumns) -> tuple[Body, Left]:
     sections = section_headings(inside, heads, columns, group)
     if not sections:
         inside, sections = with_totals_first(inside, columns)
+    if not sections and (line := _words_before_parts(inside, columns)):
+        left += [line.left("words before parts")]
+        inside.remove(line)
     listed = not sections and by_alphabet([line.row for line in inside])
     other_rows = rows_of_others(inside, sections, columns)
     reasons = dict.fromkeys(other_rows, "below a heading of its own")
@@ -114,8 +120,37 @@ def _without_codes(lines: list[Line]) -> list[Line]:
     return [x._replace(row=[x.row[1], "", *x.row[2:]]) if x.row[0] else x for x in lines]
 
 
+def _with_whole_labels(lines: Sequence[Line]) -> list[Line]:
+    """Return lines of which long labels go on alone in the next one, in small letters."""
+    results = list[Line]()
+    for line in lines:
+        label, *rest = line.row
+        if results and label[:1].islower() and label[-1] != ":" and not (any(rest) or sex(label)):
+            above = results[-1].row
+            if len(above[0]) >= _LONG_LABEL and 2 * len(label) >= _LONG_LABEL and any(above[1:]):
+                whole = [f"{above[0]} {label}", *above[1:]]
+                results[-1] = results[-1]._replace(row=whole)
+                continue
+        results.append(line)
+    return results
+
+
 def _is_before_parts(line: Line) -> bool:
     return filled_texts(line.row) == 1 and begins_parts("".join(line.row))
+
+
+def _words_before_parts(lines: Sequence[Line], columns: CountColumns) -> Line | None:
+    """Return the one line of words below the first row, which is the sum of all rows after it."""
+    filled = [line for line in lines if any(line.row)]
+    words = [k for k, line in enumerate(filled) if filled_texts(line.row) == 1]
+    if words != [1] or len(filled) < _PAIR + 2:
+        return None
+    table = [[line.row[j] for j in columns.counts] for line in filled if line is not filled[1]]
+    stated = [column for column in zip(*table, strict=True) if all(map(WHOLE.fullmatch, column))]
+    numbers = [[number_range(text) for text in column] for column in stated]
+    sums = [(c[0], sum(part[0] for part in c[1:] if part)) for c in numbers]
+    holds = sums and all(first and first[0] == rest for first, rest in sums)
+    return filled[1] if holds else None
 
 
 def _form(label: str) -> str:
@@ -137,12 +172,19 @@ def _repeated(lines: Sequence[Line], heads: Sequence[Sequence[str]]) -> dict[int
     """Return why lines are left out, by number: those that repeat headings, and titles above."""
     results, after = dict[int, str](), list[str]()
     for line in reversed([line for line in lines if any(line.row)]):
-        if line.row in heads:
+        if any(_repeats(line.row, head) for head in heads):
             results[line.number] = "the headings again"
         elif after in heads and filled_texts(line.row) < 2:
             results[line.number] = "the title again"
         after = line.row
     return results
+
+
+def _repeats(row: Sequence[str], head: Sequence[str]) -> bool:
+    """Return whether a row is the headings again, of which some may be lost."""
+    words = [t == other for t, other in zip(row, head, strict=False)
+             if t and not (says_number(t) or is_mark(t))]  # fmt: skip
+    return list(row) == list(head) or len(words) <= 2 * sum(words) > 2 * _PAIR
 
 
 def body_lines(name: str, body: Body, columns: CountColumns) -> tuple[list[Line], Left]:

@@ -297,6 +297,8 @@ def _paths(
     headings = {above[j] for j in named}
     other_heads = [above[j] for j in below if above[j] not in headings]
     several = any(PATH in text or (text and other_heads.count(text) > 1) for text in other_heads)
+    whole = any(total_word(row[j]) == 2 for j in named)  # of its own, beside those of others
+    several |= whole and any(total_word(text) < 2 for text in other_heads)
     if len(headings) == 1 and not several:  # no other one is above several counts
         above = ["" if text in headings else text for text in above]
     named = [j for j in below if "" != above[j] != row[j] != ""]

@@ -22,7 +22,7 @@ _WORDS = (
     r"fatalit|collision|accident|claim|tests?\b|rapes?\b|robber|burglar|theft|larcen|assault|"
     r"applica|applicant|recipient|beneficiar|migra|immigra|emigra|refugee|asylum|"
     r"worker|employe|unemployed|jobs?\b|teacher|staff|nurse|doctor|veteran|vot(er|es?)\b|member|"
-    r"participant|respondent|visitor|tourist|passenger|user|graduat|apprentice|counts?\b|"
+    r"participant|respondent|visitor|tourist|passenger|user|graduat|apprentice|counts?\b|cnt\b|"
     r"^n$|^no\.?$|^numbers?\b|number of|homeless|no\. of|headcount|freq|separation|caseload|"
     r"person(en|er|as|nes|e)\b|einwohner|bevölkerung|fälle|todesf|gestorbene|geburten|schüler|"
     r"studierende|haushalte|beschäftigte|arbeitslose|patient|anzahl|gäste|"

@@ -118,11 +118,10 @@ def _lone_headings(
             depths[not alone].append(depth)
         if alone:
             name = _first_text(row)
-            if row.index(name) not in (0, *columns.labels) or (
-                upper and not above and name not in several
-            ):
-                return _SectionHeadings({})  # perhaps below no other one
-            upper = section if above else upper
+            nested = above or not upper or name in several
+            if row.index(name) not in (0, *columns.labels) or not (nested or (gap and not gaps)):
+                return _SectionHeadings({})  # perhaps below no other one; not after an empty row
+            upper = section if above else upper if nested else ""
             section, gaps = name, gaps and (gap or above)
         else:
             texts = tuple(row[j] for j in (columns.labels or [0]))  # ages are numbers, and labels

@@ -46,7 +46,7 @@ _THOUSANDS = re.compile(
     rf"[(\[]([\w ]+ )?(in |en )?({THOUSANDS}|000)( of \w+)?[)\]]|"
     r"\b(numbers|figures|data|persons|people|counts|values|levels|zahlen|angaben|chiffres|effectifs)"
     rf"( \w+){{0,2}} (in|en) {THOUSANDS}|"
-    rf"(^|[,;:–-])\W*(in |en )?{THOUSANDS}\W*$|\b(in|en) (?=[\d'’`]){THOUSANDS}",
+    rf"(^|[,;:=–-])\W*(in |en )?{THOUSANDS}\W*$|\b(in|en) (?=[\d'’`]){THOUSANDS}",
     re.IGNORECASE,
 )
 _NOTE_MARK = re.compile(r" ?\[(foot)?notes?:? ?[\w, ]*\]", re.IGNORECASE)

@@ -270,3 +270,24 @@ def test_a_dash_beside_many_small_counts_is_nothing_where_no_zero_stands(change,
     asked = TableReading.read(tmp_path / "t.csv").questions["marks.-"]
     assert asked[0] == guess
     assert "marks.-=0" in asked[1] or guess == "0"
+
+
+BELOW = '"Table information:"\n"Units:"\n"{}, Magnitude = {}"\n""\n"Footnotes:"\n"Some words."\n'
+
+
+def infoshare(tmp_path, unit, magnitude="Units"):
+    file = tmp_path / "t.csv"
+    rows = "".join(f"{1990 + k},{31 + k * k % 50},{29 + 7 * k % 40}\n" for k in range(12))
+    text = f'"Some title",""\n" ","Bzzk","Qrrt"\n{rows}{BELOW.format(unit, magnitude)}'
+    file.write_text(text, encoding="utf-8")
+    return TableReading.read(file)
+
+
+def test_a_unit_below_the_table_says_what_its_numbers_are(tmp_path):
+    assert infoshare(tmp_path, "Number").open == frozenset()
+    assert infoshare(tmp_path, "Stk").open == {"counts"}
+    for unit in ("$", "Percent", "Ratio"):
+        with pytest.raises(DataError, match="must hold counts"):
+            infoshare(tmp_path, unit)
+    thousands = infoshare(tmp_path, "Number", "Thousands")
+    assert thousands.questions["counts"][0] == "nearest-1000"

@@ -5,7 +5,7 @@ import pytest
 
 from bayesrisk.exceptions import DataError
 from bayesrisk.tables.reading.headings import heading_kind
-from bayesrisk.tables.reading.reading import read
+from bayesrisk.tables.reading.reading import TableReading, read
 from bayesrisk.tables.sheets.sheet import file_sheet
 from bayesrisk.tables.sheets.texts import interval
 
@@ -366,3 +366,20 @@ def test_names_of_series_stand_above_facts_about_them(tmp_path, last):
     cells = sheet_cells(tmp_path, text)
     assert {*cells["sex"]} == {"Men", "Women", "all"}
     assert {*cells["age"]} == {"0", "1", "2 and over"}
+
+
+def test_headings_of_blocks_may_be_words_that_results_have(tmp_path):
+    """*Number* above all counts is no variable, and *Status* is called otherwise."""
+    file = tmp_path / "t.csv"
+    ages = [("10-17", 29, 1, 29), ("18-20", 22, 22, 4), ("21-24", 6, 7, 38), ("25+", 15, 24, 40)]
+    rows = [f"{age},{','.join(map(str, n))},{','.join(f'{100 * k // sum(n)}' for k in n)}"
+            for age, *n in ages]  # fmt: skip
+    heads = ",Number,,,Percentage,,\nAge,Custody,Order,Fine,Custody,Order,Fine\n"
+    file.write_text(heads + "\n".join(rows) + "\n", encoding="utf-8")
+    reading = TableReading.read(file)
+    assert {*reading.cells["category 1"]} == {"Custody", "Order", "Fine"}
+    assert {*reading.cells["stated"]} == {str(k) for _, *n in ages for k in n}
+    rows = [f"{area},{a + b},{a},{b},{a - 1},{b + 1}" for area, a, b, _ in ages]
+    heads = "Area,Total,Sex,,Status,\n,,Male,Female,Active,Closed\n"
+    file.write_text(heads + "\n".join(rows) + "\n", encoding="utf-8")
+    assert {*TableReading.read(file).cells["status label"]} == {"Active", "Closed", "all"}

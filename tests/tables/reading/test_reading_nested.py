@@ -469,3 +469,27 @@ def test_arrows_lead_from_a_label_to_its_part(arrow, tmp_path):
 def test_dashes_before_all_labels_or_one_are_no_indents(rows, tmp_path):
     reading = indented(tmp_path, "Place,Men,Women\n" + rows)
     assert "- Essex" in {*reading.cells["place label"]}
+
+
+def test_levels_of_rows_are_other_variables_than_groups_of_columns(tmp_path):
+    """Both are without names: regions with their areas, and kinds of schools by sex."""
+    regions = {"NORTH": ["Ash", "Elm", "Fir"], "SOUTH": ["Oak", "Yew"]}
+    rng = np.random.default_rng(3)
+    counts = {area: rng.integers(3, 60, 4) for areas in regions.values() for area in areas}
+
+    def line(*labels, total):
+        a, b, c, d = map(int, total)
+        return ",".join(map(str, (*labels, a, b, a + b, c, d, c + d)))
+
+    lines = [",,Primary,,,Secondary,,", ",,Boys,Girls,Total,Boys,Girls,Total"]
+    lines += [line("ALL", "", total=sum(counts.values())), ""]
+    for region, areas in regions.items():
+        lines += [line(region, "", total=sum(counts[a] for a in areas))]
+        lines += [line("", area, total=counts[area]) for area in areas]
+    file = tmp_path / "t.csv"
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    reading = TableReading.read(file)
+    assert {*reading.cells["category 1"]} == {"Primary", "Secondary"}
+    parts = {f"{region}: {area}" for region, areas in regions.items() for area in areas}
+    assert {*reading.cells["row category 1"]} == {"all", *regions, *parts}
+    assert {*reading.cells["sex"]} == {"Boys", "Girls", "all"}

@@ -509,3 +509,25 @@ def test_most_such_labels_are_found_and_none_where_all_counts_are_changed():
     for seed in range(30):
         frame = area_table(seed, 1, rounded=AREAS)[1]
         assert not any(name.startswith("labels.") for name in reading_of(frame).rules)
+
+
+def test_measures_that_all_count_records_say_what_their_values_are():
+    rng = np.random.default_rng(4)
+    measures = ["Open referrals at the end of the period", "People in contact with services"]
+    rows = [[f"trust {k}", m, rng.integers(5, 900)] for k in range(9) for m in measures]
+    frame = pd.DataFrame(rows, columns=["provider", "MEASURE_NAME", "MEASURE_VALUE"])
+    assert reading_of(frame.astype(str)).open == frozenset()
+    frame.loc[measures[0] == frame.MEASURE_NAME, "MEASURE_NAME"] = "Days that were lost"
+    assert reading_of(frame.astype(str)).open == {"counts"}
+    # Nor do labels of another variable: tests may have costs.
+    frame = frame.assign(MEASURE_NAME="Blood tests").rename(columns={"MEASURE_NAME": "product"})
+    frame.loc[::2, "product"] = "Urine tests"
+    assert reading_of(frame.astype(str)).open == {"counts"}
+
+
+@pytest.mark.parametrize(("month", "open_"), [("Jan 2020", set()), ("Place 20", {"counts"})])
+def test_months_below_a_variable_of_offences_count_them(month, open_):
+    rng = np.random.default_rng(1)
+    heads = ["area", "offence type", month, month[::-1].replace("0", "1", 1)[::-1]]
+    rows = [[a, o, *map(str, rng.integers(0, 90, 2))] for a in TOWNS for o in ("Assault", "Theft")]
+    assert reading_of(pd.DataFrame(rows, columns=heads)).open == open_

@@ -1,8 +1,92 @@
-"""Bodies of tables: rows with counts, and notes below them."""
+"""Bodies of tables: repeated headings, labels over two rows, sections, notes below them."""
 
 import pytest
 
+from bayesrisk.exceptions import DataError
 from bayesrisk.tables.reading.reading import TableReading
+from bayesrisk.tables.sheets.sheet import file_sheet
+
+
+def sheet_of(folder, text):
+    file = folder / "t.csv"
+    file.write_text(text, encoding="utf-8")
+    return file_sheet(file)
+
+
+def labels_of(sheet):
+    return [row[0] for _, row in sheet.rows]
+
+
+def test_headings_again_may_have_lost_some(tmp_path):
+    text = (
+        "State,Year,Age,Unit,Births\nOhio,1990,15-17,per 1000,422\nUtah,1990,15-17,per 1000,33\n"
+        "State,Year,Age,Unit,0\n"
+    )
+    sheet = sheet_of(tmp_path, text)
+    assert labels_of(sheet) == ["Ohio", "Utah"]
+    assert [(row, reason) for row, _, reason in sheet.left] == [(4, "the headings again")]
+    # Numbers that are those of headings by chance repeat nothing.
+    text = "Land,Jahr,1,2,3,4\nBremen,2018,1,2,3,4\nHessen,2018,5,2,3,6\n"
+    assert labels_of(sheet_of(tmp_path, text)) == ["Bremen", "Hessen"]
+
+
+WEEKS = "Week,2 Jan,9 Jan,16 Jan\n"
+
+
+def test_a_long_label_may_go_on_in_the_next_row(tmp_path):
+    lines = (
+        "Deaths with a mention of influenza,12,15,9\nand of pneumonia,,,\nAll other deaths,7,8,6\n"
+    )
+    sheet = sheet_of(tmp_path, WEEKS + lines)
+    assert labels_of(sheet) == [
+        "Deaths with a mention of influenza and of pneumonia",
+        "All other deaths",
+    ]
+    # After a short label, or with a colon, it is a heading, or nobody knows what.
+    for label, below in (("Influenza", "and of pneumonia"), ("", "and of pneumonia:")):
+        text = lines.replace("and of pneumonia", below)
+        text = text.replace("Deaths with a mention of influenza", label) if label else text
+        try:
+            labels = labels_of(sheet_of(tmp_path, WEEKS + text))
+        except DataError:
+            continue
+        assert not any("influenza and" in name.lower() for name in labels)
+
+
+def nested(gap):
+    """Return ages below sexes, and regions after a gap that no heading of ages has."""
+    ages = "Deaths by age group,,,\n0-64,{},4,5\n65+,7,8,{}\n"
+    groups = "".join(
+        f"{sex},,,\n{ages.format(n, n + 3)}" for n, sex in ((3, "Males"), (6, "Females"))
+    )
+    return WEEKS + groups + gap + "Deaths by region,,,\nNorth,9,10,13\nSouth,14,14,6\n"
+
+
+def test_a_heading_after_an_empty_row_is_below_no_other(tmp_path):
+    sheet = sheet_of(tmp_path, nested(",,,\n"))
+    sections = {row[sheet.heads.index("section")] for _, row in sheet.rows}
+    assert sections == {
+        "Males!!Deaths by age group",
+        "Females!!Deaths by age group",
+        "Deaths by region",
+    }
+    with pytest.raises(DataError):  # perhaps of females alone
+        sheet_of(tmp_path, nested(""))
+
+
+def areas(total):
+    return (
+        f"Area,Both,Men,Women\nScotland,{total},20,25\nCouncil areas,,,\n"
+        "Angus,21,12,9\nFife,24,8,16\n"
+    )
+
+
+def test_words_between_a_total_and_its_parts_are_left_out(tmp_path):
+    sheet = sheet_of(tmp_path, areas(45))
+    assert labels_of(sheet) == ["Scotland", "Angus", "Fife"]
+    assert ("Council areas", "words before parts") in {(t, why) for _, t, why in sheet.left}
+    with pytest.raises(DataError, match="Council areas"):  # it may be the heading of a section
+        sheet_of(tmp_path, areas(46))
 
 
 @pytest.mark.parametrize(

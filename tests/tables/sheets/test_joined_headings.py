@@ -4,6 +4,7 @@ import pytest
 
 from bayesrisk.tables.reading.reading import TableReading
 from bayesrisk.tables.sheets.joined_headings import joined_headings
+from bayesrisk.tables.sheets.sheet import file_sheet
 
 HEAD = ["region", "Sample", "Sample"]
 
@@ -51,3 +52,16 @@ def test_two_headings_beside_totals_are_labels(tmp_path):
     (tmp_path / "t.csv").write_text(heads + "Ash,7,5,2,12,3,9\nBay,23,11,12,27,13,14\n")
     cells = TableReading.read(tmp_path / "t.csv").cells
     assert any("Kent" in label for label in cells.astype(str).to_numpy().ravel())
+
+
+def test_one_merged_heading_with_a_total_of_its_own_stays(tmp_path):
+    text = (
+        "Area,Anthrax,Botulism,,,Plague\n,,{},Foodborne,Infant,\n"
+        "North,0,8,4,4,3\nSouth,0,7,1,6,4\nEast,1,4,1,3,2\n"
+    )
+    file = tmp_path / "t.csv"
+    file.write_text(text.format("Total"), encoding="utf-8")
+    parts = ["Botulism!!Total", "Botulism!!Foodborne", "Botulism!!Infant"]
+    assert file_sheet(file).heads == ["Area", "Anthrax", *parts, "Plague"]
+    file.write_text(text.format("Wound"), encoding="utf-8")  # it may name what they are parts of
+    assert "Infant" in file_sheet(file).heads

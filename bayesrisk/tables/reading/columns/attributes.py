@@ -58,6 +58,7 @@ _BITS_OF_STEPS = 20  # of a running sum, which none is by chance
 _NEAR = 8  # columns from a running sum to what it is of
 _LENGTHS = 5  # of codes at most, as of levels
 _LONG_RUN = 3  # rows of each code that stands in one block
+_HUNDRED, _SHARES, _OFF = 100, 6, 2  # what shares make up, in so many groups, and what they miss
 _EXACT = 1e-9  # of the largest number of a row
 _GROUPS, _TOLD, _LARGE = 3, 8, 1000  # of lists in turn, their lengths together, and numbers
 _LAST_YEAR = 2035  # of years that do not follow each other in equal steps
@@ -76,7 +77,7 @@ _NAME = re.compile(r"\b(names?|navn|namn|naam|nom|label|title|description)\b")
 
 _IDENTIFIER = re.compile(
     r"(.* )?(fips\w*|object ?id|fid|pos|rang|code\d\d|codes?|id|geoid|geo id|ags|nuts\d?|lsoa|msoa|"
-    r"uid|urn|"
+    r"uid|urn|sort( ?order)?|"
     r"ukprn|estab|lea|key|isced|sic|naics|zip|postcode|codgeo|teryt|k[oó]d|c[oó]d(igo)?|clave|cve|ubigeo|ibge|insee|"
     r"schlüssel|lau\d?|((kommune?|gemeinde|lfd) ?)?nr|\w*nummer)( \d+)?( .*)?|dep|reg|la"
 )
@@ -302,8 +303,11 @@ def attributes(
         column = _coded(texts)
         # What all are a multiple of may be a base of rounding; one number is so beside others.
         base = base_of_all if len(numbers) == 1 else math.gcd(*numbers.values()) or 1
-        # A count near n is the same again in one case of sqrt(n) or fewer.
-        bits = np.array([math.log2(max(numbers[t] // base, 1)) / 2 for t in texts])
+        # A count near n is the same again in one case of sqrt(n) or fewer; in all rows, of two,
+        # unless it is the base of rounding.
+        alone = max(numbers.values()) if len(numbers) == 1 else 0
+        least = float(alone > 0 and not alone == base > 1)
+        bits = np.array([max(math.log2(max(numbers[t] // base, 1)) / 2, least) for t in texts])
         for title, group in groups:
             inside = group[plain]
             always = (bool(title) or len(numbers) == 1) and (clear or _follows(every, group))
@@ -332,9 +336,7 @@ def running_sums(
     codes = [_coded(column) for column in labels] if pairs else []
     results = dict[int, int]()
     for k in range(max(len(codes), 1)):
-        group = np.zeros(len(labels[0]) if codes else 0, np.int64)
-        for code in codes[:k] + codes[k + 1 :]:
-            group = np.unique(group * (code.max() + 1) + code, return_inverse=True)[1].ravel()
+        group = _crossed(codes[:k] + codes[k + 1 :], len(labels[0]) if codes else 0)
         forward = np.argsort(group, kind="stable")
         for order, (i, j) in itertools.product((forward, forward[::-1]), pairs if codes else ()):
             added, sums, groups = numbers[i][order][1:], numbers[j][order], group[order]
@@ -345,6 +347,36 @@ def running_sums(
             if bits >= _BITS_OF_STEPS and (before + added == after)[stated_rows].all():
                 results[j] = i
     return results
+
+
+def shares(columns: Mapping[int, Sequence[int]], labels: Sequence[Sequence[str]]) -> set[int]:
+    """Return columns of shares: numbers of each row, or of all rows of each group, make up 100.
+
+    Columns of a row stand side by side; a group has all labels of one column, or of none.  Numbers
+    below 0 are not known.
+    """
+    numbers = {i: np.array(column) for i, column in columns.items()
+               if 1 < max(column, default=0) <= _HUNDRED}  # fmt: skip
+    results = set[int]()
+    for i in numbers:
+        parts = list(itertools.takewhile(numbers.__contains__, range(i, i + _NEAR)))
+        for size in range(2, len(parts) + 1):
+            table = np.array([numbers[j] for j in parts[:size]])
+            if _make_hundred(table.sum(axis=0)[(table >= 0).all(axis=0)]):
+                results |= {*parts[:size]}
+    codes = [_coded(column) for column in labels] if numbers else []
+    for k, (i, column) in itertools.product(range(len(codes) + 1), numbers.items()):
+        group = _crossed(codes[:k] + codes[k + 1 :], len(column))
+        unknown = np.bincount(group, column < 0) > 0
+        several = np.bincount(group) > 1
+        if _make_hundred(np.bincount(group, column)[several & ~unknown]):
+            results.add(i)
+    return results
+
+
+def _make_hundred(sums: IntArray | FloatArray) -> bool:
+    """Return whether all of several sums are 100, but for rounding."""
+    return len(sums) >= _SHARES and bool((np.abs(sums - _HUNDRED) <= _OFF).all())
 
 
 def are_amounts(numbers: Sequence[str], rows: int) -> bool:
@@ -513,10 +545,15 @@ def _without_one(codes: dict[int, IntArray]) -> Iterator[tuple[int, IntArray]]:
     for k, one in codes.items():
         rest = [c for j, c in codes.items() if j != k and not _follows(c, one)]
         if len(rest) > 1:
-            group = rest[0]
-            for c in rest[1:]:
-                group = np.unique(group * (c.max() + 1) + c, return_inverse=True)[1].ravel()
-            yield k, group
+            yield k, _crossed(rest, len(one))
+
+
+def _crossed(codes: Iterable[IntArray], size: int) -> IntArray:
+    """Return the groups of rows that are the same in all columns, one group if there is none."""
+    group = np.zeros(size, np.int64)
+    for code in codes:
+        group = np.unique(group * (code.max(initial=0) + 1) + code, return_inverse=True)[1].ravel()
+    return group
 
 
 def _names(head: str, other: str) -> bool:

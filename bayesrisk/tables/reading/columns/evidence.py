@@ -285,12 +285,22 @@ class ColumnEvidence:
                 self.paired(i, j)
                 and not all(map(str.isdecimal, self.columns[j]))
                 and (even or not all(map(is_date, self.row_counts[j])))
-                for j in words
+                for j in (*words, *self._copies(i))
             )
         ):
             return SPELLED
         listed = len(texts) == len(plain) and is_in_turn(plain)
         return LIST if listed and not self.adds_up(i) else ""
+
+    def _copies(self, i: int) -> list[int]:
+        """Return columns with the same texts in many rows, of which some are ages in words.
+
+        Counts that are withheld may be the same ranges in a few rows.
+        """
+        groups = [t for t in self.row_counts[i] if any(map(str.isalpha, t)) and interval(t)]
+        if not groups or len(self.columns[i]) < _ROWS_OF_CODE:
+            return []
+        return [j for j, c in enumerate(self.columns) if j != i and c == self.columns[i]]
 
     def _orders_rows(self, i: int, words: Sequence[int], *, named: bool) -> bool:
         """Return whether a column numbers the rows in their order, and is in no sum."""
@@ -305,7 +315,8 @@ class ColumnEvidence:
     def _before_labels(self, i: int, words: Sequence[int]) -> bool:
         """Return whether numbers before all labels, or few of them, are in no sum as others are.
 
-        Those before labels, or of places, are other ones in each row; few stand in many rows each.
+        Those before labels, or of places, are other ones in each row; few stand in many rows each,
+        and most are no 0, as counts of what is rare are.
         """
         texts = {*(plain := [t for t in self.columns[i] if t])}  # totals may have none
         rest = [j for j, numbers in enumerate(self.numbers) if numbers and j not in (i, *words)]
@@ -319,6 +330,7 @@ class ColumnEvidence:
             rising and one_length and min(len(plain), len(plain[0])) >= _DIGITS_OF_CODES
         )
         repeated = 1 < len(texts) <= len(plain) // _ROWS_OF_CODE and not self.is_merged(i, words)
+        repeated &= len(texts) == 2 or 2 * self.row_counts[i]["0"] <= len(plain)
         if not (distinct or repeated) or self.adds_up(i):
             return False
         summing = filter(self.adds_up, rest)

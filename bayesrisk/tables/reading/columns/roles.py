@@ -19,6 +19,7 @@ from bayesrisk.tables.reading.columns.attributes import (
     is_serial,
     one_of_each,
     running_sums,
+    shares,
 )
 from bayesrisk.tables.reading.columns.evidence import (
     AMOUNTS,
@@ -30,9 +31,16 @@ from bayesrisk.tables.reading.columns.evidence import (
     SPELLED,
     ColumnEvidence,
 )
-from bayesrisk.tables.reading.headings import UNIT, is_group, numbered, wide
-from bayesrisk.tables.reading.notes import estimates
-from bayesrisk.tables.reading.rows import UNITS, name_blanks, refuse_same, says_no_count, tell_apart
+from bayesrisk.tables.reading.headings import RESERVED, UNIT, free_name, is_group, numbered, wide
+from bayesrisk.tables.reading.notes import estimates, no_counts, stated_unit
+from bayesrisk.tables.reading.rows import (
+    UNITS,
+    name_blanks,
+    refuse_same,
+    says_mean,
+    says_no_count,
+    tell_apart,
+)
 from bayesrisk.tables.sheets.estimates import refused_estimates
 from bayesrisk.tables.sheets.records import says_records
 from bayesrisk.tables.sheets.texts import (
@@ -50,11 +58,6 @@ from bayesrisk.tables.sheets.texts import (
     total_word,
 )
 
-#: Columns of results, which no variable may be called.
-_RESERVED = re.compile(
-    "all|at_least|cell|error|file|known|(low|high)(_stated)?|number|place|probability|records?|row|"
-    "sentence|stated|status|table"
-)
 _HIDDEN = re.compile(r"[(\[]\w{1,2}[)\]]|.*(suppressed|withheld|redacted)", re.IGNORECASE)
 _FLAG = re.compile(
     r"(.* )?(flags?|symbols?|annotations?)|(obs )?conf(identiality)?|"
@@ -108,6 +111,7 @@ class SheetColumns(ColumnEvidence):
         for i, head in enumerate(self.heads):
             texts = [t for t in self.row_counts[i] if t]
             measure = says_no_count(head) and not (stages and re.fullmatch(r"p\d", head))
+            measure = measure or (says_mean(head) and not self.adds_up(i))
             if i in choices:
                 continue
             if not texts:
@@ -118,7 +122,7 @@ class SheetColumns(ColumnEvidence):
                 names[i] = match[1]
             elif f"dim: {head.partition(': ')[2]}" in self.heads:  # of members, or of notes
                 self.reasons[i] = "the same as its dimension"
-            elif measure and any(map(str.isdigit, "".join(texts))):
+            elif measure and (any(map(str.isdigit, "".join(texts))) or all(map(is_mark, texts))):
                 self.reasons[i] = "no counts"
             elif self._flags(head, texts) and all(map(str.isdecimal, texts)):
                 self.reasons[i] = "codes beside counts"
@@ -255,7 +259,12 @@ class SheetColumns(ColumnEvidence):
         return 3 * sum(rows[t] for t in wrong) >= sum(rows[t] for t in texts if t[-1].isdigit()) > 0
 
     def _refuse_estimates(self, choices: Mapping[int, str]) -> None:
-        """Refuse a survey's estimates: they are weighted, and count nobody."""
+        """Refuse a survey's estimates, which are weighted, and amounts: they count nobody."""
+        if not choices and no_counts(unit := stated_unit(self.sheet)):
+            raise DataError(
+                f"{self.sheet.title}: must hold counts, got numbers in {quote(unit)}, a line says"
+                "; columns.HEADING=count takes one for a count all the same"
+            )
         if not choices and (words := estimates(self.sheet)):
             raise refused_estimates(self.sheet.name, words).advised(
                 "; columns.HEADING=count takes one for a count all the same"
@@ -264,6 +273,10 @@ class SheetColumns(ColumnEvidence):
     def _counts(self, numeric: Sequence[int], names: dict[int, str]) -> list[int]:
         """Return the columns of counts among those of numbers; the others are labels or unused."""
         words = [i for i in names if i not in numeric]
+        numbers = {i: self.numbers[i] for i in numeric}
+        hundreds = shares(numbers, [self.columns[j] for j in words])
+        self.reasons |= dict.fromkeys(hundreds, "shares that make up 100")
+        numeric = [i for i in numeric if i not in hundreds]
         facts = blank_totals([r for _, r in self.sheet.rows], self.total_rows(words), numeric)
         facts = [i for i in facts if not self.adds_up(i)]
         numeric = [i for i in numeric if i not in facts] or [*numeric]
@@ -344,6 +357,9 @@ class SheetColumns(ColumnEvidence):
                 names[i] = self.heads[i]
             else:
                 self.reasons[i] = doubts[i] or "other counts"
+        measures = {"no counts", _DECIMALS} & {*self.reasons.values()}
+        if measures and len(chosen) == 1 and self._needed(chosen[0], names):
+            return []  # a label of those
         unused = [
             i for i, reason in self.reasons.items()
             if reason in ("other counts", _NO_SUM)
@@ -534,7 +550,7 @@ class SheetColumns(ColumnEvidence):
         if sheet.left:
             lines.append(f"  left out: {sheet.left_out()}")
         short = {
-            i: name if i in choices else _free(CODE.sub("", name).strip() or name)
+            i: name if i in choices else free_name(CODE.sub("", name).strip() or name)
             for i, name in names.items()
         }
         names = short if len({*short.values()}) == len(short) else names
@@ -546,15 +562,10 @@ class SheetColumns(ColumnEvidence):
             if not sheet.heads[i] and any(name in labels for labels in counts.values()):
                 names[i] = f"row {names[i]}"
         titles = [*names.values(), *dict.fromkeys(n for labels in counts.values() for n in labels)]
-        wrong = [name for name in titles if titles.count(name) > 1 or _RESERVED.fullmatch(name)]
+        wrong = [name for name in titles if titles.count(name) > 1 or RESERVED.fullmatch(name)]
         if wrong:
             raise DataError(
                 f"{sheet.name}: columns must be different variables, and none of results "
                 f"(columns.HEADING=name calls them otherwise), got {quote(wrong[0])}"
             )
         return _Roles(dict(sorted(names.items())), counts, flags)
-
-
-def _free(name: str) -> str:
-    """Return a name that no column of results has."""
-    return f"{name} label" if _RESERVED.fullmatch(name) else name

@@ -143,3 +143,30 @@ def test_only_what_says_so_is_the_total_of_labels_beside_sexes(tmp_path, name, t
     said = read_text(tmp_path, table(["area", *heads], rows), totals="separate")
     name_of = next(n for n in said.cells if n.startswith("category"))
     assert ("all" in {*said.cells[name_of]} or "Total" in {*said.cells[name_of]}) == total
+
+
+def test_columns_of_the_same_ages_are_labels_and_no_counts(tmp_path):
+    ages = ("NONE", "0 to 10", "11 to 15", "16", "17", "18 to 24")
+    numbers = np.random.default_rng(5).integers(2, 99, (8, len(ages))) * 5
+    rows = [(f"trust {k}", age, age, n) for k, row in enumerate(numbers)
+            for age, n in zip(ages, row, strict=True)]  # fmt: skip
+    said = read_text(tmp_path, table(["trust", "level", "level description", "value"], rows))
+    assert {*said.cells["stated"]} == {str(n) for n in numbers.ravel()}
+    assert {*said.cells["level"]} == {*ages}
+    # Counts that happen to be the same are counts.
+    rows = [(t, "*" if n < 50 else n, "*" if n < 50 else n) for t, _, _, n in rows[::6]]
+    said = read_text(tmp_path, table(["trust", "cases", "persons"], rows))
+    assert {*said.cells["category 1"]} >= {"cases", "persons"}
+
+
+def test_a_number_of_all_rows_is_no_count_beside_others(tmp_path):
+    counts = np.random.default_rng(8).integers(3, 90, (6, 2))
+    rows = [(n, 1, f"area {k}", sex) for k, row in enumerate(counts)
+            for sex, n in zip(("Men", "Women"), row, strict=True)]  # fmt: skip
+    said = read_text(tmp_path, table(["data", "of schools", "area", "sex"], rows))
+    assert {*said.cells["stated"]} == {str(n) for n in counts.ravel()}
+    # In a few rows it may count, and 0 may anywhere: nobody has what is rare.
+    for number, some in ((1, rows[:6]), (0, rows)):
+        some = [(n, number, area, sex) for n, _, area, sex in some]
+        said = read_text(tmp_path, table(["data", "rabies", "area", "sex"], some))
+        assert str(number) in {*said.cells["stated"]}

@@ -640,6 +640,55 @@ def test_rows_of_rates_are_told_by_the_codes_of_their_characteristic(tmp_path):
     }
 
 
+def test_a_unit_of_nearly_all_rows_is_that_of_a_rate_beside_counts(tmp_path):
+    rows = [f"{year},{unit},{47.4 - year % 9},{4222 + 7 * year % 91}"
+            for year in range(1960, 2020) for unit in ("per 1000",)]  # fmt: skip
+    text = "\n".join(["year,unit,birth risk,births", *rows, "2020,percent,12,4100"]) + "\n"
+    assert len({*read_text(tmp_path, text).cells["year"]}) == 61
+
+
+def test_labels_of_rates_alone_are_no_counts(tmp_path):
+    rows = [f"{sex},{year},{code},{40 + year % 7 + code}.{code}" for sex in ("H", "F")
+            for year in range(1982, 1990) for code in (1, 2, 3)]  # fmt: skip
+    text = "\n".join(["sex,year,diploma,employed", *rows]) + "\n"
+    with pytest.raises(DataError, match="must have a column of counts"):
+        read_text(tmp_path, text)
+    counts = text.replace(".", "")  # the same digits as counts
+    assert "403" not in stated(read_text(tmp_path, counts))
+    assert "diploma" in read_text(tmp_path, counts).cells.columns
+
+
+@pytest.mark.parametrize("head", ["Medida promedio", "Mittelwert", "Perc of pupils", "perc"])
+def test_means_and_percentages_by_name_are_no_counts(tmp_path, head):
+    rows = [f"Ash {k},{500 + 7 * k % 90},{30 + k * k % 41}" for k in range(9)]
+    reading = read_text(tmp_path, "\n".join([f"school,{head},pupils", *rows]) + "\n")
+    assert stated(reading) == {str(30 + k * k % 41) for k in range(9)}
+    # A class that is called so counts pupils, who add up.
+    rows = [f"Ash {k},{k % 5 + 11},{k % 7 + 9},{k % 5 + k % 7 + 20}" for k in range(9)]
+    text = "\n".join(["école,moyenne section,grande section,élèves", *rows]) + "\n"
+    assert "11" in stated(read_text(tmp_path, text))
+
+
+def test_marks_alone_below_a_rate_are_no_counts(tmp_path):
+    rows = [f"Ash {k},{k * 5 % 17},-,-" for k in range(9)]
+    reading = read_text(tmp_path, "\n".join(["town,cases,risk cases,rate", *rows]) + "\n")
+    columns = {*reading.cells["category 1"]}
+    assert columns == {"cases", "risk cases"}  # the second has counts that are withheld
+    assert "risk cases" not in reading.questions["counts"][1]
+
+
+def test_numbers_that_are_mostly_0_are_no_codes(tmp_path):
+    rng = np.random.default_rng(2)
+    rare, parts = rng.poisson(0.3, 120) * 2, rng.integers(0, 40, (120, 2))
+    district, flag = np.arange(120) % 5 + 1, rng.integers(0, 10, 120) // 9
+    rows = [f"tract {k},{d},{f},{r},{a},{b},{a + b}" for k, (d, f, r, (a, b)) in
+            enumerate(zip(district, flag, rare, parts, strict=True))]  # fmt: skip
+    text = "\n".join(["tract,district,in city,families,tents,vans,all", *rows]) + "\n"
+    reading = read_text(tmp_path, text)
+    assert {"district", "in city"} <= {*reading.cells.columns}
+    assert {*reading.cells["category 2"]} == {"families", "all"}
+
+
 def test_numbers_that_rise_by_chance_are_counts(tmp_path):
     text = "place,men,women\nAsh,1,31\nElm,2,4\nFir,3,27\n"
     assert stated(read_text(tmp_path, text)) == {"1", "2", "3", "31", "4", "27"}
