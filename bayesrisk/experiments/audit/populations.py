@@ -618,8 +618,8 @@ class PopulationInParts:
         alone = took.dropna()
         place = took[took["without"].isna()].groupby("place")["seconds"]
         if alone.empty:
-            own = not is_additive(self.mechanism(protection).spec)
-            return Pilot(0.0, place.sum().mean(), own * took["seconds"].mean())
+            additive = is_additive(self.mechanism(protection).spec)
+            return Pilot(0.0, place.sum().mean(), 0.0 if additive else took["seconds"].mean())
         release = place.size().mean() * alone["seconds"].mean()  # laws of all readings
         target = alone["seconds"].sum() / alone["without"].nunique()
         return Pilot(max(place.sum().mean() - release, 0.0), release, target)

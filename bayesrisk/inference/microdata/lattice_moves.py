@@ -117,7 +117,7 @@ def _share(reach: FloatArray, g: Index) -> float:
 
 @lean_step
 def _change(lattice: Lattice, x: IntArray, sums: IntArray, old: Index, new: Index) -> float:
-    """Return how log P(x) L(x) changes if a record of ``old`` turns into one of ``new``.
+    """Return the change of log P(x) L(x) if a record of ``old`` turns into one of ``new``.
 
     The record is not in ``x`` any more, and still in the sums; -1 stands for no record.
     """
@@ -134,8 +134,8 @@ def _change(lattice: Lattice, x: IntArray, sums: IntArray, old: Index, new: Inde
         change -= prior[k + 1] - prior[k]
     # Rows of both in their order: a row of both changes by the difference of its weights.
     row, coef, none = lattice.group_row, lattice.group_coef, len(soft_ptr)
-    i, last = _rows_of(lattice, old)
-    j, end = _rows_of(lattice, new)
+    i, last = _row_range(lattice, old)
+    j, end = _row_range(lattice, new)
     while i < last or j < end:
         r = min(row[i] if i < last else none, row[j] if j < end else none)
         step: Index = 0
@@ -154,7 +154,7 @@ def _change(lattice: Lattice, x: IntArray, sums: IntArray, old: Index, new: Inde
 
 
 @lean_step
-def _rows_of(lattice: Lattice, g: Index) -> tuple[Index, Index]:
+def _row_range(lattice: Lattice, g: Index) -> tuple[Index, Index]:
     """Return where the soft rows of a group stand, and their end; none for no group."""
     if g < 0:
         return 0, 0
@@ -169,7 +169,7 @@ def _put(lattice: Lattice, sums: IntArray, g: Index, sign: Index) -> None:
 
 
 @lean_step
-def _turn(rng: Rng, lattice: Lattice, x: IntArray, sums: IntArray, number: Index) -> None:
+def _propose_group(rng: Rng, lattice: Lattice, x: IntArray, sums: IntArray, number: Index) -> None:
     """Propose another group of equal hard columns for one of ``number`` records."""
     reach, block = lattice.reach, lattice.block
     old = _random_record(rng, x, number)
@@ -177,20 +177,20 @@ def _turn(rng: Rng, lattice: Lattice, x: IntArray, sums: IntArray, number: Index
         return
     # q(g) = s_g / 2 + x_g / (2 (n - 1)), for the n - 1 other records x and the shares s
     x[old] -= 1
-    others = number - 1
-    if others > 0 and rng.random() < 0.5:
-        new = _random_record(rng, x, others)
+    rest = number - 1
+    if rest > 0 and rng.random() < 0.5:
+        new = _random_record(rng, x, rest)
     else:
         new = _random_group(rng, reach)
     if new == old or block[new] != block[old]:
         x[old] += 1
         return
-    there, back = _share(reach, new), _share(reach, old)
-    if others > 0:
-        there, back = there + x[new] / others, back + x[old] / others
+    forward, backward = _share(reach, new), _share(reach, old)
+    if rest > 0:
+        forward, backward = forward + x[new] / rest, backward + x[old] / rest
     # x stands for x! orders of its records: P(x') L(x') / [P(x) L(x)] * (x_new + 1) / (x_old + 1)
     change = _change(lattice, x, sums, old, new)
-    ratio = math.exp(change) * (x[new] + 1) / (x[old] + 1) * back / there
+    ratio = math.exp(change) * (x[new] + 1) / (x[old] + 1) * backward / forward
     if rng.random() < ratio:
         _put(lattice, sums, old, -1)
         _put(lattice, sums, new, 1)
@@ -200,7 +200,7 @@ def _turn(rng: Rng, lattice: Lattice, x: IntArray, sums: IntArray, number: Index
 
 
 @lean_step
-def _come_or_go(rng: Rng, lattice: Lattice, x: IntArray, sums: IntArray, number: Index) -> Index:
+def _propose_size(rng: Rng, lattice: Lattice, x: IntArray, sums: IntArray, number: Index) -> Index:
     """Propose one record more or less of a group without hard rows; return the change."""
     if rng.random() < 0.5:
         # it comes to group g with chance s_g, and would go with chance (x_g + 1) / (n + 1)
@@ -242,9 +242,9 @@ def walk(
     for _ in range(steps):
         if single > 0.0 and rng.random() < single:
             if loose > 0.0 and rng.random() < loose:
-                number += _come_or_go(rng, lattice, x, sums, number)
+                number += _propose_size(rng, lattice, x, sums, number)
             elif number > 0:
-                _turn(rng, lattice, x, sums, number)
+                _propose_group(rng, lattice, x, sums, number)
             continue
         move = np.int64(rng.random() * moves)
         low, high = _reach(lattice, x, sums, move)
