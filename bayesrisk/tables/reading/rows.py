@@ -126,13 +126,16 @@ def _labels_of_decimals(
         k for k, column in enumerate(columns)
         if 0 < 3 * sum(t in decimals for t in column) <= 2 * sum(map(says_number, column))
     ]  # fmt: skip
+    row_sizes = [
+        (1, sum(says_number(row[k]) for k in mixed), sum(row[k] in decimals for k in mixed))
+        for row in rows if mixed
+    ]  # fmt: skip
     ways = list[tuple[int, int, int, set[str]]]()
     for j, column in enumerate(columns) if mixed else ():
         sizes: dict[str, list[int]] = {}
-        for text, row in zip(column, rows, strict=True):
-            numbers = [row[k] for k in mixed if says_number(row[k])]
+        for text, size_of_row in zip(column, row_sizes, strict=True):
             one = sizes.setdefault(text, [0, 0, 0])
-            for k, n in enumerate((1, len(numbers), sum(t in decimals for t in numbers))):
+            for k, n in enumerate(size_of_row):
                 one[k] += n
         rates = {t for t, (_, size, number) in sizes.items() if t and 2 * number >= size > 0}
         lines, size, number = (sum(sizes[t][k] for t in rates) for k in range(3))

@@ -284,13 +284,11 @@ def attributes(
     totals = np.zeros(len(columns[0]), np.bool_)
     for j in labels:
         totals |= [total_word(text) == 2 for text in columns[j]]
-    results, numbers_by_column = (
-        {},
-        {
-            i: {t: n[0] for t in {*columns[i]} if WHOLE.fullmatch(t) and (n := number_range(t))}
-            for i in numeric
-        },
-    )
+    results = dict[int, str]()
+    numbers_by_column = {
+        i: {t: n[0] for t in {*columns[i]} if WHOLE.fullmatch(t) and (n := number_range(t))}
+        for i in numeric
+    }
     stated = {*itertools.chain(*map(dict.values, numbers_by_column.values()))}
     base_of_all = math.gcd(*stated, *[1000] * (len(stated) == 1)) or 1
     for i, numbers in numbers_by_column.items():
