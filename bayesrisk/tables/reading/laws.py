@@ -74,6 +74,7 @@ _SMALL = 10
 #: Texts that say that there is none, in many offices, and rows that show it.
 _DASHES, _ROWS = ("-", "–", "—", "−"), 4
 _SHOWN = 8  # counts of 1 and 2, beside which 0 stands by no chance
+_UNKNOWN = {"withheld": "withheld, and may be any", "missing": "no count, and left out"}
 #: Small counts that are withheld for each that is shown, at least.
 _FEWER = 8
 #: Words of a text with a number that says why there is no count, and so few such that are asked.
@@ -103,7 +104,10 @@ class PlainLaw(NamedTuple):
 
 
 class Value(NamedTuple):
-    """The meaning of a text: a number under a law; ``kind`` is empty for plain counts."""
+    """The meaning of a text: a number under a law; ``kind`` is empty for plain counts.
+
+    One that is ``missing`` is no count.
+    """
 
     law: Likelihood
     number: int
@@ -553,9 +557,9 @@ def _ask_notes(
     answers = dict[str, str]()
     for mark in marks:
         finding = marked(mark, every, alone=len(marks) == 1)
-        if finding and (finding[0] == "withheld" or _fits(mark, finding[0], cells, laws)):
-            more = ", and may be any" * (finding[0] == "withheld")
-            text = f"{mark!r} is {finding[0]}{more}: {finding[1].quoted}"
+        if finding and (finding[0] in _UNKNOWN or _fits(mark, finding[0], cells, laws)):
+            meaning = _UNKNOWN.get(finding[0], finding[0])
+            text = f"{mark!r} is {meaning}: {finding[1].quoted}"
             answers[mark] = rules.ask(f"marks.{mark}", finding[0], text)
     return answers
 
@@ -724,8 +728,8 @@ def _value(cell: Cell, rule: PlainLaw, rules: ReadingRules, answers: Mapping[str
         answer = "" if note and answer != "withheld" else answer
         if not answer:
             answer = rules.ask(f"marks.{mark}", guess, f"{mark!r} is {meaning}")
-        if answer == "withheld":
-            return Value(law, 0, hidden=True)
+        if answer in _UNKNOWN:
+            return Value(law, 0, hidden=True, kind="missing" * (answer == "missing"))
         if answer == "note" and not note:
             raise cell.refuse("have a count beside the note")
         number = number_range(note.number) if note else None

@@ -33,9 +33,12 @@ _NUMBERS = [(re.compile(pattern), ends) for pattern, ends in _LIMITS.items()]
 #: Words for counts that are withheld to protect people, and for those that there are not.
 _HIDDEN = re.compile(
     r"suppress|withh[eo]ld|not (be )?(shown|published|displayed|released|disclosed|reported)|"
-    r"mask|redact|hidden|confidential|asterisk|disclos|privacy|small (cells?|numbers?|counts?)"
+    r"mask|redact|hidden|confidential|asterisk|disclos|privacy|small (cells?|numbers?|counts?)|"
+    r"not available for (publi|release|dissem)|includ\w* in (the )?totals?"
 )
-_MISSING = re.compile(r"not (available|applicable|stated|known|recorded)|missing|no data|n/?a\b")
+_MISSING = re.compile(
+    r"not (yet )?(available|applicable|stated|known|recorded|published)|missing|no data|n/?a\b"
+)
 _SHOWN = re.compile(
     r"\b(shown|displayed|denoted|indicated|marked|represented|replaced|flagged|appear|printed|"
     r"identified|given)\b"
@@ -162,10 +165,8 @@ def marked(mark: str, notes: Sequence[Note], *, alone: bool) -> tuple[str, Note]
     ``alone`` if no other mark may stand for the small counts that a sentence is about.
     """
     finding = next((pair for note in notes if (pair := _explained(mark, note))), None)
-    if finding and finding[0] not in ("", "withheld"):
+    if finding and finding[0] != "withheld":
         return finding
-    if finding and not finding[0]:  # there is no count
-        return "withheld", finding[1]
     small = [
         (limits, note) for note in notes
         if _HIDDEN.search(plain := note.text.casefold()) and not _OTHER.search(plain)
@@ -178,7 +179,7 @@ def marked(mark: str, notes: Sequence[Note], *, alone: bool) -> tuple[str, Note]
 
 
 def _explained(mark: str, note: Note) -> tuple[str, Note] | None:
-    """Return the setting of a mark that a sentence explains; empty if it stands for no count."""
+    """Return the setting of a mark that a sentence explains."""
     plain, core = note.text.casefold(), mark.strip("[]() ").casefold()
     if not core:
         return None
@@ -201,7 +202,7 @@ def _explained(mark: str, note: Note) -> tuple[str, Note] | None:
         return "0", note
     if _HIDDEN.search(meaning):
         return "withheld", note
-    return ("", note) if _MISSING.search(meaning) else None
+    return ("missing", note) if _MISSING.search(meaning) else None
 
 
 def sampled(notes: Sequence[Note], *, every: bool = False) -> Note | None:
