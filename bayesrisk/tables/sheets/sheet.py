@@ -103,7 +103,7 @@ class Sheet(NamedTuple):
         return self.name + f" ({details})" * bool(details)
 
     def left_out(self) -> str:
-        """Return the rows that are left out as one list: those with numbers first, then those inside."""
+        """Return the rows that are left out: those with numbers first, then others inside."""
         numbered = [_holds_numbers(text, reason) for _, text, reason in self.left]
         texts = [f"row {i} {cut(text, 60)!r} ({reason})" for i, text, reason in self.left]
         first, last = self.rows[0][0], self.rows[-1][0]
