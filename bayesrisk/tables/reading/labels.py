@@ -690,6 +690,10 @@ def _totals_rule(name: str, one: TableVariable, evidence: _Evidence, rules: Read
     close = rounded and all(v == "exact" for k, v in rules.all.items() if k.startswith("counts"))
     close = close and groups.no_chance and groups.good == groups.telling
     close = close and 2 * groups.bits >= 3 * _BITS  # sums of exact counts, near rounded totals
+    # Lists of places leave out who is elsewhere; parts that overlap exceed some total.
+    listed = short > 1 and evidence.impossible[1] == 0 and groups.good == groups.above
+    listed = listed and all(total_word(k, name) == 2 for k in one.totals)
+    close = close or (listed and not any(map(SOME.match, one.labels)))
     guess = "partial" if (one.exclusive or close) and not groups.above else "separate"
     if rules.summed and groups.good == groups.telling > 0 and not groups.contrary:
         guess = "complete"  # a spreadsheet sums up the rows that stand there

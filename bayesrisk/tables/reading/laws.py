@@ -130,7 +130,9 @@ def _support(law: Likelihood, number: int) -> tuple[int, int]:
 def values(cells: Sequence[Cell], rules: ReadingRules, sheets: Sequence[Sheet]) -> list[Value]:
     """Return the meaning of each cell; ``rules`` gets what is asked about laws and marks."""
     notes = {sheet.name: sheet_notes(sheet) for sheet in sheets}
-    laws = _cell_laws(cells, rules, notes)
+    heads = dict.fromkeys((cell.file, cell.column) for cell in cells)
+    samples = {s.name: sampled(s, [h for f, h in heads if f == s.name]) for s in sheets}
+    laws = _cell_laws(cells, rules, notes, samples)
     answers = _ask_nines(cells, rules) | _ask_dashes(cells, rules) | _ask_flags(cells, rules)
     answers |= _ask_notes(cells, laws, rules, notes)
     answers |= _ask_nothing(cells, laws, rules)
@@ -155,10 +157,11 @@ def _check_sum(cells: Sequence[Cell], meanings: Sequence[Value]) -> None:
 
 
 def _cell_laws(
-    cells: Sequence[Cell], rules: ReadingRules, notes: Mapping[str, Sequence[Note]]
-) -> list[PlainLaw]:
+    cells: Sequence[Cell], rules: ReadingRules, notes: Mapping[str, Sequence[Note]],
+    samples: Mapping[str, Note | None],
+) -> list[PlainLaw]:  # fmt: skip
     """Return the law of each cell; ``rules`` gets what is asked about laws."""
-    laws = _laws(cells, rules, notes)
+    laws = _laws(cells, rules, notes, samples)
     rule = any(name.endswith(".counts") for name in [*rules.all, *rules.columns])
     names = dict.fromkeys(name for cell in cells for name in cell.labels) if rule else ()
     labels = {name: rules.section(f"labels.{name}", guessed=True) for name in names}
@@ -170,8 +173,9 @@ def _cell_laws(
 
 
 def _laws(
-    cells: Sequence[Cell], rules: ReadingRules, notes: Mapping[str, Sequence[Note]]
-) -> dict[str, PlainLaw]:
+    cells: Sequence[Cell], rules: ReadingRules, notes: Mapping[str, Sequence[Note]],
+    samples: Mapping[str, Note | None],
+) -> dict[str, PlainLaw]:  # fmt: skip
     """Return the law of the plain counts of each file."""
     laws: dict[str, PlainLaw] = {}
     files_by_question: dict[str, list[str]] = {}
@@ -185,7 +189,7 @@ def _laws(
     for file, guessed in guesses.items():
         # Who changes the counts of one table changes all.
         guess, reason, doubtful, _ = widest if widest and guessed.law == "exact" else guessed
-        if sentence := sampled(notes[file]):
+        if sentence := samples[file]:
             reason += f", although {sentence.quoted}"
         name = f"counts.{Path(file).name}"
         name = name if name in rules.choices or "counts" not in rules.choices else "counts"
