@@ -214,6 +214,25 @@ def test_estimates_are_refused_by_a_note_on_all_counts(note, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("title", "heads", "said"),
+    [
+        ("Number of deaths", "Men,Women", False),
+        ("Table 2", "Deaths of men,Deaths of women", False),
+        ("Number of deaths", "Deaths,Population in age", True),
+        ("Table 2", "Men,Women", True),
+        ("Population", "Men,Women", True),
+    ],
+)
+def test_estimates_of_a_population_are_none_of_its_deaths(title, heads, said, tmp_path):
+    note = "Sources: Vital statistics and population estimates"
+    rows = "Ash,7,12\nElm,4,11\nOak,11,23\n"
+    _, reason = guess(tmp_path, note, f"{title}\n\narea,{heads}\n{rows}", "counts")
+    assert (note in reason) == said
+    other = "Figures marked (e) are estimated."
+    assert other in guess(tmp_path, other, f"{title}\n\narea,{heads}\n{rows}", "counts")[1]
+
+
+@pytest.mark.parametrize(
     "note",
     [
         "Rates are weighted by age.",
