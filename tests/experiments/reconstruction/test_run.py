@@ -11,6 +11,7 @@ from persons import persons
 from scipy import sparse
 from studies import contents, run_reconstruction
 
+from bayesrisk import run
 from bayesrisk.census import population_spec, simulate_population
 from bayesrisk.exceptions import (
     ArgumentError,
@@ -19,8 +20,7 @@ from bayesrisk.exceptions import (
     OutputError,
     PartFileError,
 )
-from bayesrisk.experiments import BoundsStudy, run
-from bayesrisk.experiments.reconstruction import read_reconstruction
+from bayesrisk.experiments.reconstruction import BoundsStudy, read_reconstruction
 from bayesrisk.reconstruction import reconstruct, record_form, solution_variability
 from bayesrisk.tables import (
     Attribute,
