@@ -10,7 +10,7 @@ import io
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -27,7 +27,7 @@ from bayesrisk._base.disk.delimited import csv_bytes, guarded_table
 from bayesrisk._base.disk.parquet import opened, read_batches, read_frame
 from bayesrisk._base.display import arrow_table, displayed
 from bayesrisk._base.validation import IntArray, TextArray
-from bayesrisk.constraints.model import Status
+from bayesrisk.constraints.model import Status, equal_rows
 from bayesrisk.constraints.solvers import checked_nodes, make_solver
 from bayesrisk.exceptions import ArgumentError, DataError, PartFileError
 from bayesrisk.experiments.runs.engine import Study, evenly
@@ -40,6 +40,7 @@ from bayesrisk.reconstruction.records.variability import KINDS
 from bayesrisk.release import Release
 from bayesrisk.release.release import RELEASE_FILE, ReleaseIndex
 from bayesrisk.tables import PublishedTables, Schema, Workload
+from bayesrisk.tables.cells import table_cells
 from bayesrisk.tables.exchange import ABOVE, Partitions
 from bayesrisk.tables.likelihoods import Likelihood
 from bayesrisk.tables.published import assumed_true, joined, level_and_kind, select_rows
@@ -559,6 +560,7 @@ class BoundsStudy(TableStudy):
         config = self.config
         names = ("scope", "known_rule", "solver", "time_limit", "node_limit")
         bounds = reconstruction.count_bounds(tables, **{name: config[name] for name in names})
+        bounds = replace(bounds, counts=_stated_once(bounds.counts, tables.workload))
         conflicts = {"place": list(bounds.conflict), "conflict": list(bounds.conflict.values())}
         return {
             "bounds": arrow_table(bounds.counts),
@@ -592,6 +594,34 @@ class BoundsStudy(TableStudy):
             "sentences": bounds_sentences(totals, conflict_texts),
             "conflicts": dict(list(conflict_texts.items())[:_SHOWN]),
         }
+
+
+_LAW = r" \((?!\d+\))[^()]*\)$"  # at the end of a table's name, and no number of a second file
+
+
+def _stated_once(counts: pd.DataFrame, workload: Workload) -> pd.DataFrame:
+    """Return counts without empty cells whose records the same table counts under another law.
+
+    A published file becomes a table for each law, such as *sex* and *sex (1-4)*.  A cell of it
+    stands in one of these at each place, and hides nothing in the others.
+    """
+    whole = counts["table"].str.replace(_LAW, "", regex=True)
+    if whole.nunique() == counts["table"].nunique():
+        return counts
+    records = dict[tuple[str, str, str], int]()
+    for level in workload.levels:
+        tables = [*workload.at(level).values()]
+        queries = table_cells(workload.schema, tables).queries(tables)
+        label, _ = equal_rows(queries.matrix)
+        records |= {
+            (level, *name): number for name, number in zip(queries.names, label, strict=True)
+        }
+    keys = [counts[name] for name in ("level", "table", "cell")]
+    same = [records[key] for key in zip(*keys, strict=True)]
+    empty = counts["published"].isna() & (counts["low_stated"] == 0) & counts["high_stated"].isna()
+    groups = empty.groupby([counts["level"], counts["geoid"], whole, same], sort=False)
+    first = groups.cumcount() == 0  # of cells that are empty in all of these tables, one stays
+    return counts[~empty | (groups.transform("all") & first)]
 
 
 # The claims study.

@@ -25,6 +25,28 @@ READ = ["counts=exact", "totals=complete", "columns.age group=age", "columns.cat
 SET = [word for text in READ for word in ("--set", text)]
 
 
+def test_bounds_alone_are_of_each_count_of_a_file_once(run, tmp_path):
+    """A count below 10 is of a table of its own; no cell of it is a hidden count elsewhere."""
+    rng, file = np.random.default_rng(5), tmp_path / "t.csv"
+    counts = rng.integers(0, 30, (25, 2))
+    rows = [[*pair, sum(pair)] for pair in counts.tolist()]
+    lines = [",".join([f"town {i}", *(str(n) if n > 9 else "<10" for n in row)])
+             for i, row in enumerate(rows)]  # fmt: skip
+    file.write_text("\n".join(["town,men,women,total", *lines]) + "\n")
+    frames = []
+    for extra in ((), ("--only", "bounds")):
+        out = tmp_path / f"out {len(frames)}"
+        assert run("attack", file, "--accept", "--set", "counts=exact", *extra, "-o", out)[0] == 0
+        frames.append(pd.read_csv(out / "bounds.csv"))
+    whole, alone = frames
+    assert len(whole) == len(alone) == 75
+    ends = ["low", "high"]
+    assert sorted(map(tuple, whole[ends].to_numpy())) == sorted(map(tuple, alone[ends].to_numpy()))
+    assert (alone["low_stated"] < alone["high_stated"]).sum() == sum(
+        r < 10 for x in rows for r in x
+    )
+
+
 def test_a_folder_and_a_release_are_attacked_as_on_the_command_line(run, tmp_path):
     frame = pd.DataFrame({"sex": ["F", "M"] * 10, "ill": ["no"] * 17 + ["yes"] * 3})
     made = br.release(frame, protection="rounding:base=5,method=nearest", folder=tmp_path / "R")

@@ -11,6 +11,7 @@ from persons import persons
 from scipy import sparse
 from studies import contents, run_reconstruction
 
+from bayesrisk import run
 from bayesrisk.census import population_spec, simulate_population
 from bayesrisk.exceptions import (
     ArgumentError,
@@ -19,9 +20,18 @@ from bayesrisk.exceptions import (
     OutputError,
     PartFileError,
 )
-from bayesrisk.experiments.reconstruction import read_reconstruction
+from bayesrisk.experiments.reconstruction import BoundsStudy, read_reconstruction
 from bayesrisk.reconstruction import reconstruct, record_form, solution_variability
-from bayesrisk.tables import PublishedTables, Records, Schema, Workload, tabulate
+from bayesrisk.tables import (
+    Attribute,
+    Geography,
+    PublishedTables,
+    Records,
+    Schema,
+    Table,
+    Workload,
+    tabulate,
+)
 
 pytestmark = pytest.mark.usefixtures("quick_figures")
 
@@ -243,3 +253,19 @@ def test_a_county_of_5000_blocks_stays_within_a_gigabyte(tmp_path):
     records, kilobytes = run_and_measure(code, tmp_path / "t", tmp_path / "out")
     assert records == len(county.persons)
     assert kilobytes < 2**20
+
+
+def test_withheld_counts_of_others_stay_beside_tables_of_nearly_one_name(tmp_path):
+    """Of men a count is withheld, and of women stated: these are no two laws of one table."""
+    schema = Schema("s", (Attribute("sex", 2),), Geography("g", ("block",), (1,)))
+    men, women = (
+        Table(f"SEX ({name})", ("some",), {"sex": np.eye(2, dtype=np.int64)[[row]]})
+        for row, name in enumerate(("men", "women"))
+    )
+    work = Workload(schema, {("block", table.name): table for table in (men, women)})
+    counts = {key: sparse.csr_array([[7 * ("women" in key[1])]]) for key in work.tables}
+    hidden = {("block", men.name): sparse.csr_array([[True]])}
+    tables = PublishedTables(work, {"block": ["1"]}, counts, suppressed=hidden)
+    tables.write(tmp_path / "T")
+    run(BoundsStudy(tmp_path / "T"), tmp_path / "out")
+    assert len(pd.read_csv(tmp_path / "out" / "bounds.csv")) == 2
