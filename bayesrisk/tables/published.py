@@ -399,10 +399,10 @@ class PublishedTables(Tabular):
             each with a row for every count (long) or a column for every label (wide).
         **assumptions : object
             How text files are read, if not as guessed: ``counts`` (``"exact"``, ``"nearest-5"`` or
-            ``"random-3"``); ``marks`` (``{"*": "1-4"}``; ``"withheld"`` for any count, ``"missing"``
-            for none, ``"note"``); ``totals`` (``"complete"`` if labels make them up, ``"partial"`` if
-            not); ``columns`` and ``labels`` by name; ``absent``; ``blank``; ``assume``, a TOML file of
-            these; or a ``reading`` with all of them.
+            ``"random-3"``); ``marks`` (``{"*": "1-4"}``, ``"withheld"`` for any count, ``"note"``);
+            ``totals`` (``"complete"`` if labels make them up, ``"partial"`` if not); ``columns``
+            and ``labels`` by name; ``absent``; ``blank``; ``assume``, a TOML file of these; or a
+            ``reading`` with all of them.
 
         Returns
         -------
