@@ -50,8 +50,11 @@ _OTHER = re.compile(
     r"\b(mean|median|average|code|id|rank|index|score|per|(?<!\d )(days|hours))\b|"
     r"^(\w+ )?age$|\bage (of|at)\b"
 )
-#: Titles of numbers of several kinds, which need not all be counts.
-_SEVERAL = re.compile(r":|\.$|\b(statistics|indicators?|profiles?|facts?|data|measures?)\b")
+#: Titles of numbers that need not all be counts.
+_SEVERAL = re.compile(
+    r":|\.$|%|[£$€]|\b(statistics|indicators?|profiles?|facts?|data|measures?|rates?|ratios?|shares?|"
+    r"percent\w*|proportions?|costs?|income|spending|expenditures?|wages?|length|age|years)\b"
+)
 #: Between words: DEATH_COUNT, newCases.
 _JOINT = re.compile(r"_+|(?<=[a-z])(?=[A-Z])")
 #: After it a title names variables: births by age of mother.

@@ -452,6 +452,8 @@ def test_a_unit_above_a_table_says_what_all_its_columns_count(unit, opened, tmp_
         ('"Population, number of persons"', "North,South,Isles", False),
         ("Daily figures on deaths registered", "North,South,Isles", False),
         ("Number of deaths", "Deaths,Bzzk,Qrrt", True),  # one of several that are told
+        ("Death rates by town", "North,South,Isles", True),
+        ("Costs of deaths", "North,South,Isles", True),
         ("Rain by deaths", "North,South,Isles", True),
         ("Statistics of deaths", "North,South,Isles", True),
         ("We asked for rain where people live.", "North,South,Isles", True),

@@ -102,6 +102,8 @@ def test_words_below_a_total_that_other_rows_do_not_make_up_are_left_out(
     total, words, most, tmp_path
 ):
     text = f"Cause,Men,Women\n{total},40,45\n{words},,\nHeart,21,{most}\nLung,4,3\nStroke,2,1\n"
+    with pytest.raises(DataError, match=words):  # ages make up all who have an illness
+        sheet_of(tmp_path, text.replace("Lung", "0-64").replace("Stroke", "65 and over"))
     if 0 < most < 45:
         sheet = sheet_of(tmp_path, text)
         assert labels_of(sheet) == [total, "Heart", "Lung", "Stroke"]
