@@ -126,14 +126,15 @@ def _evidence(
 ) -> tuple[dict[str, int], dict[str, str], set[tuple[str, str]]]:
     """Return exact sums by file, why sums of a file deny exact counts, and columns.
 
-    All sums of some variable in these columns that say something hold, too many for chance.
+    All sums in these columns that say something hold, of one variable or all, too many for chance.
     """
     columns = {pair: i for i, pair in enumerate(dict.fromkeys((c.file, c.column) for c in cells))}
     files = {name: i for i, name in enumerate(dict.fromkeys(c.file for c in cells))}
     column = np.array([columns[c.file, c.column] for c in cells])
     file = np.array([files[c.file] for c in cells])
     counting, both_ways = np.zeros(len(columns), np.bool_), np.zeros(len(files), np.bool_)
-    evidence = {name: np.zeros((7, len(columns))) for name in variables}
+    nothing = np.zeros((7, len(columns)))
+    evidence = {name: nothing.copy() for name in variables}
     number, clean, little, rest = np.zeros((4, len(files)), np.int64)
     pairs = [(name, one) for name, variable in variables.items() for one in variable.sums]
     for name, one in pairs:
@@ -152,7 +153,7 @@ def _evidence(
         "miss totals by little": (little > 0) & (clean < _GROUPS),
         "never hold exactly": (rest > 0) & (number == 0),
     }
-    for telling, good, *_, bits in evidence.values():
+    for telling, good, *_, bits in (*evidence.values(), sum(evidence.values(), nothing)):
         counting |= (good > 0) & (good == telling) & ((good > 1) | (bits >= _BITS))
     reasons = {name: text for text, files_ in reversed(denied.items())
                for name, i in files.items() if files_[i]}  # fmt: skip

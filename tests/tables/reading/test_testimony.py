@@ -483,6 +483,15 @@ def test_sums_of_columns_show_counts_whatever_the_total_of_rows_leaves_out(sprea
     assert spread == 0 or reading_of(few).rules["totals.town"] == "separate"
 
 
+def test_sums_of_two_variables_together_show_what_one_of_each_does_not():
+    rows = [("F", "0-17", 3), ("F", "18+", 2), ("M", "0-17", 1), ("M", "18+", 4)]
+    frame = pd.DataFrame(rows, columns=["sex", "age", "OBS"])
+    for name, other in (("sex", "age"), ("age", "sex")):
+        sums = frame.groupby(other, as_index=False)["OBS"].sum().assign(**{name: "_T"})
+        frame = pd.concat([frame, sums], ignore_index=True)
+    assert reading_of(frame.astype(str)).open == frozenset()
+
+
 @pytest.mark.parametrize(("row", "head"), [("Both sexes", "year"), ("Season", "season")])
 def test_a_row_below_headings_says_of_whom_all_rows_are_or_what_labels_are(row, head, tmp_path):
     file = tmp_path / "t.csv"

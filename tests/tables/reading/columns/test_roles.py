@@ -978,5 +978,7 @@ def test_means_and_years_of_life_count_nobody(head, tmp_path):
     rows = [f"School {k},{7 * k % 31 + 20},{5 * k % 9 + 380}" for k in range(12)]
     reading = read_text(tmp_path, "\n".join([f"school,pupils,{head}", *rows, ""]))
     assert {*stated(reading)} == {row.split(",")[1] for row in rows}
+    alone = read_text(tmp_path, "\n".join(["school,Average Annual Count,Rank", *rows, ""]))
+    assert {*stated(alone)} == {*stated(reading)}
     several = read_text(tmp_path, "\n".join(["school,pupils,Below average", *rows, ""]))
     assert len(several.cells) == 24
