@@ -35,6 +35,7 @@ _YEARS = 1800, 2200
 _TREE_BYTES = 2**22
 _MOST_RUNS = 3000  # labels among which subtotals are looked for
 _MOST_CODES = 4  # numbers that may be no ages, but codes such as those of sexes
+_MOST_PARTS = 2**14  # of trees, and of each the parts of all
 _MOST_SCATTERED = 8  # labels whose sets are tried as the parts of others
 #: Sums hold by chance in one case of 2**8, or in one of as many as are looked at times that.
 _BITS = 8
@@ -57,6 +58,8 @@ class TableVariable:
         Whether nothing is concluded between labels, since these may overlap or have no total.
     sums : list of SumInGroups
         What the sum of each total and subtotal says, in each group.
+    wholes : dict
+        Of separate labels in a tree the first label of it.
     """
 
     def __init__(
@@ -68,6 +71,7 @@ class TableVariable:
             first.setdefault(key(label), label)
         self.first, self.separate = first, False
         self.sums: list[SumInGroups] = []
+        self.wholes: dict[str, str] = {}
         self.totals = {k for k in first if rules.get(k, "all" if k in totals else "") == "all"}
         choices = {k: [key(p) for p in rules[k].split(" | ")] for k in first if k in rules}
         parts = {k: choices.get(k) or _leaves(k, children) for k in first if k not in self.totals}
@@ -107,6 +111,18 @@ class TableVariable:
             ends = [end for end in map(interval, self.labels) if end is not None]
             return min(ends)[0] == 0 and max(b for _, b in ends) >= UNBOUNDED - 1
         return {sex(label) for label in self.labels} == {"male", "female"}
+
+    def take_by_itself(self, *, summed: bool) -> None:
+        """Conclude nothing between labels, but within the trees of the sums that are shown."""
+        self.separate, whole_by_code = True, dict[int, str]()
+        for k, codes in sorted(self.groups.items(), key=lambda one: -len(one[1])):
+            inside = {whole_by_code.get(i, "") for i in codes}
+            if summed and len(inside) == 1 and (len(codes) > 1 or "" not in inside):
+                whole = inside.pop() or k
+                self.wholes[k] = whole
+                whole_by_code |= dict.fromkeys(codes, whole)
+        if len({*self.wholes.values()}) * len(whole_by_code) > _MOST_PARTS:
+            self.wholes = {}
 
     def add_rest(self) -> None:
         """Add the label of whom only totals count."""
@@ -217,8 +233,7 @@ def variables(
             continue
         one = results[name] = _variable(labels[name], inner, finding)
         one.sums = sums_by_name[name]
-        tree = nesting.trees.get(name, {})
-        _judge(name, one, finding, rules, tree, implied=name in implied)
+        _judge(name, one, finding, rules, nesting, implied=name in implied)
         if one.totals or not one.separate:
             _ask_spellings(name, one, files, inner, rules)
     _name_complete(results, rules)
@@ -601,12 +616,12 @@ def _runs(top: list[str], words: Mapping[str, int], sums: LabelSums) -> dict[str
 
 def _judge(
     name: str, one: TableVariable, evidence: _Evidence, rules: ReadingRules,
-    tree: Mapping[str, list[str]], *, implied: bool,
+    nesting: Nesting, *, implied: bool,
 ) -> None:  # fmt: skip
     """Say whether the labels of a variable make up its totals, and whether they overlap."""
     subtotals = [k for k, parts in evidence.children.items() if parts]
     labels = [one.first[k] for k in (*one.totals, *subtotals) if k in one.first]
-    labels = [label for label in labels if label not in tree]
+    labels = [label for label in labels if label not in nesting.trees.get(name, {})]
     rules.alternatives[f"totals.{name}", "partial"] = None
     rules.alternatives |= {(f"labels.{name}.{label}", label): None for label in labels}
     rules.alternatives[f"totals.{name}", "separate"] = None
@@ -614,11 +629,9 @@ def _judge(
     line += f"; {listing(repr(one.first[t]) for t in sorted(one.totals))} counts all" * bool(
         one.totals
     )
-    for label, parts in evidence.children.items():
-        line += (
-            f"; {one.first.get(label, label)!r} = {' + '.join(one.first.get(p, p) for p in parts)}"
-            * bool(parts)
-        )
+    summed = name not in nesting.outer.values() and not (
+        one.intervals or evidence.impossible[1] or evidence.doubts
+    )
     groups = evidence.groups
     if not one.totals and not implied:
         one.separate = not one.exclusive or groups.contrary > 0 or evidence.impossible[1] > 0
@@ -627,9 +640,13 @@ def _judge(
             plain = "totals" if "totals" in rules.choices and plain not in rules.choices else plain
             text = _by_name(name, one, evidence)
             one.separate = rules.ask(plain, "partial", text) == "separate"
-        line += "; no total: each is taken by itself" * one.separate
-        rules.lines.append(line)
+        if one.separate:
+            one.take_by_itself(summed=summed)
+        alone = "what is in no sum" if one.wholes else "each"
+        tail = f"; no total: {alone} is taken by itself" * one.separate
+        rules.lines.append(line + _sums_text(one, evidence) + tail)
         return
+    tail = ""
     complete = one.exhaustive and groups.good == groups.telling > 0
     settled = not any(map(SOME.match, one.labels)) and (complete or adds_up(groups))
     settled = settled and not evidence.overlap
@@ -638,29 +655,39 @@ def _judge(
         kind = "complete"
         numbers = f"{groups.good} of {groups.telling} groups"
         ranges = f"may hold in {numbers}, whose counts are ranges"
-        line += f" (the sums {f'hold in {numbers}' if groups.exact else ranges})"
+        tail += f" (the sums {f'hold in {numbers}' if groups.exact else ranges})"
     else:
         kind = _totals_rule(name, one, evidence, rules)
         if groups.rounded and kind == "complete":
             rounded = " within rounding" * (groups.exact < groups.good)
-            line += f" (the sums hold{rounded} in {groups.good} groups)"
+            tail += f" (the sums hold{rounded} in {groups.good} groups)"
     wrong = evidence.impossible[kind == "partial"]
     if kind != "separate" and not {"totals", f"totals.{name}"} & {*rules.choices}:
         if wrong:
-            line += f"; if labels excluded each other, no records would fit in {wrong} groups"
+            tail += f"; if labels excluded each other, no records would fit in {wrong} groups"
         for label, number in evidence.doubts.items() if kind == "complete" else ():
             wrong = number
-            line += (
+            tail += (
                 f"; the total may leave out {one.first.get(label, label)!r} where it is withheld"
             )
         kind = "separate" if wrong else kind
     if kind == "separate":
-        one.separate = True
-        line += "; labels may overlap: each is taken by itself"
+        one.take_by_itself(summed=summed)
+        alone = "what is in no sum" if one.wholes else "each"
+        tail += f"; labels may overlap: {alone} is taken by itself"
     elif kind == "partial":
         one.add_rest()
-        line += f"; and {REST}, whom only totals count"
-    rules.lines.append(line)
+        tail += f"; and {REST}, whom only totals count"
+    rules.lines.append(line + _sums_text(one, evidence) + tail)
+
+
+def _sums_text(one: TableVariable, evidence: _Evidence) -> str:
+    """Return what says the sums of labels that are used."""
+    return "".join(
+        f"; {one.first.get(label, label)!r} = {' + '.join(one.first.get(p, p) for p in parts)}"
+        for label, parts in evidence.children.items()
+        if parts and (not one.separate or label in one.wholes)
+    )
 
 
 def _totals_rule(name: str, one: TableVariable, evidence: _Evidence, rules: ReadingRules) -> str:
