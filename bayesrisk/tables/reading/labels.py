@@ -20,6 +20,7 @@ from bayesrisk.tables.reading.rows import exclusive
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.sums import CodedLabels, Ends, Groups, LabelSums, SumInGroups
 from bayesrisk.tables.sheets.texts import (
+    BLANK,
     SOME,
     UNKNOWN,
     interval,
@@ -117,7 +118,8 @@ class TableVariable:
         self.separate, whole_by_code = True, dict[int, str]()
         for k, codes in sorted(self.groups.items(), key=lambda one: -len(one[1])):
             inside = {whole_by_code.get(i, "") for i in codes}
-            if summed and len(inside) == 1 and (len(codes) > 1 or "" not in inside):
+            tree = len(inside) == 1 and (len(codes) > 1 or "" not in inside)
+            if summed and tree and k != key(BLANK):
                 whole = inside.pop() or k
                 self.wholes[k] = whole
                 whole_by_code |= dict.fromkeys(codes, whole)
