@@ -36,6 +36,7 @@ _YEARS = 1800, 2200
 _TREE_BYTES = 2**22
 _MOST_RUNS = 3000  # labels among which subtotals are looked for
 _MOST_CODES = 4  # numbers that may be no ages, but codes such as those of sexes
+_MOST_COMBINED = 64  # labels of which each may be the sum of any others
 _MOST_PARTS = 2**14  # of trees, and of each the parts of all
 _MOST_SCATTERED = 8  # labels whose sets are tried as the parts of others
 #: Sums hold by chance in one case of 2**8, or in one of as many as are looked at times that.
@@ -342,6 +343,7 @@ def _evidence(
     whole = None not in _intervals({k: x for k, x in plain.items() if k not in unknown}).values()
     if not whole and len(sums.low) and len(top) <= _MOST_RUNS and not all(map(is_date, top)):
         children |= _outline(top, words, sums) or _runs(top, words, sums)
+        _combine(top, children, words, sums)
     totals = [k for k, v in choices.items() if v == "all"]
     if len(top) == 1 and children.get(top[0]) and not totals:  # the subtotal of all others
         parts = children.pop(top[0])
@@ -614,6 +616,21 @@ def _runs(top: list[str], words: Mapping[str, int], sums: LabelSums) -> dict[str
                 if runs and len(runs[0]) + 1 < len(top):
                     take(label, runs[0])
     return children
+
+
+def _combine(
+    top: list[str], children: dict[str, list[str]], words: Mapping[str, int], sums: LabelSums
+) -> None:
+    """Add sums of labels that stand apart, of few, where those beside each other make no total."""
+    if len(words) > _MOST_COMBINED or adds_up(_total({}, top, top, words, sums, whole=False).groups):
+        return
+    known = {k: frozenset(_leaves(k, children)) for k in children}
+    labels = [k for k in words if k in sums.column]
+    tree = sums.combined(labels, known, _BITS + len(labels) + math.log2(max(len(labels), 1)))
+    if len(tree) > len(children):
+        children |= tree
+        inside = {*itertools.chain(*children.values())}
+        top[:] = [k for k in top if k not in inside]
 
 
 def _judge(

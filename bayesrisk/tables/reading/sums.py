@@ -19,6 +19,7 @@ _MORE = 18  # groups in which 3 standard errors show as much as 2 do in 8 groups
 #: Squares of two standard deviations of a count that is changed by 2 at most: a miss by little.
 _NEAR = 8
 _MOST_STEPS = 2**14  # labels in all ways in which they may be a tree
+_MOST_ROWS = 200  # groups in which labels are compared with all others
 _ALONE = 10  # bits that one group needs, where a sum holds by chance in one case of 1,000
 Ends = tuple[int, int]
 BoolPair = tuple[BoolArray, BoolArray]
@@ -402,6 +403,45 @@ class LabelSums:
         results = {label: parts[0] for label, parts in options.items() if len(parts) == 1}
         used = [part for parts in results.values() for part in parts]
         return results if len(results) == len(options) and sorted(used) == sorted(rest) else None
+
+    def combined(
+        self, labels: Sequence[str], known: Mapping[str, frozenset[str]], bits: float
+    ) -> dict[str, list[str]]:
+        """Return the parts of each label that is the sum of smaller ones, wherever these stand.
+
+        In groups whose counts are all known, labels that are sums of no smaller ones are linearly
+        independent, and what is a sum of them is so in one way.  ``known`` are sums that are shown
+        already, by the last labels of their trees; no other one may have a part of their parts.
+        """
+        columns = np.array([self.column[k] for k in labels if k in self.column], np.int64)
+        stated = self.present[:, columns] & (self.low == self.high)[:, columns]
+        columns = columns[2 * stated.sum(axis=0) > len(stated)]
+        names, rows = [*self.column], (self.present & (self.low == self.high))[:, columns].all(axis=1)
+        counts = self.low[np.ix_(rows, columns)][:_MOST_ROWS]
+        found, free = dict(known), list[int]()
+        for j in map(int, np.argsort(counts.sum(axis=0), kind="stable")):
+            if len(free) + 1 >= len(counts) or not counts[:, j].any():
+                continue
+            factors, _, rank, _ = np.linalg.lstsq(counts[:, free] + 0.0, counts[:, j] + 0.0)
+            parts = [free[i] for i in np.flatnonzero(np.rint(factors))]
+            if not parts or (counts[:, parts].sum(axis=1) != counts[:, j]).any():
+                rank = np.linalg.matrix_rank(counts[:, [*free, j]])
+                free += [j] * int(rank == len(free) + 1)
+                continue
+            label, inside = names[columns[j]], frozenset(names[columns[i]] for i in parts)
+            groups = self.adding_up([*inside])(label)
+            shown = len(parts) > 1 and groups.good == groups.telling > 2 and groups.bits >= bits
+            if shown and all(inside <= b or b <= inside or not inside & b for b in found.values()):
+                found.setdefault(label, inside)
+        results, order = dict[str, list[str]](), sorted(found, key=lambda k: len(found[k]))
+        for i, label in enumerate(order):
+            results[label], rest = [], found[label]
+            for part in [k for k in reversed(order[:i]) if found[k] <= found[label]]:
+                if found[part] <= rest:
+                    results[label].append(part)
+                    rest -= found[part]
+            results[label] += [k for k in labels if k in rest]
+        return results
 
     def impossible(
         self, groups: Mapping[str, Sequence[int]], wholes: Collection[str], size: int
