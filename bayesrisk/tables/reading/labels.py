@@ -11,13 +11,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from bayesrisk._base.disk.text import read_bytes
-from bayesrisk.exceptions import DataError, quote
 from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.reading.cells import Cell
 from bayesrisk.tables.reading.nested import REST, Nesting, adds_up, beyond_chance
 from bayesrisk.tables.reading.rows import exclusive
-from bayesrisk.tables.reading.rules import ReadingRules
+from bayesrisk.tables.reading.rules import ReadingRules, hierarchy
 from bayesrisk.tables.reading.sums import CodedLabels, Ends, Groups, LabelSums, SumInGroups
 from bayesrisk.tables.sheets.texts import (
     BLANK,
@@ -33,7 +31,6 @@ from bayesrisk.tables.sheets.texts import (
 )
 
 _YEARS = 1800, 2200
-_TREE_BYTES = 2**22
 _MOST_RUNS = 3000  # labels among which subtotals are looked for
 _MOST_CODES = 4  # numbers that may be no ages, but codes such as those of sexes
 _MOST_COMBINED = 64  # labels of which each may be the sum of any others
@@ -41,6 +38,7 @@ _MOST_PARTS = 2**14  # of trees, and of each the parts of all
 _MOST_SCATTERED = 8  # labels whose sets are tried as the parts of others
 #: Sums hold by chance in one case of 2**8, or in one of as many as are looked at times that.
 _BITS = 8
+_BITS_ALONE = 16  # of one group alone
 
 
 class TableVariable:
@@ -62,6 +60,8 @@ class TableVariable:
         What the sum of each total and subtotal says, in each group.
     wholes : dict
         Of separate labels in a tree the first label of it.
+    left_out : list of int
+        Counts of the few groups in which the sum of a total does not hold.
     """
 
     def __init__(
@@ -74,6 +74,7 @@ class TableVariable:
         self.first, self.separate = first, False
         self.sums: list[SumInGroups] = []
         self.wholes: dict[str, str] = {}
+        self.left_out: list[int] = []
         self.totals = {k for k in first if rules.get(k, "all" if k in totals else "") == "all"}
         choices = {k: [key(p) for p in rules[k].split(" | ")] for k in first if k in rules}
         parts = {k: choices.get(k) or _leaves(k, children) for k in first if k not in self.totals}
@@ -237,6 +238,12 @@ def variables(
         one = results[name] = _variable(labels[name], inner, finding)
         one.sums = sums_by_name[name]
         _judge(name, one, finding, rules, nesting, implied=name in implied)
+        if finding.groups.nearly and not (one.separate or REST in one.labels):
+            denied = itertools.chain(*(sums.contradicting for sums in one.sums))
+            one.left_out = sorted({*map(int, denied)})
+            shown = listing(repr(f"{cells[i].text}, row {cells[i].row}") for i in one.left_out)
+            rules.lines.append(f"  left out, since sums of {name} deny them: {shown}")
+            one.sums = [sums.holding for sums in one.sums]
         if one.totals or not one.separate:
             _ask_spellings(name, one, files, inner, rules)
     _name_complete(results, rules)
@@ -305,25 +312,7 @@ def _label_rules(name: str, rules: ReadingRules) -> tuple[dict[str, str], dict[s
     section = rules.section(f"labels.{name}")
     inner = {k: v for k, v in section.items() if v == "all" or " | " in v or key(v) == k}
     file = rules.section("labels").get(key(name), "")
-    return inner, _hierarchy(Path(file)) if file.endswith(".hrc") else {}
-
-
-def _hierarchy(file: Path) -> dict[str, list[str]]:
-    """Return the children of each label of a ``.hrc`` file, whose lines begin with an @ a level."""
-    path, children = list[str](), dict[str, list[str]]()
-    lines = read_bytes(file, _TREE_BYTES).decode("utf-8-sig", errors="replace").splitlines()
-    for number, line in enumerate(lines, 1):
-        if not (label := key(line.strip().lstrip("@"))):
-            continue
-        depth = len(line.strip()) - len(line.strip().lstrip("@"))
-        if depth > len(path):
-            raise DataError(
-                f"{file}: row {number}: must be one level deeper at most, {quote(line)}"
-            )
-        path = [*path[:depth], label]
-        if depth:
-            children.setdefault(path[depth - 1], []).append(label)
-    return children
+    return inner, hierarchy(Path(file)) if file.endswith(".hrc") else {}
 
 
 def _evidence(
@@ -510,9 +499,12 @@ def _total(
         if not size or label in smaller or (whole and not word):
             continue
         groups = judge(label)
-        holds = groups.telling == groups.good
+        holds = groups.telling == groups.good or groups.nearly
         meant = groups.good > 0 and (whole or all(sex(k) for k in parts if k != label))
-        holds = holds and (groups.good > 1, meant or groups.no_chance, groups.good > 0)[word]
+        # The first label, or the last, may be the sum of all others in one group alone.
+        alone = label in (top[0], top[-1]) and groups.bits >= _BITS_ALONE
+        several = groups.good > 1 or (alone and groups.exact > 0)
+        holds = holds and (several, meant or groups.no_chance, groups.good > 0)[word]
         chance = _BITS // (2 if meant else 1) + math.log2(len(top))
         holds = holds and groups.bits >= (chance, 2, 0)[word]
         if holds and (size > 1 or word == 2):
@@ -681,6 +673,7 @@ def _judge(
             rounded = " within rounding" * (groups.exact < groups.good)
             tail += f" (the sums hold{rounded} in {groups.good} groups)"
     wrong = evidence.impossible[kind == "partial"]
+    wrong -= (groups.telling - groups.good) * (groups.nearly and kind == "complete")
     if kind != "separate" and not {"totals", f"totals.{name}"} & {*rules.choices}:
         if wrong:
             tail += f"; if labels excluded each other, no records would fit in {wrong} groups"
@@ -722,6 +715,10 @@ def _totals_rule(name: str, one: TableVariable, evidence: _Evidence, rules: Read
         )
         text += f": the rest have a label of their own, {REST!r}"
         return rules.ask(plain, "partial", text + overlap)
+    if groups.nearly:
+        text = f"the labels of {name} make up its total in {groups.good:,} of {groups.telling:,}"
+        text += " groups, and the counts of the others are left out"
+        return rules.ask(plain, "complete", text + overlap)
     if (groups.above and not one.exclusive) or len(one.labels) < 2:
         return "separate"  # more than the total: some are counted twice
     unseen = groups.vague and not groups.telling  # words alone say that nobody else is counted

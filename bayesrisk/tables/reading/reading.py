@@ -239,6 +239,9 @@ def _read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:
     variables_ = variables(cells, ends, nesting, rules)
     ask_for_counts(cells, variables_, sheets, rules)
     _check_names(sheets, [*variables_, *nesting.outer], rules)
+    left_out = {i for one in variables_.values() for i in one.left_out}
+    cells = [cell for i, cell in enumerate(cells) if i not in left_out]
+    meanings = [value for i, value in enumerate(meanings) if i not in left_out]
     _ask_large(cells, variables_, rules)
     variables_ = take_trees(cells, meanings, variables_)
     limits = list(_limits(cells, meanings, nesting, variables_))

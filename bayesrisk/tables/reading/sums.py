@@ -19,6 +19,7 @@ _MORE = 18  # groups in which 3 standard errors show as much as 2 do in 8 groups
 #: Squares of two standard deviations of a count that is changed by 2 at most: a miss by little.
 _NEAR = 8
 _MOST_STEPS = 2**14  # labels in all ways in which they may be a tree
+_MOST_EXACT = 20  # groups in which a sum holds, for each in which it does not
 _MOST_ROWS = 200  # groups in which labels are compared with all others
 _ALONE = 10  # bits that one group needs, where a sum holds by chance in one case of 1,000
 Ends = tuple[int, int]
@@ -59,6 +60,13 @@ class Groups(NamedTuple):
         return self.balanced and self.good == self.telling and self.bits >= _MANY_BITS
 
     @property
+    def nearly(self) -> bool:
+        """Whether a sum holds exactly in all of many groups but a few, one in twenty at most."""
+        return 0 < _MOST_EXACT * (self.telling - self.good) <= self.exact and (
+            self.bits >= _MANY_BITS
+        )
+
+    @property
     def no_chance(self) -> bool:
         """Whether a sum fits in several groups, or in one alone whose numbers have many digits."""
         return self.good > 1 or (self.good > 0 and self.bits >= _ALONE)
@@ -74,6 +82,16 @@ class SumInGroups(NamedTuple):
     numbers: NDArray[np.float64]
     cells: IntArray
     group: IntArray
+
+    @property
+    def contradicting(self) -> IntArray:
+        """The counts of groups in which the sum says something and does not hold."""
+        return self.cells[(self.numbers[0] > self.numbers[1])[self.group]]
+
+    @property
+    def holding(self) -> "SumInGroups":
+        """The sum without the groups in which it does not hold."""
+        return self._replace(numbers=self.numbers * (self.numbers[0] == self.numbers[1]))
 
     def by_place(self, place: IntArray, number: int) -> NDArray[np.float64]:
         """Return the numbers of the groups at each place; ``place`` is that of every count."""
