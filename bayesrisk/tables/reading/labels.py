@@ -737,6 +737,9 @@ def _totals_rule(name: str, one: TableVariable, evidence: _Evidence, rules: Read
     if rules.summed and groups.good == groups.telling > 0 and not groups.contrary:
         guess = "complete"  # a spreadsheet sums up the rows that stand there
     text = f"too few groups show whether the labels of {name} make up its total"
+    if groups.good == groups.telling and groups.bits >= 2 * _BITS_ALONE:
+        text = f"the sums hold in {groups.good} groups, of ranges that leave open whether the labels"
+        text += f" of {name} make up its total"
     if groups.contrary:
         text = f"counts of {name} contradict each other in {groups.contrary} groups"
     elif groups.above:

@@ -36,6 +36,14 @@ def judgement(low: IntArray, high: IntArray, least: IntArray, most: IntArray) ->
     return fit, (most > 0) & (2 * (high - low + most - least) <= most)
 
 
+def _balanced(missed: NDArray[np.float64]) -> bool:
+    """Return whether sums miss totals above and below alike, in many groups."""
+    errors = 3 if len(missed) >= _MORE else 2  # 2 are exceeded by chance in one case of 20
+    return len(missed) >= _MANY and abs(float(missed.mean())) <= float(
+        errors * missed.std() / len(missed) ** 0.5
+    )
+
+
 class Groups(NamedTuple):
     """Numbers of groups in which a sum says something, fits, is too large, and is exact.
 
@@ -236,7 +244,8 @@ class LabelSums:
         number = self.bounded[:, positions].sum(axis=1)
         counting = [i for i in positions if self.low[:, i].any()]  # others are above 0 in no group
         positive = np.all(self.low[:, counting] > 0, axis=1)
-        sides = self.low[:, counting].sum(axis=1) + self.largest[:, counting].sum(axis=1)
+        middles = np.where(self.low > 0, self.low + self.largest, 0)
+        sides = middles[:, counting].sum(axis=1)
         present = self.present[:, positions].sum(axis=1)
 
         def judge(label: str) -> Groups:
@@ -254,15 +263,11 @@ class LabelSums:
             every = self._judged_groups(least, most, full, rows, label)
             telling, good, above, exact = (int(groups.sum()) for groups in every[:-1])
             vague = int((full & ~every[0]).sum())
-            # By how much a total exceeds its parts, from the middles of what their laws allow.
-            stated = full & positive[rows]
-            middles = self.low[rows, column] + self.largest[rows, column]
-            part = middles if inner and column in counting else 0
-            missed = (middles - sides[rows] + part)[stated] / 2
-            errors = 3 if len(missed) >= _MORE else 2  # 2 are exceeded by chance in one case of 20
-            balanced = len(missed) >= _MANY and abs(float(missed.mean())) <= float(
-                errors * missed.std() / len(missed) ** 0.5
-            )
+            # By how much a total exceeds its parts, from the middles of what their laws allow: where
+            # all parts are above 0, or where a part that may be 0 is rounded from few, as 0.
+            part = middles[rows, column] * (inner and column in counting)
+            missed = (middles[rows, column] - sides[rows] + part) / 2
+            balanced = _balanced(missed[full & positive[rows]]) or _balanced(missed[full])
             bits = float(every[-1].sum())
             return Groups(telling, good, above, exact, bits, balanced, vague=vague)
 
