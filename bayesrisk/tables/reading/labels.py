@@ -5,7 +5,7 @@ import functools
 import itertools
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
@@ -16,7 +16,15 @@ from bayesrisk.tables.reading.cells import Cell
 from bayesrisk.tables.reading.nested import REST, Nesting, adds_up, beyond_chance
 from bayesrisk.tables.reading.rows import exclusive
 from bayesrisk.tables.reading.rules import ReadingRules, hierarchy
-from bayesrisk.tables.reading.sums import CodedLabels, Ends, Groups, LabelSums, SumInGroups
+from bayesrisk.tables.reading.sums import (
+    CodedLabels,
+    Ends,
+    Groups,
+    LabelSums,
+    SumInGroups,
+    consecutive,
+    overlapping,
+)
 from bayesrisk.tables.sheets.texts import (
     BLANK,
     SOME,
@@ -188,7 +196,8 @@ class _Evidence(NamedTuple):
     ``disjoint`` are labels that lie in another one by their names alone, and not by the numbers;
     ``overlap`` is such a label and the other one, where the numbers do not tell.  ``impossible`` is
     in how many groups no records fit, if labels make up the total, and if others may be counted;
-    ``doubts`` are labels, with groups, that the total may leave out where they are withheld.
+    ``doubts`` are labels, with groups, that the total may leave out where they are withheld;
+    ``certain`` says that no sum of a subtotal holds by chance.
     """
 
     children: dict[str, list[str]]
@@ -198,6 +207,7 @@ class _Evidence(NamedTuple):
     overlap: tuple[str, ...] = ()
     impossible: tuple[int, int] = (0, 0)
     doubts: Mapping[str, int] = MappingProxyType({})
+    certain: bool = False
 
 
 def variables(
@@ -272,7 +282,7 @@ def _sums(one: _Evidence, sums: LabelSums) -> dict[str, list[str]]:
         ends = _intervals({k: k for k in parts if k not in unknown})
         ranges = {k: end for k, end in ends.items() if end}
         nested = len(ranges) + len(unknown) == len(parts) and not one.disjoint
-        wholes[total] = [*_consecutive(ranges), *sorted(unknown)] if nested else parts
+        wholes[total] = [*consecutive(ranges), *sorted(unknown)] if nested else parts
     return {k: parts for k, parts in wholes.items() if parts and {k, *parts} <= {*sums.column}}
 
 
@@ -298,7 +308,10 @@ def _all_evidence(
         inner, groups = [w.numbers for k, w in wholes.items() if k not in every], finding.groups
         if all((telling == good).all() for telling, good, *_ in inner):  # they show one another
             groups = groups._replace(bits=groups.bits + sum(float(n[-1].sum()) for n in inner))
-        evidence[name] = finding._replace(groups=groups, impossible=(wrong, other), doubts=doubts)
+        certain = all(w.certain for k, w in wholes.items() if k not in every)
+        evidence[name] = finding._replace(
+            groups=groups, impossible=(wrong, other), doubts=doubts, certain=certain
+        )
         implied |= {name} if sums.implied else set()
     return evidence, sums_by_name, implied
 
@@ -342,7 +355,7 @@ def _evidence(
     ends = dict[str, Ends | None]()
     if whole and len(top) > 1:  # of nested ages some follow each other and add up
         ends = _intervals({k: k for k in top if words[k] < 2 and k not in unknown})
-        parts = _consecutive({k: end for k, end in ends.items() if end})
+        parts = consecutive({k: end for k, end in ends.items() if end})
         parts += [k for k in top if k in unknown]
     evidence = _Evidence(children, totals)
     if not totals:
@@ -381,7 +394,7 @@ def _range_evidence(
     follow each other, and exceed it in none.
     """
     free = {k: end for k, end in ranges.items() if k not in evidence.totals and k in sums.column}
-    inside, across = _overlapping(free)
+    inside, across = overlapping(free)
     every = evidence.totals[0] if evidence.totals else ""
     larger = next((pair for pair in inside if sums.exceeds(*pair)), ())
     overlap = larger or next(iter([*inside, *across]), ())
@@ -402,28 +415,13 @@ def _range_evidence(
     return evidence._replace(overlap=overlap)
 
 
-def _overlapping(ends: Mapping[str, Ends]) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """Return the pairs of ranges of which one is inside the other, and those that share a part."""
-    inside, across, open_ranges = list[tuple[str, str]](), list[tuple[str, str]](), list[str]()
-    position = {label: n for n, label in enumerate(ends)}
-    for label in sorted(ends, key=lambda k: (ends[k][0], -ends[k][1])):
-        low, high = ends[label]
-        open_ranges = [k for k in open_ranges if ends[k][1] >= low]
-        for other in (k for k in open_ranges if ends[k] != (low, high)):
-            (inside if high <= ends[other][1] else across).append((label, other))
-        open_ranges.append(label)
-    for pairs in (inside, across):
-        pairs.sort(key=lambda pair: (position[pair[0]], position[pair[1]]))
-    return inside, across
-
-
 def _tiled(ends: Mapping[str, Ends], sums: LabelSums) -> bool:
     """Return whether each range that has others inside is shown to be the sum of some of these."""
     for label, (low, high) in ends.items():
         inside = {
             k: end for k, end in ends.items() if k != label and low <= end[0] and end[1] <= high
         }
-        if inside and not adds_up(sums.adding_up(_consecutive(inside))(label)):
+        if inside and not adds_up(sums.adding_up(consecutive(inside))(label)):
             return False
     return True
 
@@ -528,30 +526,6 @@ def _total(
     return best
 
 
-def _consecutive(ends: Mapping[str, Ends]) -> list[str]:
-    """Return groups of ages that follow each other with the fewest years between, most of these.
-
-    0-17 and 18+ of 0-4, 0-17, 18+ and 65+.
-    """
-    labels = {end: k for k, end in reversed([*ends.items()])}
-    points = sorted({p for low, high in labels for p in (low, high + 1)})
-    # From each age on: the years that no group has, less the number of groups, and the first step.
-    best = {p: (0, 0, p) for p in points[-1:]}
-    from_age: dict[int, list[int]] = {p: [] for p in points}
-    for low, high in labels:
-        from_age[low].append(high + 1)
-    for age, following in reversed([*pairwise(points)]):
-        years, number, _ = best[following]
-        steps = [(best[q][0], best[q][1] - 1, q) for q in from_age[age]]
-        best[age] = min([(years + following - age, number, following), *steps])
-    chain, age = list[str](), points[0] if points else 0
-    while points and age != points[-1]:
-        if label := labels.get((age, best[age][2] - 1)):
-            chain.append(label)
-        age = best[age][2]
-    return chain
-
-
 def _begins(label: str, start: str) -> bool:
     return label.startswith(start)
 
@@ -614,7 +588,9 @@ def _combine(
     top: list[str], children: dict[str, list[str]], words: Mapping[str, int], sums: LabelSums
 ) -> None:
     """Add sums of labels that stand apart, of few, where those beside each other make no total."""
-    if len(words) > _MOST_COMBINED or adds_up(_total({}, top, top, words, sums, whole=False).groups):
+    if len(words) > _MOST_COMBINED:
+        return
+    if adds_up(_total({}, top, top, words, sums, whole=False).groups):
         return
     known = {k: frozenset(_leaves(k, children)) for k in children}
     labels = [k for k in words if k in sums.column]
@@ -640,9 +616,8 @@ def _judge(
     line += f"; {listing(repr(one.first[t]) for t in sorted(one.totals))} counts all" * bool(
         one.totals
     )
-    summed = name not in nesting.outer.values() and not (
-        one.intervals or evidence.impossible[1] or evidence.doubts
-    )
+    summed = evidence.certain and not (evidence.impossible[1] or evidence.doubts or one.intervals)
+    summed = summed and name not in nesting.outer.values()
     groups = evidence.groups
     if not one.totals and not implied:
         one.separate = not one.exclusive or groups.contrary > 0 or evidence.impossible[1] > 0
@@ -738,8 +713,8 @@ def _totals_rule(name: str, one: TableVariable, evidence: _Evidence, rules: Read
         guess = "complete"  # a spreadsheet sums up the rows that stand there
     text = f"too few groups show whether the labels of {name} make up its total"
     if groups.good == groups.telling and groups.bits >= 2 * _BITS_ALONE:
-        text = f"the sums hold in {groups.good} groups, of ranges that leave open whether the labels"
-        text += f" of {name} make up its total"
+        text = f"the sums hold in {groups.good} groups, of ranges that leave open whether"
+        text += f" the labels of {name} make up its total"
     if groups.contrary:
         text = f"counts of {name} contradict each other in {groups.contrary} groups"
     elif groups.above:
@@ -800,13 +775,8 @@ def _ask_same(
     rules: ReadingRules,
 ) -> None:
     """Ask whether variables that no file has together, with labels alike, are one."""
-    for a, b in _pairs(list(texts)):
+    for a, b in itertools.combinations(texts, 2):
         equal = {*results[a].groups} == {*results[b].groups} and len(results[a].labels) > 1
         ranges = results[a].intervals and results[b].intervals
         if not {*texts[a]} & {*texts[b]} and (equal or ranges) and key(b) not in rules.columns:
             rules.ask(f"columns.{b}", a, f"{b!r} and {a!r} are one variable")
-
-
-def _pairs(names: Sequence[str]) -> Iterator[tuple[str, str]]:
-    for i, a in enumerate(names):
-        yield from ((a, b) for b in names[i + 1 :])

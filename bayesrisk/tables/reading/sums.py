@@ -44,6 +44,45 @@ def _balanced(missed: NDArray[np.float64]) -> bool:
     )
 
 
+def consecutive(ends: Mapping[str, Ends]) -> list[str]:
+    """Return groups of ages that follow each other with the fewest years between, most of these.
+
+    0-17 and 18+ of 0-4, 0-17, 18+ and 65+.
+    """
+    labels = {end: k for k, end in reversed([*ends.items()])}
+    points = sorted({p for low, high in labels for p in (low, high + 1)})
+    # From each age on: the years that no group has, less the number of groups, and the first step.
+    best = {p: (0, 0, p) for p in points[-1:]}
+    from_age: dict[int, list[int]] = {p: [] for p in points}
+    for low, high in labels:
+        from_age[low].append(high + 1)
+    for age, following in reversed([*itertools.pairwise(points)]):
+        years, number, _ = best[following]
+        steps = [(best[q][0], best[q][1] - 1, q) for q in from_age[age]]
+        best[age] = min([(years + following - age, number, following), *steps])
+    chain, age = list[str](), points[0] if points else 0
+    while points and age != points[-1]:
+        if label := labels.get((age, best[age][2] - 1)):
+            chain.append(label)
+        age = best[age][2]
+    return chain
+
+
+def overlapping(ends: Mapping[str, Ends]) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Return the pairs of ranges of which one is inside the other, and those that share a part."""
+    inside, across, open_ranges = list[tuple[str, str]](), list[tuple[str, str]](), list[str]()
+    position = {label: n for n, label in enumerate(ends)}
+    for label in sorted(ends, key=lambda k: (ends[k][0], -ends[k][1])):
+        low, high = ends[label]
+        open_ranges = [k for k in open_ranges if ends[k][1] >= low]
+        for other in (k for k in open_ranges if ends[k] != (low, high)):
+            (inside if high <= ends[other][1] else across).append((label, other))
+        open_ranges.append(label)
+    for pairs in (inside, across):
+        pairs.sort(key=lambda pair: (position[pair[0]], position[pair[1]]))
+    return inside, across
+
+
 class Groups(NamedTuple):
     """Numbers of groups in which a sum says something, fits, is too large, and is exact.
 
@@ -94,7 +133,14 @@ class SumInGroups(NamedTuple):
     @property
     def contradicting(self) -> IntArray:
         """The counts of groups in which the sum says something and does not hold."""
-        return self.cells[(self.numbers[0] > self.numbers[1])[self.group]]
+        denied: BoolArray = self.numbers[0] > self.numbers[1]
+        return np.compress(denied[self.group], self.cells)
+
+    @property
+    def certain(self) -> bool:
+        """Whether a sum holds wherever it says something: exactly, or in many groups of ranges."""
+        telling, good, _, _, exact, _, bits = self.numbers.sum(axis=1)
+        return bool(telling == good and (exact > 1 or (good >= _MANY and bits >= _MANY_BITS)))
 
     @property
     def holding(self) -> "SumInGroups":
@@ -263,8 +309,8 @@ class LabelSums:
             every = self._judged_groups(least, most, full, rows, label)
             telling, good, above, exact = (int(groups.sum()) for groups in every[:-1])
             vague = int((full & ~every[0]).sum())
-            # By how much a total exceeds its parts, from the middles of what their laws allow: where
-            # all parts are above 0, or where a part that may be 0 is rounded from few, as 0.
+            # By how much a total exceeds its parts, from the middles of what their laws allow: in
+            # groups of parts above 0, or in all, where what may be 0 is taken for it.
             part = middles[rows, column] * (inner and column in counting)
             missed = (middles[rows, column] - sides[rows] + part) / 2
             balanced = _balanced(missed[full & positive[rows]]) or _balanced(missed[full])
@@ -436,11 +482,10 @@ class LabelSums:
         independent, and what is a sum of them is so in one way.  ``known`` are sums that are shown
         already, by the last labels of their trees; no other one may have a part of their parts.
         """
-        columns = np.array([self.column[k] for k in labels if k in self.column], np.int64)
-        stated = self.present[:, columns] & (self.low == self.high)[:, columns]
-        columns = columns[2 * stated.sum(axis=0) > len(stated)]
-        names, rows = [*self.column], (self.present & (self.low == self.high))[:, columns].all(axis=1)
-        counts = self.low[np.ix_(rows, columns)][:_MOST_ROWS]
+        names, stated = [*self.column], (self.low == self.high) & self.present
+        columns = np.array([self.column[k] for k in labels], np.int64)
+        columns = columns[2 * stated[:, columns].sum(axis=0) > len(stated)]
+        counts = self.low[stated[:, columns].all(axis=1)][:_MOST_ROWS, columns]
         found, free = dict(known), list[int]()
         for j in map(int, np.argsort(counts.sum(axis=0), kind="stable")):
             if len(free) + 1 >= len(counts) or not counts[:, j].any():
