@@ -332,7 +332,24 @@ def _evidence(
     name: str, labels: Sequence[str], choices: Mapping[str, str], tree: Mapping[str, list[str]],
     sums: LabelSums,
 ) -> _Evidence:  # fmt: skip
-    """Return subtotals and the total that the numbers show, helped by words."""
+    """Return subtotals and the total that the numbers show, of few labels wherever they stand."""
+    finding = _beside(name, labels, choices, tree, sums)
+    free = [k for k in sums.column if k and k not in choices]
+    ages = 2 * sum(interval(k) is not None for k in free) > len(free)
+    if adds_up(finding.groups) or ages or not 2 < len(free) <= _MOST_COMBINED:
+        return finding
+    known = {k: frozenset(_leaves(k, finding.children)) for k in finding.children}
+    below = sums.combined(free, known, _BITS + len(free) + math.log2(len(free)))
+    if len(below) == len(known):
+        return finding
+    return _beside(name, labels, choices, {**tree, **below}, sums)
+
+
+def _beside(
+    name: str, labels: Sequence[str], choices: Mapping[str, str], tree: Mapping[str, list[str]],
+    sums: LabelSums,
+) -> _Evidence:  # fmt: skip
+    """Return subtotals among labels beside each other and the total, helped by words."""
     top = list(dict.fromkeys(key(x) for x in labels if key(x) not in choices))
     free = {*top}
     words = {k: total_word(x, name) for x in labels if (k := key(x)) in free}
@@ -345,7 +362,6 @@ def _evidence(
     whole = None not in _intervals({k: x for k, x in plain.items() if k not in unknown}).values()
     if not whole and len(sums.low) and len(top) <= _MOST_RUNS and not all(map(is_date, top)):
         children |= _outline(top, words, sums) or _runs(top, words, sums)
-        _combine(top, children, words, sums)
     totals = [k for k, v in choices.items() if v == "all"]
     if len(top) == 1 and children.get(top[0]) and not totals:  # the subtotal of all others
         parts = children.pop(top[0])
@@ -582,23 +598,6 @@ def _runs(top: list[str], words: Mapping[str, int], sums: LabelSums) -> dict[str
                 if runs and len(runs[0]) + 1 < len(top):
                     take(label, runs[0])
     return children
-
-
-def _combine(
-    top: list[str], children: dict[str, list[str]], words: Mapping[str, int], sums: LabelSums
-) -> None:
-    """Add sums of labels that stand apart, of few, where those beside each other make no total."""
-    if len(words) > _MOST_COMBINED:
-        return
-    if adds_up(_total({}, top, top, words, sums, whole=False).groups):
-        return
-    known = {k: frozenset(_leaves(k, children)) for k in children}
-    labels = [k for k in words if k in sums.column]
-    tree = sums.combined(labels, known, _BITS + len(labels) + math.log2(max(len(labels), 1)))
-    if len(tree) > len(children):
-        children |= tree
-        inside = {*itertools.chain(*children.values())}
-        top[:] = [k for k in top if k not in inside]
 
 
 def _judge(
