@@ -668,7 +668,7 @@ def _judge(
 
 
 def _sums_text(one: TableVariable, evidence: _Evidence) -> str:
-    """Return what says the sums of labels that are used."""
+    """Return the text of the sums of labels that are used."""
     return "".join(
         f"; {one.first.get(label, label)!r} = {' + '.join(one.first.get(p, p) for p in parts)}"
         for label, parts in evidence.children.items()
