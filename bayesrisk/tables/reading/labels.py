@@ -251,8 +251,8 @@ def variables(
         if finding.groups.nearly and not (one.separate or REST in one.labels):
             denied = itertools.chain(*(sums.contradicting for sums in one.sums))
             one.left_out = sorted({*map(int, denied)})
-            shown = listing(repr(f"{cells[i].text}, row {cells[i].row}") for i in one.left_out)
-            rules.lines.append(f"  left out, since sums of {name} deny them: {shown}")
+            counts = listing(repr(f"{cells[i].text}, row {cells[i].row}") for i in one.left_out)
+            rules.lines.append(f"  left out, since sums of {name} deny them: {counts}")
             one.sums = [sums.holding for sums in one.sums]
         if one.totals or not one.separate:
             _ask_spellings(name, one, files, inner, rules)
@@ -333,19 +333,19 @@ def _evidence(
     sums: LabelSums,
 ) -> _Evidence:  # fmt: skip
     """Return subtotals and the total that the numbers show, of few labels wherever they stand."""
-    finding = _beside(name, labels, choices, tree, sums)
+    finding = _neighbour_evidence(name, labels, choices, tree, sums)
     free = [k for k in sums.column if k and k not in choices]
     ages = 2 * sum(interval(k) is not None for k in free) > len(free)
     if adds_up(finding.groups) or ages or not 2 < len(free) <= _MOST_COMBINED:
         return finding
-    known = {k: frozenset(_leaves(k, finding.children)) for k in finding.children}
-    below = sums.combined(free, known, _BITS + len(free) + math.log2(len(free)))
-    if len(below) == len(known):
+    leaves = {k: frozenset(_leaves(k, finding.children)) for k in finding.children}
+    below = sums.combined(free, leaves, _BITS + len(free) + math.log2(len(free)))
+    if len(below) == len(leaves):
         return finding
-    return _beside(name, labels, choices, {**tree, **below}, sums)
+    return _neighbour_evidence(name, labels, choices, {**tree, **below}, sums)
 
 
-def _beside(
+def _neighbour_evidence(
     name: str, labels: Sequence[str], choices: Mapping[str, str], tree: Mapping[str, list[str]],
     sums: LabelSums,
 ) -> _Evidence:  # fmt: skip

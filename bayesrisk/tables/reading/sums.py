@@ -474,19 +474,19 @@ class LabelSums:
         return results if len(results) == len(options) and sorted(used) == sorted(rest) else None
 
     def combined(
-        self, labels: Sequence[str], known: Mapping[str, frozenset[str]], bits: float
+        self, labels: Sequence[str], trees: Mapping[str, frozenset[str]], bits: float
     ) -> dict[str, list[str]]:
         """Return the parts of each label that is the sum of smaller ones, wherever these stand.
 
         In groups whose counts are all known, labels that are sums of no smaller ones are linearly
-        independent, and what is a sum of them is so in one way.  ``known`` are sums that are shown
+        independent, and what is a sum of them is so in one way.  ``trees`` are sums that are shown
         already, by the last labels of their trees; no other one may have a part of their parts.
         """
         names, stated = [*self.column], (self.low == self.high) & self.present
         columns = np.array([self.column[k] for k in labels], np.int64)
         columns = columns[2 * stated[:, columns].sum(axis=0) > len(stated)]
         counts = self.low[stated[:, columns].all(axis=1)][:_MOST_ROWS, columns]
-        found, free = dict(known), list[int]()
+        wholes, free = dict(trees), list[int]()
         for j in map(int, np.argsort(counts.sum(axis=0), kind="stable")):
             if len(free) + 1 >= len(counts) or not counts[:, j].any():
                 continue
@@ -498,16 +498,16 @@ class LabelSums:
                 continue
             label, inside = names[columns[j]], frozenset(names[columns[i]] for i in parts)
             groups = self.adding_up([*inside])(label)
-            shown = len(parts) > 1 and groups.good == groups.telling > 2 and groups.bits >= bits
-            if shown and all(inside <= b or b <= inside or not inside & b for b in found.values()):
-                found.setdefault(label, inside)
-        results, order = dict[str, list[str]](), sorted(found, key=lambda k: len(found[k]))
+            holds = len(parts) > 1 and groups.good == groups.telling > 2 and groups.bits >= bits
+            if holds and all(inside <= b or b <= inside or not inside & b for b in wholes.values()):
+                wholes.setdefault(label, inside)
+        results, order = dict[str, list[str]](), sorted(wholes, key=lambda k: len(wholes[k]))
         for i, label in enumerate(order):
-            results[label], rest = [], found[label]
-            for part in [k for k in reversed(order[:i]) if found[k] <= found[label]]:
-                if found[part] <= rest:
+            results[label], rest = [], wholes[label]
+            for part in [k for k in reversed(order[:i]) if wholes[k] <= wholes[label]]:
+                if wholes[part] <= rest:
                     results[label].append(part)
-                    rest -= found[part]
+                    rest -= wholes[part]
             results[label] += [k for k in labels if k in rest]
         return results
 
