@@ -286,14 +286,14 @@ class AuditStudy(Study):
         """Every population, of which few people are asked about where each needs chains."""
         populations = {}
         for name, surveyed in self._surveyed.items():
-            population = surveyed
-            if self.goal is None and name not in self._surveys:
+            population, few = surveyed, self.targets is None and self.goal is None
+            if few and name not in self._surveys:
                 with about_population(name):
                     for one in self.protections:
                         surveyed.check(one)
                     if any(map(surveyed.chained, filter(surveyed.randomised, self.protections))):
                         self._chained.append(name)
-                        if self.targets is None and surveyed.survey.targets.size > FEW_TARGETS:
+                        if surveyed.survey.targets.size > FEW_TARGETS:
                             population = self._survey(name, FEW_TARGETS)
                             population.take_pilots(surveyed)
             populations[name], self._surveys[name] = population, population.survey

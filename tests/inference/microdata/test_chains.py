@@ -404,6 +404,15 @@ def test_chains_that_agree_say_the_same_whatever_their_starts(columns, people, f
         assert np.ptp(agreed, axis=0).max() < 0.5
 
 
+@pytest.mark.parametrize(("columns", "people", "tried"), [((6, 6, 5, 5, 4), 100, False),
+                                                          ((3, 3, 3), 40, True)])  # fmt: skip
+def test_exact_counts_of_very_many_groups_are_undecided_at_once(columns, people, tried):
+    law = record_law(crossed(columns, people), rng=0, max_pairs=0)
+    assert (law.mass.size > 200) == (not tried)
+    assert law.decided == tried == (law.draws is not None)
+    assert np.isnan(law.mean).all() == (not tried)
+
+
 def test_lattice_chains_that_no_move_leads_over_a_gap_are_not_believed():
     """Twelve counts with noise of variance 30: none of the moves adds 60 people as they are."""
     schema = Schema("people", (Attribute("kind", 12),), Geography("towns", ("block",), (1,)))
