@@ -25,7 +25,14 @@ class Statements:
         self.columns = {n: {*reading.cells[n]} - {"all"} for n in names}
         for attribute in self.schema.attributes:
             self.columns[attribute.name] |= {*attribute.labels}
-        self.false = []
+        cells, self.false = self.reading.cells[self.reading.cells["file"] != ""], []
+        self.trees = {
+            (whole := name.removeprefix("parts of ")): {
+                (a, b) for a, b in zip(cells[whole], cells[name], strict=True)
+                if b != "all"
+            }
+            for name in names if name.startswith("parts of ")
+        }  # fmt: skip
 
     def check_all(self):
         """Check all that is stated, in every form that an attack has."""
@@ -38,6 +45,18 @@ class Statements:
 
     def state(self, said, low, high):
         """Keep a statement that is false: so many records have these labels."""
+        for name in [n for n in said if n.startswith("parts of ") and said[n] != "all"]:
+            part, whole = said[name], name.removeprefix("parts of ")
+            tree = {b for a, b in self.trees[whole] if a == said.get(whole)} or {"undivided"}
+            if said.get(whole, "all") == "all":  # in a place that has no label of it
+                tree = {b for _, b in self.trees[whole]}
+                if part == "undivided":
+                    assert low == 0
+                    return
+            if part not in tree:  # no label of the file says it: the part of another tree
+                assert high == 0
+                return
+            said = {n: x for n, x in said.items() if n != (name if len(tree) == 1 else whole)}
         said = {n: label for n, label in said.items() if label != "all"}
         true = self.layout.count(said, self.columns)
         if true < low or (not pd.isna(high) and true > high):

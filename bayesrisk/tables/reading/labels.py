@@ -5,21 +5,28 @@ import functools
 import itertools
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from bayesrisk._base.disk.text import read_bytes
-from bayesrisk.exceptions import DataError, quote
 from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.reading.cells import Cell
 from bayesrisk.tables.reading.nested import REST, Nesting, adds_up, beyond_chance
 from bayesrisk.tables.reading.rows import exclusive
-from bayesrisk.tables.reading.rules import ReadingRules
-from bayesrisk.tables.reading.sums import CodedLabels, Ends, Groups, LabelSums, SumInGroups
+from bayesrisk.tables.reading.rules import ReadingRules, hierarchy
+from bayesrisk.tables.reading.sums import (
+    CodedLabels,
+    Ends,
+    Groups,
+    LabelSums,
+    SumInGroups,
+    consecutive,
+    overlapping,
+)
 from bayesrisk.tables.sheets.texts import (
+    BLANK,
     SOME,
     UNKNOWN,
     interval,
@@ -32,12 +39,14 @@ from bayesrisk.tables.sheets.texts import (
 )
 
 _YEARS = 1800, 2200
-_TREE_BYTES = 2**22
 _MOST_RUNS = 3000  # labels among which subtotals are looked for
 _MOST_CODES = 4  # numbers that may be no ages, but codes such as those of sexes
+_MOST_COMBINED = 64  # labels of which each may be the sum of any others
+_MOST_PARTS = 2**14  # of trees, and of each the parts of all
 _MOST_SCATTERED = 8  # labels whose sets are tried as the parts of others
 #: Sums hold by chance in one case of 2**8, or in one of as many as are looked at times that.
 _BITS = 8
+_BITS_ALONE = 16  # of one group alone
 
 
 class TableVariable:
@@ -57,6 +66,10 @@ class TableVariable:
         Whether nothing is concluded between labels, since these may overlap or have no total.
     sums : list of SumInGroups
         What the sum of each total and subtotal says, in each group.
+    wholes : dict
+        Of separate labels in a tree the first label of it.
+    left_out : list of int
+        Counts of the few groups in which the sum of a total does not hold.
     """
 
     def __init__(
@@ -68,6 +81,8 @@ class TableVariable:
             first.setdefault(key(label), label)
         self.first, self.separate = first, False
         self.sums: list[SumInGroups] = []
+        self.wholes: dict[str, str] = {}
+        self.left_out: list[int] = []
         self.totals = {k for k in first if rules.get(k, "all" if k in totals else "") == "all"}
         choices = {k: [key(p) for p in rules[k].split(" | ")] for k in first if k in rules}
         parts = {k: choices.get(k) or _leaves(k, children) for k in first if k not in self.totals}
@@ -107,6 +122,19 @@ class TableVariable:
             ends = [end for end in map(interval, self.labels) if end is not None]
             return min(ends)[0] == 0 and max(b for _, b in ends) >= UNBOUNDED - 1
         return {sex(label) for label in self.labels} == {"male", "female"}
+
+    def take_by_itself(self, *, summed: bool) -> None:
+        """Conclude nothing between labels, but within the trees of the sums that are shown."""
+        self.separate, whole_by_code = True, dict[int, str]()
+        for k, codes in sorted(self.groups.items(), key=lambda one: -len(one[1])):
+            inside = {whole_by_code.get(i, "") for i in codes}
+            tree = len(inside) == 1 and (len(codes) > 1 or "" not in inside)
+            if summed and tree and k != key(BLANK):
+                whole = inside.pop() or k
+                self.wholes[k] = whole
+                whole_by_code |= dict.fromkeys(codes, whole)
+        if len({*self.wholes.values()}) * len(whole_by_code) > _MOST_PARTS:
+            self.wholes = {}
 
     def add_rest(self) -> None:
         """Add the label of whom only totals count."""
@@ -170,6 +198,7 @@ class _Evidence(NamedTuple):
     in how many groups no records fit, if labels make up the total, and if others may be counted;
     ``doubts`` are labels, with groups, that the total may leave out where they are withheld;
     ``listed`` says that many labels, such as places, are nearly all of each total.
+    ``certain`` says that no sum of a subtotal holds by chance.
     """
 
     children: dict[str, list[str]]
@@ -180,6 +209,7 @@ class _Evidence(NamedTuple):
     impossible: tuple[int, int] = (0, 0)
     doubts: Mapping[str, int] = MappingProxyType({})
     listed: bool = False
+    certain: bool = False
 
 
 def variables(
@@ -219,8 +249,13 @@ def variables(
             continue
         one = results[name] = _variable(labels[name], inner, finding)
         one.sums = sums_by_name[name]
-        tree = nesting.trees.get(name, {})
-        _judge(name, one, finding, rules, tree, implied=name in implied)
+        _judge(name, one, finding, rules, nesting, implied=name in implied)
+        if finding.groups.nearly and not (one.separate or REST in one.labels):
+            denied = itertools.chain(*(sums.contradicting for sums in one.sums))
+            one.left_out = sorted({*map(int, denied)})
+            counts = listing(repr(f"{cells[i].text}, row {cells[i].row}") for i in one.left_out)
+            rules.lines.append(f"  left out, since sums of {name} deny them: {counts}")
+            one.sums = [sums.holding for sums in one.sums]
         if one.totals or not one.separate:
             _ask_spellings(name, one, files, inner, rules)
     _name_complete(results, rules)
@@ -249,7 +284,7 @@ def _sums(one: _Evidence, sums: LabelSums) -> dict[str, list[str]]:
         ends = _intervals({k: k for k in parts if k not in unknown})
         ranges = {k: end for k, end in ends.items() if end}
         nested = len(ranges) + len(unknown) == len(parts) and not one.disjoint
-        wholes[total] = [*_consecutive(ranges), *sorted(unknown)] if nested else parts
+        wholes[total] = [*consecutive(ranges), *sorted(unknown)] if nested else parts
     return {k: parts for k, parts in wholes.items() if parts and {k, *parts} <= {*sums.column}}
 
 
@@ -279,8 +314,9 @@ def _all_evidence(
         inner, groups = [w.numbers for k, w in wholes.items() if k not in every], finding.groups
         if all((telling == good).all() for telling, good, *_ in inner):  # they show one another
             groups = groups._replace(bits=groups.bits + sum(float(n[-1].sum()) for n in inner))
+        certain = all(w.certain for k, w in wholes.items() if k not in every)
         evidence[name] = finding._replace(
-            groups=groups, impossible=(wrong, other), doubts=doubts, listed=listed
+            groups=groups, impossible=(wrong, other), doubts=doubts, listed=listed, certain=certain
         )
         implied |= {name} if sums.implied else set()
     return evidence, sums_by_name, implied
@@ -295,32 +331,31 @@ def _label_rules(name: str, rules: ReadingRules) -> tuple[dict[str, str], dict[s
     section = rules.section(f"labels.{name}")
     inner = {k: v for k, v in section.items() if v == "all" or " | " in v or key(v) == k}
     file = rules.section("labels").get(key(name), "")
-    return inner, _hierarchy(Path(file)) if file.endswith(".hrc") else {}
-
-
-def _hierarchy(file: Path) -> dict[str, list[str]]:
-    """Return the children of each label of a ``.hrc`` file, whose lines begin with an @ a level."""
-    path, children = list[str](), dict[str, list[str]]()
-    lines = read_bytes(file, _TREE_BYTES).decode("utf-8-sig", errors="replace").splitlines()
-    for number, line in enumerate(lines, 1):
-        if not (label := key(line.strip().lstrip("@"))):
-            continue
-        depth = len(line.strip()) - len(line.strip().lstrip("@"))
-        if depth > len(path):
-            raise DataError(
-                f"{file}: row {number}: must be one level deeper at most, {quote(line)}"
-            )
-        path = [*path[:depth], label]
-        if depth:
-            children.setdefault(path[depth - 1], []).append(label)
-    return children
+    return inner, hierarchy(Path(file)) if file.endswith(".hrc") else {}
 
 
 def _evidence(
     name: str, labels: Sequence[str], choices: Mapping[str, str], tree: Mapping[str, list[str]],
     sums: LabelSums,
 ) -> _Evidence:  # fmt: skip
-    """Return subtotals and the total that the numbers show, helped by words."""
+    """Return subtotals and the total that the numbers show, of few labels wherever they stand."""
+    finding = _neighbour_evidence(name, labels, choices, tree, sums)
+    free = [k for k in sums.column if k and k not in choices]
+    ages = 2 * sum(interval(k) is not None for k in free) > len(free)
+    if adds_up(finding.groups) or ages or not 2 < len(free) <= _MOST_COMBINED:
+        return finding
+    leaves = {k: frozenset(_leaves(k, finding.children)) for k in finding.children}
+    below = sums.combined(free, leaves, _BITS + len(free) + math.log2(len(free)))
+    if len(below) == len(leaves):
+        return finding
+    return _neighbour_evidence(name, labels, choices, {**tree, **below}, sums)
+
+
+def _neighbour_evidence(
+    name: str, labels: Sequence[str], choices: Mapping[str, str], tree: Mapping[str, list[str]],
+    sums: LabelSums,
+) -> _Evidence:  # fmt: skip
+    """Return subtotals among labels beside each other and the total, helped by words."""
     top = list(dict.fromkeys(key(x) for x in labels if key(x) not in choices))
     free = {*top}
     words = {k: total_word(x, name) for x in labels if (k := key(x)) in free}
@@ -342,7 +377,7 @@ def _evidence(
     ends = dict[str, Ends | None]()
     if whole and len(top) > 1:  # of nested ages some follow each other and add up
         ends = _intervals({k: k for k in top if words[k] < 2 and k not in unknown})
-        parts = _consecutive({k: end for k, end in ends.items() if end})
+        parts = consecutive({k: end for k, end in ends.items() if end})
         parts += [k for k in top if k in unknown]
     evidence = _Evidence(children, totals)
     if not totals:
@@ -381,7 +416,7 @@ def _range_evidence(
     follow each other, and exceed it in none.
     """
     free = {k: end for k, end in ranges.items() if k not in evidence.totals and k in sums.column}
-    inside, across = _overlapping(free)
+    inside, across = overlapping(free)
     every = evidence.totals[0] if evidence.totals else ""
     larger = next((pair for pair in inside if sums.exceeds(*pair)), ())
     overlap = larger or next(iter([*inside, *across]), ())
@@ -402,28 +437,13 @@ def _range_evidence(
     return evidence._replace(overlap=overlap)
 
 
-def _overlapping(ends: Mapping[str, Ends]) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """Return the pairs of ranges of which one is inside the other, and those that share a part."""
-    inside, across, open_ranges = list[tuple[str, str]](), list[tuple[str, str]](), list[str]()
-    position = {label: n for n, label in enumerate(ends)}
-    for label in sorted(ends, key=lambda k: (ends[k][0], -ends[k][1])):
-        low, high = ends[label]
-        open_ranges = [k for k in open_ranges if ends[k][1] >= low]
-        for other in (k for k in open_ranges if ends[k] != (low, high)):
-            (inside if high <= ends[other][1] else across).append((label, other))
-        open_ranges.append(label)
-    for pairs in (inside, across):
-        pairs.sort(key=lambda pair: (position[pair[0]], position[pair[1]]))
-    return inside, across
-
-
 def _tiled(ends: Mapping[str, Ends], sums: LabelSums) -> bool:
     """Return whether each range that has others inside is shown to be the sum of some of these."""
     for label, (low, high) in ends.items():
         inside = {
             k: end for k, end in ends.items() if k != label and low <= end[0] and end[1] <= high
         }
-        if inside and not adds_up(sums.adding_up(_consecutive(inside))(label)):
+        if inside and not adds_up(sums.adding_up(consecutive(inside))(label)):
             return False
     return True
 
@@ -499,9 +519,12 @@ def _total(
         if not size or label in smaller or (whole and not word):
             continue
         groups = judge(label)
-        holds = groups.telling == groups.good
+        holds = groups.telling == groups.good or groups.nearly
         meant = groups.good > 0 and (whole or all(sex(k) for k in parts if k != label))
-        holds = holds and (groups.good > 1, meant or groups.no_chance, groups.good > 0)[word]
+        # The first label, or the last, may be the sum of all others in one group alone.
+        alone = label in (top[0], top[-1]) and groups.bits >= _BITS_ALONE
+        several = groups.good > 1 or (alone and groups.exact > 0)
+        holds = holds and (several, meant or groups.no_chance, groups.good > 0)[word]
         chance = _BITS // (2 if meant else 1) + math.log2(len(top))
         holds = holds and groups.bits >= (chance, 2, 0)[word]
         if holds and (size > 1 or word == 2):
@@ -523,30 +546,6 @@ def _total(
             groups = min(best.groups, judge(label), key=lambda one: one.good)
             best = _Evidence(children, [*best.totals, label], groups)  # each in groups of its own
     return best
-
-
-def _consecutive(ends: Mapping[str, Ends]) -> list[str]:
-    """Return groups of ages that follow each other with the fewest years between, most of these.
-
-    0-17 and 18+ of 0-4, 0-17, 18+ and 65+.
-    """
-    labels = {end: k for k, end in reversed([*ends.items()])}
-    points = sorted({p for low, high in labels for p in (low, high + 1)})
-    # From each age on: the years that no group has, less the number of groups, and the first step.
-    best = {p: (0, 0, p) for p in points[-1:]}
-    from_age: dict[int, list[int]] = {p: [] for p in points}
-    for low, high in labels:
-        from_age[low].append(high + 1)
-    for age, following in reversed([*pairwise(points)]):
-        years, number, _ = best[following]
-        steps = [(best[q][0], best[q][1] - 1, q) for q in from_age[age]]
-        best[age] = min([(years + following - age, number, following), *steps])
-    chain, age = list[str](), points[0] if points else 0
-    while points and age != points[-1]:
-        if label := labels.get((age, best[age][2] - 1)):
-            chain.append(label)
-        age = best[age][2]
-    return chain
 
 
 def _begins(label: str, start: str) -> bool:
@@ -609,12 +608,12 @@ def _runs(top: list[str], words: Mapping[str, int], sums: LabelSums) -> dict[str
 
 def _judge(
     name: str, one: TableVariable, evidence: _Evidence, rules: ReadingRules,
-    tree: Mapping[str, list[str]], *, implied: bool,
+    nesting: Nesting, *, implied: bool,
 ) -> None:  # fmt: skip
     """Say whether the labels of a variable make up its totals, and whether they overlap."""
     subtotals = [k for k, parts in evidence.children.items() if parts]
     labels = [one.first[k] for k in (*one.totals, *subtotals) if k in one.first]
-    labels = [label for label in labels if label not in tree]
+    labels = [label for label in labels if label not in nesting.trees.get(name, {})]
     rules.alternatives[f"totals.{name}", "partial"] = None
     rules.alternatives |= {(f"labels.{name}.{label}", label): None for label in labels}
     rules.alternatives[f"totals.{name}", "separate"] = None
@@ -622,11 +621,8 @@ def _judge(
     line += f"; {listing(repr(one.first[t]) for t in sorted(one.totals))} counts all" * bool(
         one.totals
     )
-    for label, parts in evidence.children.items():
-        line += (
-            f"; {one.first.get(label, label)!r} = {' + '.join(one.first.get(p, p) for p in parts)}"
-            * bool(parts)
-        )
+    summed = evidence.certain and not (evidence.impossible[1] or evidence.doubts or one.intervals)
+    summed = summed and name not in nesting.outer.values()
     groups = evidence.groups
     if not one.totals and not implied:
         one.separate = not one.exclusive or groups.contrary > 0 or evidence.impossible[1] > 0
@@ -635,9 +631,13 @@ def _judge(
             plain = "totals" if "totals" in rules.choices and plain not in rules.choices else plain
             text = _by_name(name, one, evidence)
             one.separate = rules.ask(plain, "partial", text) == "separate"
-        line += "; no total: each is taken by itself" * one.separate
-        rules.lines.append(line)
+        if one.separate:
+            one.take_by_itself(summed=summed)
+        alone = "what is in no sum" if one.wholes else "each"
+        tail = f"; no total: {alone} is taken by itself" * one.separate
+        rules.lines.append(line + _sums_text(one, evidence) + tail)
         return
+    tail = ""
     complete = one.exhaustive and groups.good == groups.telling > 0
     settled = not any(map(SOME.match, one.labels)) and (complete or adds_up(groups))
     settled = settled and not evidence.overlap
@@ -646,29 +646,40 @@ def _judge(
         kind = "complete"
         numbers = f"{groups.good} of {groups.telling} groups"
         ranges = f"may hold in {numbers}, whose counts are ranges"
-        line += f" (the sums {f'hold in {numbers}' if groups.exact else ranges})"
+        tail += f" (the sums {f'hold in {numbers}' if groups.exact else ranges})"
     else:
         kind = _totals_rule(name, one, evidence, rules)
         if groups.rounded and kind == "complete":
             rounded = " within rounding" * (groups.exact < groups.good)
-            line += f" (the sums hold{rounded} in {groups.good} groups)"
+            tail += f" (the sums hold{rounded} in {groups.good} groups)"
     wrong = evidence.impossible[kind == "partial"]
+    wrong -= (groups.telling - groups.good) * (groups.nearly and kind == "complete")
     if kind != "separate" and not {"totals", f"totals.{name}"} & {*rules.choices}:
         if wrong:
-            line += f"; if labels excluded each other, no records would fit in {wrong} groups"
+            tail += f"; if labels excluded each other, no records would fit in {wrong} groups"
         for label, number in evidence.doubts.items() if kind == "complete" else ():
             wrong = number
-            line += (
+            tail += (
                 f"; the total may leave out {one.first.get(label, label)!r} where it is withheld"
             )
         kind = "separate" if wrong else kind
     if kind == "separate":
-        one.separate = True
-        line += "; labels may overlap: each is taken by itself"
+        one.take_by_itself(summed=summed)
+        alone = "what is in no sum" if one.wholes else "each"
+        tail += f"; labels may overlap: {alone} is taken by itself"
     elif kind == "partial":
         one.add_rest()
-        line += f"; and {REST}, whom only totals count"
-    rules.lines.append(line)
+        tail += f"; and {REST}, whom only totals count"
+    rules.lines.append(line + _sums_text(one, evidence) + tail)
+
+
+def _sums_text(one: TableVariable, evidence: _Evidence) -> str:
+    """Return the text of the sums of labels that are used."""
+    return "".join(
+        f"; {one.first.get(label, label)!r} = {' + '.join(one.first.get(p, p) for p in parts)}"
+        for label, parts in evidence.children.items()
+        if parts and (not one.separate or label in one.wholes)
+    )
 
 
 def _totals_rule(name: str, one: TableVariable, evidence: _Evidence, rules: ReadingRules) -> str:
@@ -684,6 +695,10 @@ def _totals_rule(name: str, one: TableVariable, evidence: _Evidence, rules: Read
         )
         text += f": the rest have a label of their own, {REST!r}"
         return rules.ask(plain, "partial", text + overlap)
+    if groups.nearly:
+        text = f"the labels of {name} make up its total in {groups.good:,} of {groups.telling:,}"
+        text += " groups, and the counts of the others are left out"
+        return rules.ask(plain, "complete", text + overlap)
     if (groups.above and not one.exclusive) or len(one.labels) < 2:
         return "separate"  # more than the total: some are counted twice
     unseen = groups.vague and not groups.telling  # words alone say that nobody else is counted
@@ -704,6 +719,9 @@ def _totals_rule(name: str, one: TableVariable, evidence: _Evidence, rules: Read
     if rules.summed and groups.good == groups.telling > 0 and not groups.contrary:
         guess = "complete"  # a spreadsheet sums up the rows that stand there
     text = f"too few groups show whether the labels of {name} make up its total"
+    if groups.good == groups.telling and groups.bits >= 2 * _BITS_ALONE:
+        text = f"the sums hold in {groups.good} groups, of ranges that leave open whether"
+        text += f" the labels of {name} make up its total"
     if groups.contrary:
         text = f"counts of {name} contradict each other in {groups.contrary} groups"
     elif groups.above:
@@ -764,13 +782,8 @@ def _ask_same(
     rules: ReadingRules,
 ) -> None:
     """Ask whether variables that no file has together, with labels alike, are one."""
-    for a, b in _pairs(list(texts)):
+    for a, b in itertools.combinations(texts, 2):
         equal = {*results[a].groups} == {*results[b].groups} and len(results[a].labels) > 1
         ranges = results[a].intervals and results[b].intervals
         if not {*texts[a]} & {*texts[b]} and (equal or ranges) and key(b) not in rules.columns:
             rules.ask(f"columns.{b}", a, f"{b!r} and {a!r} are one variable")
-
-
-def _pairs(names: Sequence[str]) -> Iterator[tuple[str, str]]:
-    for i, a in enumerate(names):
-        yield from ((a, b) for b in names[i + 1 :])

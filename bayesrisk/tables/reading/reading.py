@@ -28,6 +28,7 @@ from bayesrisk.tables.reading.notes import has_estimates
 from bayesrisk.tables.reading.ranges import check_ranges
 from bayesrisk.tables.reading.rules import ReadingRules, to_toml
 from bayesrisk.tables.reading.testimony import ask_for_counts
+from bayesrisk.tables.reading.trees import take_trees
 from bayesrisk.tables.sheets.sheet import Sheet, file_sheet, frame_sheets, other_sheets
 from bayesrisk.tables.sheets.texts import SOME, key, listing, noted, number_range
 from bayesrisk.tables.workload import Workload
@@ -238,7 +239,11 @@ def _read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:
     variables_ = variables(cells, ends, nesting, rules)
     ask_for_counts(cells, variables_, sheets, rules)
     _check_names(sheets, [*variables_, *nesting.outer], rules)
+    left_out = {i for one in variables_.values() for i in one.left_out}
+    cells = [cell for i, cell in enumerate(cells) if i not in left_out]
+    meanings = [value for i, value in enumerate(meanings) if i not in left_out]
     _ask_large(cells, variables_, rules)
+    variables_ = take_trees(cells, meanings, variables_)
     limits = list(_limits(cells, meanings, nesting, variables_))
     pairs = [*zip(cells, meanings, strict=True), *limits]
     pairs = [(cell, value) for cell, value in pairs if value.kind != "missing"]

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from bayesrisk._base import validation as check
-from bayesrisk._base.disk.text import read_toml
-from bayesrisk.exceptions import ArgumentError, quote
+from bayesrisk._base.disk.text import read_bytes, read_toml
+from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.tables.likelihoods import (
     Likelihood,
     PerturbedCounts,
@@ -27,6 +27,7 @@ _CHOICES = {
     "parts": ("above", "separate"),
     "rows": ("separate",),
 }
+_TREE_BYTES = 2**22
 _SECTIONS = ("counts", "marks", "columns", "labels", *_CHOICES, "sheet", "encoding")
 _LAWS = (
     "exact, nearest-BASE, random-BASE, midpoint-BASE, perturbed-LARGEST, withheld-below-LEAST, "
@@ -168,3 +169,21 @@ class ReadingRules:
     def all(self) -> dict[str, str]:
         """All settings, with the guesses for what was not said."""
         return {**self.choices, **{name: guess for name, (guess, _) in self.questions.items()}}
+
+
+def hierarchy(file: Path) -> dict[str, list[str]]:
+    """Return the children of each label of a ``.hrc`` file, whose lines begin with an @ a level."""
+    path, children = list[str](), dict[str, list[str]]()
+    lines = read_bytes(file, _TREE_BYTES).decode("utf-8-sig", errors="replace").splitlines()
+    for number, line in enumerate(lines, 1):
+        if not (label := key(line.strip().lstrip("@"))):
+            continue
+        depth = len(line.strip()) - len(line.strip().lstrip("@"))
+        if depth > len(path):
+            raise DataError(
+                f"{file}: row {number}: must be one level deeper at most, {quote(line)}"
+            )
+        path = [*path[:depth], label]
+        if depth:
+            children.setdefault(path[depth - 1], []).append(label)
+    return children

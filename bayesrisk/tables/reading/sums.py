@@ -20,6 +20,8 @@ _MORE = 18  # groups in which 3 standard errors show as much as 2 do in 8 groups
 _NEAR = 8
 _NEARLY, _LISTED = 20, 20  # the share of a total that a list may leave out, and its labels
 _MOST_STEPS = 2**14  # labels in all ways in which they may be a tree
+_MOST_EXACT = 20  # groups in which a sum holds, for each in which it does not
+_MOST_ROWS = 200  # groups in which labels are compared with all others
 _ALONE = 10  # bits that one group needs, where a sum holds by chance in one case of 1,000
 Ends = tuple[int, int]
 BoolPair = tuple[BoolArray, BoolArray]
@@ -33,6 +35,53 @@ def judgement(low: IntArray, high: IntArray, least: IntArray, most: IntArray) ->
     """
     fit = (low <= most) & (high >= least)
     return fit, (most > 0) & (2 * (high - low + most - least) <= most)
+
+
+def _balanced(missed: NDArray[np.float64]) -> bool:
+    """Return whether sums miss totals above and below alike, in many groups."""
+    errors = 3 if len(missed) >= _MORE else 2  # 2 are exceeded by chance in one case of 20
+    return len(missed) >= _MANY and abs(float(missed.mean())) <= float(
+        errors * missed.std() / len(missed) ** 0.5
+    )
+
+
+def consecutive(ends: Mapping[str, Ends]) -> list[str]:
+    """Return groups of ages that follow each other with the fewest years between, most of these.
+
+    0-17 and 18+ of 0-4, 0-17, 18+ and 65+.
+    """
+    labels = {end: k for k, end in reversed([*ends.items()])}
+    points = sorted({p for low, high in labels for p in (low, high + 1)})
+    # From each age on: the years that no group has, less the number of groups, and the first step.
+    best = {p: (0, 0, p) for p in points[-1:]}
+    from_age: dict[int, list[int]] = {p: [] for p in points}
+    for low, high in labels:
+        from_age[low].append(high + 1)
+    for age, following in reversed([*itertools.pairwise(points)]):
+        years, number, _ = best[following]
+        steps = [(best[q][0], best[q][1] - 1, q) for q in from_age[age]]
+        best[age] = min([(years + following - age, number, following), *steps])
+    chain, age = list[str](), points[0] if points else 0
+    while points and age != points[-1]:
+        if label := labels.get((age, best[age][2] - 1)):
+            chain.append(label)
+        age = best[age][2]
+    return chain
+
+
+def overlapping(ends: Mapping[str, Ends]) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Return the pairs of ranges of which one is inside the other, and those that share a part."""
+    inside, across, open_ranges = list[tuple[str, str]](), list[tuple[str, str]](), list[str]()
+    position = {label: n for n, label in enumerate(ends)}
+    for label in sorted(ends, key=lambda k: (ends[k][0], -ends[k][1])):
+        low, high = ends[label]
+        open_ranges = [k for k in open_ranges if ends[k][1] >= low]
+        for other in (k for k in open_ranges if ends[k] != (low, high)):
+            (inside if high <= ends[other][1] else across).append((label, other))
+        open_ranges.append(label)
+    for pairs in (inside, across):
+        pairs.sort(key=lambda pair: (position[pair[0]], position[pair[1]]))
+    return inside, across
 
 
 class Groups(NamedTuple):
@@ -59,6 +108,13 @@ class Groups(NamedTuple):
         return self.balanced and self.good == self.telling and self.bits >= _MANY_BITS
 
     @property
+    def nearly(self) -> bool:
+        """Whether a sum holds exactly in all of many groups but a few, one in twenty at most."""
+        return 0 < _MOST_EXACT * (self.telling - self.good) <= self.exact and (
+            self.bits >= _MANY_BITS
+        )
+
+    @property
     def no_chance(self) -> bool:
         """Whether a sum fits in several groups, or in one alone whose numbers have many digits."""
         return self.good > 1 or (self.good > 0 and self.bits >= _ALONE)
@@ -74,6 +130,23 @@ class SumInGroups(NamedTuple):
     numbers: NDArray[np.float64]
     cells: IntArray
     group: IntArray
+
+    @property
+    def contradicting(self) -> IntArray:
+        """The counts of groups in which the sum says something and does not hold."""
+        denied: BoolArray = self.numbers[0] > self.numbers[1]
+        return np.compress(denied[self.group], self.cells)
+
+    @property
+    def certain(self) -> bool:
+        """Whether a sum holds wherever it says something: exactly, or in many groups of ranges."""
+        telling, good, _, _, exact, _, bits = self.numbers.sum(axis=1)
+        return bool(telling == good and (exact > 1 or (good >= _MANY and bits >= _MANY_BITS)))
+
+    @property
+    def holding(self) -> "SumInGroups":
+        """The sum without the groups in which it does not hold."""
+        return self._replace(numbers=self.numbers * (self.numbers[0] == self.numbers[1]))
 
     def by_place(self, place: IntArray, number: int) -> NDArray[np.float64]:
         """Return the numbers of the groups at each place; ``place`` is that of every count."""
@@ -231,7 +304,8 @@ class LabelSums:
         number = self.bounded[:, positions].sum(axis=1)
         counting = [i for i in positions if self.low[:, i].any()]  # others are above 0 in no group
         positive = np.all(self.low[:, counting] > 0, axis=1)
-        sides = self.low[:, counting].sum(axis=1) + self.largest[:, counting].sum(axis=1)
+        middles = np.where(self.low > 0, self.low + self.largest, 0)
+        sides = middles[:, counting].sum(axis=1)
         present = self.present[:, positions].sum(axis=1)
 
         def judge(label: str) -> Groups:
@@ -249,15 +323,11 @@ class LabelSums:
             every = self._judged_groups(least, most, full, rows, label)
             telling, good, above, exact = (int(groups.sum()) for groups in every[:-1])
             vague = int((full & ~every[0]).sum())
-            # By how much a total exceeds its parts, from the middles of what their laws allow.
-            stated = full & positive[rows]
-            middles = self.low[rows, column] + self.largest[rows, column]
-            part = middles if inner and column in counting else 0
-            missed = (middles - sides[rows] + part)[stated] / 2
-            errors = 3 if len(missed) >= _MORE else 2  # 2 are exceeded by chance in one case of 20
-            balanced = len(missed) >= _MANY and abs(float(missed.mean())) <= float(
-                errors * missed.std() / len(missed) ** 0.5
-            )
+            # By how much a total exceeds its parts, from the middles of what their laws allow: in
+            # groups of parts above 0, or in all, where what may be 0 is taken for it.
+            part = middles[rows, column] * (inner and column in counting)
+            missed = (middles[rows, column] - sides[rows] + part) / 2
+            balanced = _balanced(missed[full & positive[rows]]) or _balanced(missed[full])
             bits = float(every[-1].sum())
             return Groups(telling, good, above, exact, bits, balanced, vague=vague)
 
@@ -416,6 +486,44 @@ class LabelSums:
         results = {label: parts[0] for label, parts in options.items() if len(parts) == 1}
         used = [part for parts in results.values() for part in parts]
         return results if len(results) == len(options) and sorted(used) == sorted(rest) else None
+
+    def combined(
+        self, labels: Sequence[str], trees: Mapping[str, frozenset[str]], bits: float
+    ) -> dict[str, list[str]]:
+        """Return the parts of each label that is the sum of smaller ones, wherever these stand.
+
+        In groups whose counts are all known, labels that are sums of no smaller ones are linearly
+        independent, and what is a sum of them is so in one way.  ``trees`` are sums that are shown
+        already, by the last labels of their trees; no other one may have a part of their parts.
+        """
+        names, stated = [*self.column], (self.low == self.high) & self.present
+        columns = np.array([self.column[k] for k in labels], np.int64)
+        columns = columns[2 * stated[:, columns].sum(axis=0) > len(stated)]
+        counts = self.low[stated[:, columns].all(axis=1)][:_MOST_ROWS, columns]
+        wholes, free = dict(trees), list[int]()
+        for j in map(int, np.argsort(counts.sum(axis=0), kind="stable")):
+            if len(free) + 1 >= len(counts) or not counts[:, j].any():
+                continue
+            factors, _, rank, _ = np.linalg.lstsq(counts[:, free] + 0.0, counts[:, j] + 0.0)
+            parts = [free[i] for i in np.flatnonzero(np.rint(factors))]
+            if not parts or (counts[:, parts].sum(axis=1) != counts[:, j]).any():
+                rank = np.linalg.matrix_rank(counts[:, [*free, j]])
+                free += [j] * int(rank == len(free) + 1)
+                continue
+            label, inside = names[columns[j]], frozenset(names[columns[i]] for i in parts)
+            groups = self.adding_up([*inside])(label)
+            holds = len(parts) > 1 and groups.good == groups.telling > 2 and groups.bits >= bits
+            if holds and all(inside <= b or b <= inside or not inside & b for b in wholes.values()):
+                wholes.setdefault(label, inside)
+        results, order = dict[str, list[str]](), sorted(wholes, key=lambda k: len(wholes[k]))
+        for i, label in enumerate(order):
+            results[label], rest = [], wholes[label]
+            for part in [k for k in reversed(order[:i]) if wholes[k] <= wholes[label]]:
+                if wholes[part] <= rest:
+                    results[label].append(part)
+                    rest -= wholes[part]
+            results[label] += [k for k in labels if k in rest]
+        return results
 
     def impossible(
         self, groups: Mapping[str, Sequence[int]], wholes: Collection[str], size: int

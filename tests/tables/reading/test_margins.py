@@ -51,7 +51,9 @@ def bounds_of(frame, hidden, total):
     )
     kept = ("place", "table", "cell", "area", "row", "stated", "file", "low", "high", "level")
     results = {}
-    for cell in cells.to_dict("records"):
+    for cell in cells[cells["file"] != ""].to_dict("records"):
+        parts = {k.removeprefix("parts of "): v for k, v in cell.items() if k[:9] == "parts of "}
+        cell |= {k: v for k, v in parts.items() if v != "all"}  # in place of their tree
         labels = {str(v) for k, v in cell.items() if k not in kept}
         heads = [head for head in frame.columns if head in labels] or [total]
         assert len(heads) == 1

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import bayesrisk as br
-from bayesrisk.tables.reading.labels import _overlapping
+from bayesrisk.tables.reading.sums import overlapping
 
 REGIONS = ["Angus", "Borders", "Clyde", "Dundee", "Elgin", "Fife"]
 CAUSES = ["Cancer", "Heart", "Stroke", "Injury", "Lung"]
@@ -92,4 +92,4 @@ def test_ranges_that_overlap_are_those_of_all_pairs(ends):
     low, high = ({k: end[j] for k, end in ends.items()} for j in range(2))
     inside = [(a, b) for a, b in pairs if low[b] <= low[a] and high[a] <= high[b]]
     across = [(a, b) for a, b in pairs if low[b] < low[a] <= high[b] < high[a]]
-    assert _overlapping(ends) == (inside, across)
+    assert overlapping(ends) == (inside, across)

@@ -212,3 +212,50 @@ def test_a_range_that_counts_more_than_one_around_it_is_by_itself(larger):
     assert "totals.age" not in reading.questions
     assert ("age" in reading.separate) == larger
     assert not count_bounds(PublishedTables(*reading.accepted().parts)).conflict
+
+
+@pytest.mark.parametrize("off", [0, -1])
+def test_counts_of_the_few_groups_that_deny_a_total_are_left_out(off):
+    """In one place of 40 the sexes are one more than their total: its counts say nothing."""
+    rng, rows = np.random.default_rng(6), []
+    for place, (f, m) in enumerate(rng.integers(9, 90, (40, 2)).tolist()):
+        whole = f + m + (off if place == 7 else 0)
+        rows += [(f"P{place}", s, n) for s, n in (("F", f), ("M", m), ("T", whole))]
+    frame = pd.DataFrame(rows, columns=["place", "sex", "count"])
+    truth = frame.loc[1, "count"]
+    frame = frame.astype(str)
+    frame.loc[1, "count"] = "*"
+    reading = TableReading.from_frame(frame, counts="exact")
+    assert len(reading.cells) == 120 - 3 * (off < 0)
+    assert ("totals.sex" in reading.questions) == (off < 0)
+    bounds = count_bounds(PublishedTables(*reading.accepted().parts))
+    assert not bounds.conflict
+    counts = reading.cells.merge(
+        bounds.counts.rename(columns={"geoid": "place"}), on=["place", "table", "cell"],
+        suffixes=("_label", ""),
+    )  # fmt: skip
+    hidden = counts[counts["stated"] == "*"]
+    assert hidden[["low", "high"]].to_numpy().tolist() == [[truth, truth]]
+
+
+@pytest.mark.parametrize(("number", "off", "summed"), [(200, 0, 1), (200, 1, 0), (3, 0, 0)])
+def test_the_first_of_many_labels_may_be_their_sum(number, off, summed):
+    """One group shows a total of many digits; of small numbers it may be chance."""
+    parts = np.random.default_rng(1).integers(100, 9000, number) // (1 if number > 9 else 90)
+    labels = ["Landia", *(f"Town {i} (X)" for i in range(number))]
+    frame = pd.DataFrame({"land": labels, "persons": [int(parts.sum()) + off, *parts.tolist()]})
+    reading = TableReading.from_frame(frame, counts="exact")
+    assert ("land" not in reading.separate) == bool(summed)
+
+
+@pytest.mark.parametrize(("others", "complete"), [(0, True), (20, False)])
+def test_parts_that_are_rounded_to_0_say_as_much_as_others(others, complete):
+    """Totals and parts are rounded to 5, one part mostly to 0: sums hold within rounding."""
+    rng, rows = np.random.default_rng(2), []
+    for town in range(100):
+        counts = [*rng.integers(40, 900, 3).tolist(), int(rng.choice([0, 0, 0, 0, 1, 4, 6]))]
+        whole = sum(counts) + others // 3 * 2
+        rows.append([f"Town {town}", *(5 * round(n / 5) for n in (*counts, whole))])
+    frame = pd.DataFrame(rows, columns=["town", "A", "B", "C", "Not known", "Total"]).astype(str)
+    reading = TableReading.from_frame(frame, counts="random-5")
+    assert ("category 1" not in reading.separate) == complete

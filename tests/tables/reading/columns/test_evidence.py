@@ -56,7 +56,7 @@ def test_columns_in_turn_add_up_to_totals_after_them(tmp_path, step):
     pairs = zip(counts, counts.reshape(90, 3, step).sum(axis=1), strict=True)
     rows = [[f"area {k}", *row, *whole] for k, (row, whole) in enumerate(pairs)]
     said = read_text(tmp_path, table(["area", *heads, *(f"{k}*" for k in "uvwx"[:step])], rows))
-    assert len(said.cells) == 90 * 4 * step
+    assert (said.cells["file"] != "").sum() == 90 * 4 * step
 
 
 def test_sexes_before_ages_have_totals_of_both(tmp_path):

@@ -1,0 +1,68 @@
+"""Trees among labels that may overlap: each tree is taken by itself, and its sums are used.
+
+*All* = *first* + *second* says nothing of *cured*.  The labels of such a variable become its trees,
+and a variable of parts tells apart what one tree counts.
+"""
+
+from collections.abc import Mapping
+
+from bayesrisk.tables.likelihoods import TrueCounts
+from bayesrisk.tables.reading.cells import Cell
+from bayesrisk.tables.reading.labels import TableVariable
+from bayesrisk.tables.reading.laws import Value
+from bayesrisk.tables.sheets.texts import key
+
+_UNDIVIDED = "undivided"  # the part of a label that is in no tree
+
+
+def take_trees(
+    cells: list[Cell], meanings: list[Value], variables_: Mapping[str, TableVariable]
+) -> dict[str, TableVariable]:
+    """Return variables with those of the parts of trees; change cells and values to fit them.
+
+    Cells of no file say that a tree has the parts of no other one.
+    """
+    results = dict(variables_)
+    titles = {name: f"parts of {name}" for name, one in variables_.items() if one.wholes}
+    for name, title in titles.items():
+        results[title] = _parts(variables_[name])
+    places = dict[tuple[str, ...], dict[str, str]]()
+    for i, cell in enumerate(cells if titles else ()):
+        labels = dict(cell.labels)
+        for name in titles.keys() & labels.keys():
+            one, k = variables_[name], key(labels[name])
+            if (whole := one.wholes.get(k, k)) != k:
+                labels |= {titles[name]: labels[name], name: one.first[whole]}
+        cells[i] = cell._replace(labels=labels)
+        place = {n: x for n, x in labels.items() if n in results and results[n].separate}
+        places.setdefault((*place, *map(key, place.values())), place)
+    for place in places.values():
+        for name in titles.keys() & place.keys():
+            one = variables_[name]
+            rest = _rest(one, one.wholes.get(key(place[name]), ""))
+            cells.append(Cell("", 0, "", place | {titles[name]: rest}, "0"))
+            meanings.append(Value(TrueCounts(), 0, kind="exact"))
+    return results
+
+
+def _rest(one: TableVariable, whole: str) -> str:
+    """Return the label of all parts that a tree has not."""
+    return f"not of {one.first[whole]}" if whole else f"not {_UNDIVIDED}"
+
+
+def _parts(one: TableVariable) -> TableVariable:
+    """Return the variable of the parts of all trees, and of what is in none."""
+    codes = sorted({i for k in one.wholes for i in one.groups[k]})
+    inner = TableVariable([*(one.labels[i] for i in codes), _UNDIVIDED], {}, {}, ())
+    size, position = len(inner.labels), {i: j for j, i in enumerate(codes)}
+    groups = {k: tuple(position[i] for i in one.groups[k]) for k in one.wholes}
+    wholes = {k: groups[k] for k in one.wholes.values()} | {"": (size - 1,)}
+    rests = {
+        _rest(one, k): tuple(i for i in range(size) if i not in {*group})
+        for k, group in wholes.items()
+    }
+    inner.names |= {g: text for text, g in rests.items() if len(g) > 1}
+    inner.names |= {groups[k]: one.first[k] for k in reversed(groups) if k in one.first}
+    inner.groups |= groups | {key(text): group for text, group in rests.items()}
+    inner.first |= {k: one.first[k] for k in groups if k in one.first}
+    return inner
