@@ -617,9 +617,9 @@ def _stated_once(counts: pd.DataFrame, workload: Workload) -> pd.DataFrame:
             (level, *name): number for name, number in zip(queries.names, label, strict=True)
         }
     keys = [counts[name] for name in ("level", "table", "cell")]
-    same = [records[key] for key in zip(*keys, strict=True)]
+    cell_records = [records[key] for key in zip(*keys, strict=True)]
     empty = counts["published"].isna() & (counts["low_stated"] == 0) & counts["high_stated"].isna()
-    groups = empty.groupby([counts["level"], counts["geoid"], whole, same], sort=False)
+    groups = empty.groupby([counts["level"], counts["geoid"], whole, cell_records], sort=False)
     first = groups.cumcount() == 0  # of cells that are empty in all of these tables, one stays
     return counts[~empty | (groups.transform("all") & first)]
 

@@ -197,7 +197,8 @@ class _Evidence(NamedTuple):
     ``overlap`` is such a label and the other one, where the numbers do not tell.  ``impossible`` is
     in how many groups no records fit, if labels make up the total, and if others may be counted;
     ``doubts`` are labels, with groups, that the total may leave out where they are withheld;
-    ``certain`` says that no sum of a subtotal holds by chance.
+    ``certain`` says that no sum of a subtotal holds by chance;
+    ``listed`` says that many labels, such as places, are nearly all of each total.
     """
 
     children: dict[str, list[str]]
@@ -208,6 +209,7 @@ class _Evidence(NamedTuple):
     impossible: tuple[int, int] = (0, 0)
     doubts: Mapping[str, int] = MappingProxyType({})
     certain: bool = False
+    listed: bool = False
 
 
 def variables(
@@ -303,14 +305,18 @@ def _all_evidence(
         (wrong, doubts), (other, _) = (
             sums.impossible(one.groups, every, size + rest) for rest in (0, 1)
         )
-        wholes = {k: sums.in_groups(k, parts) for k, parts in _sums(finding, sums).items()}
+        parts_by_whole = _sums(finding, sums)
+        wholes = {k: sums.in_groups(k, parts) for k, parts in parts_by_whole.items()}
+        listed = bool(finding.totals) and all(
+            sums.nearly(k, parts_by_whole.get(k, ())) for k in finding.totals
+        )
         sums_by_name[name] = [*wholes.values()]
         inner, groups = [w.numbers for k, w in wholes.items() if k not in every], finding.groups
         if all((telling == good).all() for telling, good, *_ in inner):  # they show one another
             groups = groups._replace(bits=groups.bits + sum(float(n[-1].sum()) for n in inner))
         certain = all(w.certain for k, w in wholes.items() if k not in every)
         evidence[name] = finding._replace(
-            groups=groups, impossible=(wrong, other), doubts=doubts, certain=certain
+            groups=groups, impossible=(wrong, other), doubts=doubts, certain=certain, listed=listed
         )
         implied |= {name} if sums.implied else set()
     return evidence, sums_by_name, implied
@@ -707,7 +713,9 @@ def _totals_rule(name: str, one: TableVariable, evidence: _Evidence, rules: Read
     close = rounded and all(v == "exact" for k, v in rules.all.items() if k.startswith("counts"))
     close = close and groups.no_chance and groups.good == groups.telling
     close = close and 2 * groups.bits >= 3 * _BITS  # sums of exact counts, near rounded totals
-    guess = "partial" if (one.exclusive or close) and not groups.above else "separate"
+    listed = evidence.listed and all(total_word(k, name) == 2 for k in one.totals)
+    close = close or one.exclusive or (listed and not any(map(SOME.match, one.labels)))
+    guess = "partial" if close and not groups.above else "separate"
     if rules.summed and groups.good == groups.telling > 0 and not groups.contrary:
         guess = "complete"  # a spreadsheet sums up the rows that stand there
     text = f"too few groups show whether the labels of {name} make up its total"

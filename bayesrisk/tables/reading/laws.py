@@ -74,6 +74,7 @@ _SMALL = 10
 #: Texts that say that there is none, in many offices, and rows that show it.
 _DASHES, _ROWS = ("-", "–", "—", "−"), 4
 _SHOWN = 8  # counts of 1 and 2, beside which 0 stands by no chance
+_UNKNOWN = {"withheld": "withheld, and may be any", "missing": "no count, and left out"}
 #: Small counts that are withheld for each that is shown, at least.
 _FEWER = 8
 #: Words of a text with a number that says why there is no count, and so few such that are asked.
@@ -103,7 +104,10 @@ class PlainLaw(NamedTuple):
 
 
 class Value(NamedTuple):
-    """The meaning of a text: a number under a law; ``kind`` is empty for plain counts."""
+    """The meaning of a text: a number under a law; ``kind`` is empty for plain counts.
+
+    One that is ``missing`` is no count.
+    """
 
     law: Likelihood
     number: int
@@ -126,7 +130,9 @@ def _support(law: Likelihood, number: int) -> tuple[int, int]:
 def values(cells: Sequence[Cell], rules: ReadingRules, sheets: Sequence[Sheet]) -> list[Value]:
     """Return the meaning of each cell; ``rules`` gets what is asked about laws and marks."""
     notes = {sheet.name: sheet_notes(sheet) for sheet in sheets}
-    laws = _cell_laws(cells, rules, notes)
+    heads = dict.fromkeys((cell.file, cell.column) for cell in cells)
+    samples = {s.name: sampled(s, [h for f, h in heads if f == s.name]) for s in sheets}
+    laws = _cell_laws(cells, rules, notes, samples)
     answers = _ask_nines(cells, rules) | _ask_dashes(cells, rules) | _ask_flags(cells, rules)
     answers |= _ask_notes(cells, laws, rules, notes)
     answers |= _ask_nothing(cells, laws, rules)
@@ -151,10 +157,11 @@ def _check_sum(cells: Sequence[Cell], meanings: Sequence[Value]) -> None:
 
 
 def _cell_laws(
-    cells: Sequence[Cell], rules: ReadingRules, notes: Mapping[str, Sequence[Note]]
-) -> list[PlainLaw]:
+    cells: Sequence[Cell], rules: ReadingRules, notes: Mapping[str, Sequence[Note]],
+    samples: Mapping[str, Note | None],
+) -> list[PlainLaw]:  # fmt: skip
     """Return the law of each cell; ``rules`` gets what is asked about laws."""
-    laws = _laws(cells, rules, notes)
+    laws = _laws(cells, rules, notes, samples)
     rule = any(name.endswith(".counts") for name in [*rules.all, *rules.columns])
     names = dict.fromkeys(name for cell in cells for name in cell.labels) if rule else ()
     labels = {name: rules.section(f"labels.{name}", guessed=True) for name in names}
@@ -166,8 +173,9 @@ def _cell_laws(
 
 
 def _laws(
-    cells: Sequence[Cell], rules: ReadingRules, notes: Mapping[str, Sequence[Note]]
-) -> dict[str, PlainLaw]:
+    cells: Sequence[Cell], rules: ReadingRules, notes: Mapping[str, Sequence[Note]],
+    samples: Mapping[str, Note | None],
+) -> dict[str, PlainLaw]:  # fmt: skip
     """Return the law of the plain counts of each file."""
     laws: dict[str, PlainLaw] = {}
     files_by_question: dict[str, list[str]] = {}
@@ -181,7 +189,7 @@ def _laws(
     for file, guessed in guesses.items():
         # Who changes the counts of one table changes all.
         guess, reason, doubtful, _ = widest if widest and guessed.law == "exact" else guessed
-        if sentence := sampled(notes[file]):
+        if sentence := samples[file]:
             reason += f", although {sentence.quoted}"
         name = f"counts.{Path(file).name}"
         name = name if name in rules.choices or "counts" not in rules.choices else "counts"
@@ -553,9 +561,9 @@ def _ask_notes(
     answers = dict[str, str]()
     for mark in marks:
         finding = marked(mark, every, alone=len(marks) == 1)
-        if finding and (finding[0] == "withheld" or _fits(mark, finding[0], cells, laws)):
-            more = ", and may be any" * (finding[0] == "withheld")
-            text = f"{mark!r} is {finding[0]}{more}: {finding[1].quoted}"
+        if finding and (finding[0] in _UNKNOWN or _fits(mark, finding[0], cells, laws)):
+            meaning = _UNKNOWN.get(finding[0], finding[0])
+            text = f"{mark!r} is {meaning}: {finding[1].quoted}"
             answers[mark] = rules.ask(f"marks.{mark}", finding[0], text)
     return answers
 
@@ -724,8 +732,8 @@ def _value(cell: Cell, rule: PlainLaw, rules: ReadingRules, answers: Mapping[str
         answer = "" if note and answer != "withheld" else answer
         if not answer:
             answer = rules.ask(f"marks.{mark}", guess, f"{mark!r} is {meaning}")
-        if answer == "withheld":
-            return Value(law, 0, hidden=True)
+        if answer in _UNKNOWN:
+            return Value(law, 0, hidden=True, kind="missing" * (answer == "missing"))
         if answer == "note" and not note:
             raise cell.refuse("have a count beside the note")
         number = number_range(note.number) if note else None

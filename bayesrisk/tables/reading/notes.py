@@ -1,10 +1,11 @@
 """Notes of published tables: how counts were made and what marks stand for, in words."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from bayesrisk.exceptions import quote
+from bayesrisk.tables.sheets.records import says_events, says_records
 from bayesrisk.tables.sheets.sheet import Sheet
 from bayesrisk.tables.sheets.texts import PATH, cut, key, span
 
@@ -33,9 +34,12 @@ _NUMBERS = [(re.compile(pattern), ends) for pattern, ends in _LIMITS.items()]
 #: Words for counts that are withheld to protect people, and for those that there are not.
 _HIDDEN = re.compile(
     r"suppress|withh[eo]ld|not (be )?(shown|published|displayed|released|disclosed|reported)|"
-    r"mask|redact|hidden|confidential|asterisk|disclos|privacy|small (cells?|numbers?|counts?)"
+    r"mask|redact|hidden|confidential|asterisk|disclos|privacy|small (cells?|numbers?|counts?)|"
+    r"not available for (publi|release|dissem)|includ\w* in (the )?totals?"
 )
-_MISSING = re.compile(r"not (available|applicable|stated|known|recorded)|missing|no data|n/?a\b")
+_MISSING = re.compile(
+    r"not (yet )?(available|applicable|stated|known|recorded|published)|missing|no data|n/?a\b"
+)
 _SHOWN = re.compile(
     r"\b(shown|displayed|denoted|indicated|marked|represented|replaced|flagged|appear|printed|"
     r"identified|given)\b"
@@ -76,11 +80,12 @@ _SAMPLE = re.compile(
     r"\bsampl(e|ing) (error|variab|fluctuat)|\bgrossed\b|(?<!un)(?<!un-)\bweighted\b|"
     r"\b(are|is|were|was|be|been) ((survey|sample|weighted|based|on|only|all) )*estimate[sd]\b|"
     r"\bestimated (numbers?|counts?|totals?)\b|"
-    r"(?<!postcensal )\b(population|census) estimates\b|"  # of which rates are, and not counts
+    r"(?<!postcensal )\b(population|census) estimates\b|"
     r"\b(projections?|projected|estimaci[oó]n(es)?|proyecci[oó]n(es)?|hochgerechnet|hochrechnung|"
     r"stichprobe\w*|échantillon|sondage|stima|steekproef|amostra(l|gem)?|muestr(a|al|eo)|"
     r"campion(e|aria)|urvalsundersökning|utvalgsundersøkelse|otantatutkimus)\b"
 )
+_RATED = re.compile(r"\b(population|census) estimates\b")  # rates are of them, no events
 _NO_SAMPLE = re.compile(r"\b(not|no|never|without|free (of|from))( \w+){0,4} ?$")
 #: A sentence on all counts, and words that make it one on some.
 _EVERY = re.compile(
@@ -90,6 +95,11 @@ _EVERY = re.compile(
 )
 _SOME_COUNTS = re.compile(
     r"\b(where|which|marked|some|may|might|except|if|unless|until|before|prior|since|not)\b|\d{4}|[*†]"
+)
+#: Headings of columns that say what is counted in a row.
+_MEASURES = re.compile(
+    r"(measure|indicator|statistic|metric|data series|kennzahl|merkmal|indicador|indicateur)s?"
+    r"( (name|label|description))?"
 )
 _UNIT = re.compile(r"(.+), magnitude = \w+", re.IGNORECASE)
 _SURVEY = re.compile(r"([A-Z]\d{5}[A-Z]?_\d{3})([EM])")
@@ -106,6 +116,19 @@ class Note(NamedTuple):
     def quoted(self) -> str:
         """The sentence as evidence."""
         return f"row {self.row} says {cut(self.text, 90)!r}"
+
+
+def titles(sheet: Sheet) -> Iterator[str]:
+    """Yield titles of a sheet, its headings, and what its columns say in all rows.
+
+    Measures are told by a column that is called so, if all of them count records.
+    """
+    yield from (*sheet.captions, sheet.tab, *sheet.heads)
+    columns = zip(*(row for _, row in sheet.rows), strict=True)
+    for head, column in zip(sheet.heads, columns, strict=True):
+        measures = _MEASURES.fullmatch(key(head))
+        if len(texts := {*column}) == 1 or (measures and all(map(says_records, texts))):
+            yield from texts
 
 
 def stated_unit(sheet: Sheet) -> str:
@@ -162,10 +185,8 @@ def marked(mark: str, notes: Sequence[Note], *, alone: bool) -> tuple[str, Note]
     ``alone`` if no other mark may stand for the small counts that a sentence is about.
     """
     finding = next((pair for note in notes if (pair := _explained(mark, note))), None)
-    if finding and finding[0] not in ("", "withheld"):
+    if finding and finding[0] != "withheld":
         return finding
-    if finding and not finding[0]:  # there is no count
-        return "withheld", finding[1]
     small = [
         (limits, note) for note in notes
         if _HIDDEN.search(plain := note.text.casefold()) and not _OTHER.search(plain)
@@ -178,7 +199,7 @@ def marked(mark: str, notes: Sequence[Note], *, alone: bool) -> tuple[str, Note]
 
 
 def _explained(mark: str, note: Note) -> tuple[str, Note] | None:
-    """Return the setting of a mark that a sentence explains; empty if it stands for no count."""
+    """Return the setting of a mark that a sentence explains."""
     plain, core = note.text.casefold(), mark.strip("[]() ").casefold()
     if not core:
         return None
@@ -201,16 +222,19 @@ def _explained(mark: str, note: Note) -> tuple[str, Note] | None:
         return "0", note
     if _HIDDEN.search(meaning):
         return "withheld", note
-    return ("", note) if _MISSING.search(meaning) else None
+    return ("missing", note) if _MISSING.search(meaning) else None
 
 
-def sampled(notes: Sequence[Note], *, every: bool = False) -> Note | None:
+def sampled(sheet: Sheet, counted: Iterable[str], *, every: bool = False) -> Note | None:
     """Return the first sentence that says that counts are estimated, weighted or of a sample.
 
-    With ``every`` only one that says so of all counts.
+    With ``every`` only one that says so of all counts.  Estimates of a population are none of what
+    befalls it, if no heading of what is ``counted`` names it.
     """
-    for note in notes:
-        plain = note.text.casefold()
+    events = any(map(says_events, titles(sheet)))
+    events = events and not any("population" in head.casefold() for head in counted)
+    for note in sheet_notes(sheet):
+        plain = _RATED.sub("" if events else r"\g<0>", note.text.casefold())
         match = _SAMPLE.search(plain)
         if not match or _NO_SAMPLE.search(plain[: match.start()]) or _RATES.search(plain):
             continue
@@ -235,7 +259,7 @@ def estimates(sheet: Sheet) -> str:
         return "with margins of error"
     if sheet.estimates:
         return sheet.estimates
-    if note := sampled(sheet_notes(sheet), every=True):
+    if note := sampled(sheet, sheet.heads, every=True):
         return f"({note.quoted})"
     parts = {head: re.split(rf"{PATH}|; |: ", key(head)) for head in sheet.heads}
     if any(texts[1:] and _ESTIMATE.fullmatch(texts[0]) for texts in parts.values()):

@@ -245,8 +245,11 @@ def _read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:
     _ask_large(cells, variables_, rules)
     variables_ = take_trees(cells, meanings, variables_)
     limits = list(_limits(cells, meanings, nesting, variables_))
-    cells += [cell for cell, _ in limits]
-    meanings += [value for _, value in limits]
+    pairs = [*zip(cells, meanings, strict=True), *limits]
+    pairs = [(cell, value) for cell, value in pairs if value.kind != "missing"]
+    if not pairs:
+        raise DataError("tables must hold counts, got none but those that are left out")
+    cells, meanings = [cell for cell, _ in pairs], [value for _, value in pairs]
     if limits:
         rules.lines.append(f"  a part is no more than what it is of: {len(limits)} limits")
     frame, parts, places = _tables(cells, meanings, variables_)
@@ -382,6 +385,8 @@ def check_marks(reading: TableReading, names: Iterable[str]) -> None:
     """Refuse settings, by their names, about marks that stand in no count."""
     chosen = [name for name in names if name.startswith("marks.")]
     texts = {*reading.cells["stated"]} if chosen else set[str]()
+    if "missing" in map(reading.rules.get, chosen):  # in no cell any more
+        texts.update(*(row for sheet in reading.sheets for _, row in sheet.rows))
     marks = {note.note if (note := noted(text)) else text for text in texts}
     for name in chosen:
         if name.partition(".")[2] not in texts | marks:

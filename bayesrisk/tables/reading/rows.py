@@ -42,6 +42,7 @@ _NO_COUNT = re.compile(
     r"average (age|income|price|rent|wage|salary|earnings|score|size|length|cost|months?|days?)|"
     r"index|uptake|coverage|prevalence|percentile|per ?1[0 ,]*00\w*|"
     r"lower ?b|upper ?b|expected (deaths|cases|counts?|numbers?|values?)|excess( deaths)?|"
+    r"years? of (potential )?life( \w+)?|y?pyll|life expectancy|person[- ]years|"
     r"per capita|full[- ]time equivalents?|ftes?)\b).*|(.* )?p\d\d?(th)?|expected|"
     r"(.* )?(rank(ing)?|esperad[oa]s?|excesso)( \w+)?|"
     r"(\w+ ){0,2}(spending|expenditures?|revenues?|payroll|turnover)"
@@ -55,9 +56,9 @@ _NAMED_TOTAL = re.compile(
 )
 #: Means and medians, such as of ages, in the languages of words for totals.
 _MEANS = re.compile(
-    r".*(\b(durchschnitt|mittelwert|mittleres alter|medi[aá]n|médian|moyenn?e?\b|promedio|"
-    r"m[eé]dia\b|gemiddeld|mediaan|medel(ålder|värde|tal)|genomsnitt|gjennomsnitt|gennemsnit|middelalder|"
-    r"keski(arvo|-?ikä|määr)|średni|průměr|priemer|átlag|ortalama|ortanca|medyan|povpreč|prosje|"
+    r".*(\b(avg|(?<!below )(?<!above )average|durchschnitt|mittelwert|mittleres alter|"
+    r"medi[aá]n|médian|moyenn?e?\b|promedio|m[eé]dia\b|gemiddeld|mediaan|medel(ålder|värde|tal)|genomsnitt|gjennomsnitt|"
+    r"gennemsnit|middelalder|keski(arvo|-?ikä|määr)|średni|průměr|priemer|átlag|ortalama|ortanca|medyan|povpreč|prosje|"
     r"μέσ[οη]|διάμεσ|средн|медиан|середн|медіан)|平均|中位|中央値|평균|중위|중앙값).*"
 )
 _CHANGE = re.compile(r".*\b(increase|decrease|change|difference|net|balance)\b.*")

@@ -77,8 +77,9 @@ def settings(options: Mapping[str, Any]) -> dict[str, str]:
         if section == "counts" or (section in ("labels", "columns") and name.endswith(".counts")):
             bound, good = _LAWS, good and law(text) is not None
         elif section == "marks":
-            bound = "a range such as 1-4, withheld (any count) or note (the count beside holds)"
-            good = text in ("withheld", "note") or number_range(str(text)) is not None
+            bound = "a range such as 1-4, withheld (any count), missing (no count) or note (the "
+            bound += "count beside holds)"
+            good = text in ("withheld", "missing", "note") or number_range(str(text)) is not None
             if name == "marks":
                 bound, good = f"given by mark: write marks.MARK={text}", False
         elif section in _CHOICES:

@@ -18,6 +18,7 @@ _MANY, _MANY_BITS = 8, 64  # groups, and bits, that show sums of rounded counts
 _MORE = 18  # groups in which 3 standard errors show as much as 2 do in 8 groups
 #: Squares of two standard deviations of a count that is changed by 2 at most: a miss by little.
 _NEAR = 8
+_NEARLY, _LISTED = 20, 20  # the share of a total that a list may leave out, and its labels
 _MOST_STEPS = 2**14  # labels in all ways in which they may be a tree
 _MOST_EXACT = 20  # groups in which a sum holds, for each in which it does not
 _MOST_ROWS = 200  # groups in which labels are compared with all others
@@ -282,6 +283,19 @@ class LabelSums:
         numbers[:, rows] = telling, good, above, telling & ~good & ~above, exact, near, bits
         cells = np.flatnonzero((self.group >= 0) & np.isin(self.label, [column, *positions]))
         return SumInGroups(numbers, cells, self.group[cells])
+
+    def nearly(self, total: str, parts: Sequence[str]) -> bool:
+        """Return whether many parts are nearly all of a total, and no more, in two groups or more.
+
+        That parts which overlap are so by chance in each group is rare.
+        """
+        column, positions = self.column[total], [self.column[p] for p in parts]
+        rows = self.bounded[:, column] & self.bounded[:, positions].all(axis=1)
+        low, high = (e[rows][:, positions].sum(axis=1) for e in (self.low, self.high))
+        near = (high <= self.low[rows, column]) & (
+            _NEARLY * low >= (_NEARLY - 1) * self.high[rows, column]
+        )
+        return len(parts) >= _LISTED and len(near) > 1 and bool(near.all())
 
     def adding_up(self, parts: Sequence[str]) -> Callable[[str], Groups]:
         """Return the judgement on whether parts, but itself, add up to a label."""

@@ -1,7 +1,7 @@
 """Counts of records told from other numbers, and rows of counts from records."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +10,10 @@ import pandas as pd
 from bayesrisk.exceptions import DataError, quote
 from bayesrisk.tables.reading.cells import Cell
 from bayesrisk.tables.reading.labels import TableVariable
-from bayesrisk.tables.reading.notes import stated_unit
+from bayesrisk.tables.reading.notes import stated_unit, titles
 from bayesrisk.tables.reading.rows import UNITS
 from bayesrisk.tables.reading.rules import ReadingRules
-from bayesrisk.tables.sheets.records import says_records
+from bayesrisk.tables.sheets.records import says_records, titles_records
 from bayesrisk.tables.sheets.sheet import Sheet
 from bayesrisk.tables.sheets.texts import (
     PATH,
@@ -30,11 +30,6 @@ _ANY = re.compile(
     r"((obs(ervation)?|measure|data|indicator) )?(values?|valor(es)?|valeurs?|wert|waarde|verdi)|"
     r"värde|obs||(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*[ -](19|20)?\d\d|"
     r"(19|20)\d\d\b.*|\d\d?[-/.]\d\d?[-/.]\d{4}"
-)
-#: Headings of columns that say what is counted in a row.
-_MEASURES = re.compile(
-    r"(measure|indicator|statistic|metric|data series|kennzahl|merkmal|indicador|indicateur)s?"
-    r"( (name|label|description))?"
 )
 #: Laws under which sums hold.
 _BY_SUMS = ("exact", "stats-nz")
@@ -55,7 +50,7 @@ def ask_for_counts(
     Labels that overlap exceed their total, those of some leave a rest: sums that miss totals both
     ways are of counts that are changed.  A column is shown to count by sums that it takes part in,
     by a small count that is withheld, as <3, or by its heading; headings that say nothing are
-    helped by a title.
+    helped by a title, and so are several of which none says what it counts.
     """
     files = [name for name in dict.fromkeys(cell.file for cell in cells) if _question(name, rules)]
     columns = {(c.file, c.column): c.file for c in cells
@@ -65,9 +60,13 @@ def ask_for_counts(
     exact, denied, counting = _evidence(cells, variables, rules)
     stated = {c for c, t in rules.columns.items() if t == "count" or "=" in t}
     counting |= {(c.file, c.column) for c in cells if _is_small(c.text)}
-    words = {sheet.name: any(map(says_records, _titles(sheet))) for sheet in sheets}
+    words = {sheet.name: any(map(says_records, titles(sheet))) for sheet in sheets}
     units = {sheet.name for sheet in sheets
              if any(map(_is_unit, sheet.captions)) or says_records(stated_unit(sheet))}  # fmt: skip
+    for sheet in sheets:
+        counted = [head for other, head in columns if other == sheet.name]
+        if len(counted) > 1 and not any(map(says_records, counted)):
+            units |= {sheet.name for text in sheet.captions if titles_records(text)}
     for file in files:
         question, name = _question(file, rules), Path(file).name
         heads = [
@@ -114,19 +113,6 @@ def _names_records(head: str, title: bool) -> bool:
     return says_records(head) or (title and plain)
 
 
-def _titles(sheet: Sheet) -> Iterator[str]:
-    """Yield titles of a sheet, its headings, and what its columns say in all rows.
-
-    Measures are told by a column that is called so, if all of them count records.
-    """
-    yield from (*sheet.captions, sheet.tab, *sheet.heads)
-    columns = zip(*(row for _, row in sheet.rows), strict=True)
-    for head, column in zip(sheet.heads, columns, strict=True):
-        measures = _MEASURES.fullmatch(key(head))
-        if len(texts := {*column}) == 1 or (measures and all(map(says_records, texts))):
-            yield from texts
-
-
 def _question(file: str, rules: ReadingRules) -> str:
     """Return the name of the open question about the law of a file, if there is one."""
     names = (f"counts.{Path(file).name}", "counts")
@@ -140,17 +126,19 @@ def _evidence(
 ) -> tuple[dict[str, int], dict[str, str], set[tuple[str, str]]]:
     """Return exact sums by file, why sums of a file deny exact counts, and columns.
 
-    All sums of these columns that say something hold, too many for chance.
+    All sums in these columns that say something hold, of one variable or all, too many for chance.
     """
     columns = {pair: i for i, pair in enumerate(dict.fromkeys((c.file, c.column) for c in cells))}
     files = {name: i for i, name in enumerate(dict.fromkeys(c.file for c in cells))}
     column = np.array([columns[c.file, c.column] for c in cells])
     file = np.array([files[c.file] for c in cells])
-    evidence, both_ways = np.zeros((7, len(columns))), np.zeros(len(files), np.bool_)
+    counting, both_ways = np.zeros(len(columns), np.bool_), np.zeros(len(files), np.bool_)
+    nothing = np.zeros((7, len(columns)))
+    evidence = {name: nothing.copy() for name in variables}
     number, clean, little, rest = np.zeros((4, len(files)), np.int64)
     pairs = [(name, one) for name, variable in variables.items() for one in variable.sums]
     for name, one in pairs:
-        evidence += one.by_place(column, len(columns))
+        evidence[name] += one.by_place(column, len(columns))
         _, good, above, below, exact, near, _ = one.by_place(file, len(files)).astype(np.int64)
         less, missed = np.minimum(below, above), below + above
         both_ways |= (less >= _BOTH_WAYS) | ((less > 0) & (good <= missed))
@@ -165,12 +153,12 @@ def _evidence(
         "miss totals by little": (little > 0) & (clean < _GROUPS),
         "never hold exactly": (rest > 0) & (number == 0),
     }
-    telling, good, *_, bits = evidence
-    certain = (good > 0) & (good == telling) & ((good > 1) | (bits >= _BITS))
+    for telling, good, *_, bits in (*evidence.values(), sum(evidence.values(), nothing)):
+        counting |= (good > 0) & (good == telling) & ((good > 1) | (bits >= _BITS))
     reasons = {name: text for text, files_ in reversed(denied.items())
                for name, i in files.items() if files_[i]}  # fmt: skip
     exact_sums = {name: int(number[i]) for name, i in files.items()}
-    return exact_sums, reasons, {pair for pair, i in columns.items() if certain[i]}
+    return exact_sums, reasons, {pair for pair, i in columns.items() if counting[i]}
 
 
 def check_records(frame: pd.DataFrame, source: object) -> None:

@@ -31,6 +31,7 @@ from bayesrisk.tables.sheets.texts import (
     PATH,
     WHOLE,
     begins_parts,
+    interval,
     is_date,
     is_mark,
     number_range,
@@ -140,7 +141,11 @@ def _is_before_parts(line: Line) -> bool:
 
 
 def _words_before_parts(lines: Sequence[Line], columns: CountColumns) -> Line | None:
-    """Return the one line of words below the first row, which is the sum of all rows after it."""
+    """Return the one line of words below the first row, of which all rows after it are parts.
+
+    That is their sum, or is called a total and is exceeded by none; there no words are of a sex or
+    an age, which might make up all that the line is about.
+    """
     filled = [line for line in lines if any(line.row)]
     words = [k for k, line in enumerate(filled) if filled_texts(line.row) == 1]
     if words != [1] or len(filled) < _PAIR + 2:
@@ -148,8 +153,10 @@ def _words_before_parts(lines: Sequence[Line], columns: CountColumns) -> Line | 
     table = [[line.row[j] for j in columns.counts] for line in filled if line is not filled[1]]
     stated = [column for column in zip(*table, strict=True) if all(map(WHOLE.fullmatch, column))]
     numbers = [[number_range(text) for text in column] for column in stated]
-    sums = [(c[0], sum(part[0] for part in c[1:] if part)) for c in numbers]
-    holds = sums and all(first and first[0] == rest for first, rest in sums)
+    parts = [(c[0][0], [part[0] for part in c[1:] if part]) for c in numbers if c[0]]
+    names = [line.row[0] for line in filled]
+    called = total_word(names[0]) == 2 and not any(sex(x) or interval(x) for x in names[1:])
+    holds = parts and all(n == sum(rest) or (called and n >= max(rest)) for n, rest in parts)
     return filled[1] if holds else None
 
 

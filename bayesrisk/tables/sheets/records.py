@@ -11,15 +11,20 @@ def _without_accents(text: str) -> str:
     return unicodedata.normalize("NFC", "".join(filterfalse(unicodedata.combining, plain)))
 
 
-# The beginnings of words for people, for what befalls them, and for numbers of them.
-_WORDS = (
-    r"\b(persons?\b|people|population|pop\b|individual|resident|inhabitant|citizen|adult|child|"
-    r"m[ae]n\b|wom[ae]n\b|m[äa]nner|frauen|males?\b|females?\b|boys?\b|girls?\b|patient|pupil|"
-    r"student|learner|enrol|admission|discharge|hospitali|episode|referral|attendance|appointment|"
-    r"household|famil|dwelling|births?\b|deaths?\b|died|dead\b|death|suicide|marriage|matrimon|divor[cz]|"
+# The beginnings of words for what befalls people.
+_EVENTS = (
+    r"admission|discharge|hospitali|episode|referral|attendance|appointment|"
+    r"births?\b|deaths?\b|died|dead\b|death|suicide|marriage|matrimon|divor[cz]|"
     r"cases?\b|infection|diagnos|vaccinat|doses?\b|victim|offen[cs]|offender|crime|incident|"
-    r"arrest|suspect|prisoner|inmate|homicid|femici[dc]|murder|convict|defendant|casualt|injur|"
-    r"fatalit|collision|accident|claim|tests?\b|rapes?\b|robber|burglar|theft|larcen|assault|"
+    r"arrest|homicid|femici[dc]|murder|casualt|injur|"
+    r"fatalit|collision|accident|claim|tests?\b|rapes?\b|robber|burglar|theft|larcen|assault"
+)
+# And for people, and for numbers of them.
+_WORDS = (
+    rf"\b({_EVENTS}|"
+    r"persons?\b|people|population|pop\b|individual|resident|inhabitant|citizen|adult|child|"
+    r"m[ae]n\b|wom[ae]n\b|m[äa]nner|frauen|males?\b|females?\b|boys?\b|girls?\b|patient|pupil|"
+    r"student|learner|enrol|household|famil|dwelling|suspect|prisoner|inmate|convict|defendant|"
     r"applica|applicant|recipient|beneficiar|migra|immigra|emigra|refugee|asylum|"
     r"worker|employe|unemployed|jobs?\b|teacher|staff|nurse|doctor|veteran|vot(er|es?)\b|member|"
     r"participant|respondent|visitor|tourist|passenger|user|graduat|apprentice|counts?\b|cnt\b|"
@@ -45,6 +50,11 @@ _OTHER = re.compile(
     r"\b(mean|median|average|code|id|rank|index|score|per|(?<!\d )(days|hours))\b|"
     r"^(\w+ )?age$|\bage (of|at)\b"
 )
+#: Titles of numbers that need not all be counts.
+_SEVERAL = re.compile(
+    r":|\.$|%|[£$€]|\b(statistics|indicators?|profiles?|facts?|data|measures?|rates?|ratios?|shares?|"
+    r"percent\w*|proportions?|costs?|income|spending|expenditures?|wages?|length|age|years)\b"
+)
 #: Between words: DEATH_COUNT, newCases.
 _JOINT = re.compile(r"_+|(?<=[a-z])(?=[A-Z])")
 #: After it a title names variables: births by age of mother.
@@ -56,3 +66,14 @@ def says_records(text: str) -> bool:
     text = _JOINT.sub(" ", text)
     counted = _BY.split(text, maxsplit=1)[0] or text
     return bool(_RECORDS.search(_without_accents(text))) and not _OTHER.search(counted.casefold())
+
+
+def says_events(text: str) -> bool:
+    """Return whether a text says that what befalls people is counted: *Number of deaths*."""
+    return re.search(rf"\b({_EVENTS})", text, re.IGNORECASE) is not None and says_records(text)
+
+
+def titles_records(title: str) -> bool:
+    """Return whether a title says that records are counted, by whatever variables."""
+    several = _SEVERAL.search(title.casefold())
+    return not several and says_records(_BY.split(title, maxsplit=1)[0])

@@ -103,14 +103,17 @@ class Sheet(NamedTuple):
         return self.name + f" ({details})" * bool(details)
 
     def left_out(self) -> str:
-        """Return the rows that are left out as one list: those with numbers first."""
+        """Return the rows that are left out: those with numbers first, then others inside."""
         numbered = [_holds_numbers(text, reason) for _, text, reason in self.left]
         texts = [f"row {i} {cut(text, 60)!r} ({reason})" for i, text, reason in self.left]
-        first = [*itertools.compress(texts, numbered)]
-        every = listing([*first, *(text for text in texts if text not in first)], 160)
+        first, last = self.rows[0][0], self.rows[-1][0]
+        ranks = [(not full, i > last or (i < first and not full))
+                 for (i, _, _), full in zip(self.left, numbered, strict=True)]  # fmt: skip
+        order = sorted(range(len(texts)), key=ranks.__getitem__)
+        every = listing([texts[k] for k in order], 160)
         rows = listing(str(i) for (i, _, _), full in zip(self.left, numbered, strict=True) if full)
-        many = first and len(texts) > _FEW_ROWS
-        return f"{len(first)} with numbers (rows {rows}), all: {every}" if many else every
+        many = any(numbered) and len(texts) > _FEW_ROWS
+        return f"{sum(numbered)} with numbers (rows {rows}), all: {every}" if many else every
 
     def refused(self, fault: DataError, advice: str = "") -> DataError:
         """Return an error about this sheet that names which one of the workbook it is."""
@@ -121,13 +124,13 @@ class Sheet(NamedTuple):
 
 
 def _holds_numbers(text: str, reason: str) -> bool:
-    """Return whether a row that is left out holds numbers beside a label."""
+    """Return whether a row that is left out holds numbers beside a label, or that of a note."""
     if reason in _NO_ROWS or reason.startswith("another table"):
         return False
     if reason == "no count":  # of percentages and rates; the text may be cut
         return True
     words = text.split(", ")
-    return len(words) > 1 and any(says_number(word) and not is_date(word) for word in words)
+    return any(says_number(word) and not is_date(word) for word in words[1:])
 
 
 def frame_sheets(frames: pd.DataFrame | Sequence[pd.DataFrame]) -> list[Sheet]:

@@ -29,12 +29,19 @@ ONE_TO_FOUR = [
 ANY = [
     "* = suppressed",
     "*: confidential",
-    "* .. not available",
+    "* .. not available for publication, but included in totals",
     "Rates based on counts below 5 are suppressed",
     "Percentages may not add up. Source: records below 5 km",
     "Counts below 5 are suppressed; others are suppressed so that these cannot be derived",
     "Secondary suppression was applied. Counts below 5 are suppressed.",
     "Counts below 5 are in 12 of 30 places",
+]
+NO_COUNT = [
+    "* .. not available",
+    "*, not applicable",
+    "* not available for a specific reference period",
+    "Legend: * not yet published",
+    "* = no data",
 ]
 TABLE = "area,Men,Women,Total\nAsh,*,12,15\nElm,*,*,*\nOak,0,6,6\n"
 
@@ -49,7 +56,8 @@ def guess(tmp_path, note, table=TABLE, name="marks.*"):
     ("note", "law"),
     [(n, "0-4") for n in BELOW_FIVE]
     + [(n, "1-4") for n in ONE_TO_FOUR]
-    + [(n, "withheld") for n in ANY],
+    + [(n, "withheld") for n in ANY]
+    + [(n, "missing") for n in NO_COUNT],
 )
 def test_a_note_says_what_is_withheld(note, law, tmp_path):
     found, text = guess(tmp_path, note)
@@ -95,8 +103,22 @@ def test_a_legend_explains_marks(tmp_path):
     file.write_text(LEGEND, encoding="utf-8")
     questions = TableReading.read(file).questions
     marks = {mark: questions[f"marks.{mark}"][0] for mark in ("x", "-", "..", "z")}
-    assert marks == {"x": "0-9", "-": "0", "..": "withheld", "z": "withheld"}
+    assert marks == {"x": "0-9", "-": "0", "..": "missing", "z": "missing"}
     assert "row 7" in questions["marks.x"][1]
+
+
+def test_a_cell_without_a_count_is_left_out_and_no_claim_is_made_of_it(tmp_path):
+    table = "cause,2019,2020,2021\nTotal,90,86,97\nAlpha,41,30,38\nBeta,49,21,33\nGamma,..,35,26\n"
+    for legend, stated in ((".., not available for the period", 11), (".., suppressed", 12)):
+        file = tmp_path / "t.csv"
+        file.write_text(f'{table}\n"{legend}"\n', encoding="utf-8")
+        reading = TableReading.read(file)
+        assert len(reading.cells) == stated
+        assert (".." in {*reading.cells["stated"]}) == (stated == 12)
+        assert "Gamma" in {*reading.cells["cause"]}
+    file.write_text("cause,Men,Women\nAlpha,..,..\nBeta,..,..\n", encoding="utf-8")
+    with pytest.raises(DataError, match="none but those that are left out"):
+        TableReading.read(file, marks={"..": "missing"})
 
 
 PLAIN = "area,Men,Women,Total\nAsh,7,12,19\nElm,4,11,15\nOak,11,23,34\n"
@@ -189,6 +211,25 @@ def test_a_note_on_a_sample_stands_in_the_guess(note, tmp_path):
 def test_estimates_are_refused_by_a_note_on_all_counts(note, tmp_path):
     with pytest.raises(DataError, match="row 6 says"):
         guess(tmp_path, note, PLAIN, "counts")
+
+
+@pytest.mark.parametrize(
+    ("title", "heads", "said"),
+    [
+        ("Number of deaths", "Men,Women", False),
+        ("Table 2", "Deaths of men,Deaths of women", False),
+        ("Number of deaths", "Deaths,Population in age", True),
+        ("Table 2", "Men,Women", True),
+        ("Population", "Men,Women", True),
+    ],
+)
+def test_estimates_of_a_population_are_none_of_its_deaths(title, heads, said, tmp_path):
+    note = "Sources: Vital statistics and population estimates"
+    rows = "Ash,7,12\nElm,4,11\nOak,11,23\n"
+    _, reason = guess(tmp_path, note, f"{title}\n\narea,{heads}\n{rows}", "counts")
+    assert (note in reason) == said
+    other = "Figures marked (e) are estimated."
+    assert other in guess(tmp_path, other, f"{title}\n\narea,{heads}\n{rows}", "counts")[1]
 
 
 @pytest.mark.parametrize(

@@ -444,6 +444,54 @@ def test_a_unit_above_a_table_says_what_all_its_columns_count(unit, opened, tmp_
     assert ("counts" in reading.open) == opened
 
 
+@pytest.mark.parametrize(
+    ("title", "heads", "opened"),
+    [
+        ("Number of deaths", "North,South,Isles", False),
+        ("Deaths by town", "North,South,Isles", False),
+        ('"Population, number of persons"', "North,South,Isles", False),
+        ("Daily figures on deaths registered", "North,South,Isles", False),
+        ("Number of deaths", "Deaths,Bzzk,Qrrt", True),  # one of several that are told
+        ("Death rates by town", "North,South,Isles", True),
+        ("Costs of deaths", "North,South,Isles", True),
+        ("Rain by deaths", "North,South,Isles", True),
+        ("Statistics of deaths", "North,South,Isles", True),
+        ("We asked for rain where people live.", "North,South,Isles", True),
+    ],
+)
+def test_a_title_says_what_several_columns_count_that_say_nothing(title, heads, opened, tmp_path):
+    file = tmp_path / "t.csv"
+    rows = "".join(f"Town {k},{7 * k % 31},{5 * k % 19},{k * k % 23}\n" for k in range(12))
+    file.write_text(f"{title}\n\nTown,{heads}\n{rows}", encoding="utf-8")
+    assert ("counts" in br.tables.TableReading.read(file).open) == opened
+
+
+@pytest.mark.parametrize("spread", [0, 1, 300])
+def test_sums_of_columns_show_counts_whatever_the_total_of_rows_leaves_out(spread):
+    rng = np.random.default_rng(3)
+    counts = rng.integers(9, 300, (40, 2))
+    rows = [[f"town {k}", a, b, a + b] for k, (a, b) in enumerate(counts)]
+    a, b = (n + k * spread for n, k in zip(counts.sum(axis=0), (4, 5), strict=True))
+    rows.append(["Total", a, b, a + b])
+    frame = pd.DataFrame(rows, columns=["town", "Bzzk", "Qrrt", "Total"]).astype(str)
+    reading = reading_of(frame)
+    assert reading.open == frozenset()
+    # A list of places may leave out who is elsewhere; few of all say nothing of the others.
+    guess = {0: None, 1: "partial", 300: "separate"}[spread]
+    assert reading.rules.get("totals.town") == guess
+    few = pd.concat([frame[:4], frame[-1:]])
+    assert spread == 0 or reading_of(few).rules["totals.town"] == "separate"
+
+
+def test_sums_of_two_variables_together_show_what_one_of_each_does_not():
+    counts = {"East": (6, 9, 15), "West": (3, 6, 9), "Total": (9, 15, 24)}
+    sexes = ("Male", "Female", "Total")
+    rows = [(a, s, str(n)) for a, ns in counts.items() for s, n in zip(sexes, ns, strict=True)]
+    reading = reading_of(pd.DataFrame(rows, columns=["area", "sex", "Bzzk"]))
+    assert reading.rules["counts"] == "random-3"
+    assert reading.open == frozenset()
+
+
 @pytest.mark.parametrize(("row", "head"), [("Both sexes", "year"), ("Season", "season")])
 def test_a_row_below_headings_says_of_whom_all_rows_are_or_what_labels_are(row, head, tmp_path):
     file = tmp_path / "t.csv"

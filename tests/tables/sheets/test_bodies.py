@@ -90,6 +90,31 @@ def test_words_between_a_total_and_its_parts_are_left_out(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("total", "words", "most"),
+    [
+        ("Total deaths", "Causes of death", 39),
+        ("Deaths", "Causes of death", 0),  # what the first row is does not show
+        ("Total deaths", "Men", 0),  # of whom the rows below may be
+        ("Total deaths", "Causes of death", 46),  # more than the total
+    ],
+)
+def test_words_below_a_total_that_other_rows_do_not_make_up_are_left_out(
+    total, words, most, tmp_path
+):
+    text = f"Cause,Men,Women\n{total},40,45\n{words},,\nHeart,21,{most}\nLung,4,3\nStroke,2,1\n"
+    with pytest.raises(DataError, match=words):  # ages make up all who have an illness
+        sheet_of(tmp_path, text.replace("Lung", "0-64").replace("Stroke", "65 and over"))
+    if 0 < most < 45:
+        sheet = sheet_of(tmp_path, text)
+        assert labels_of(sheet) == [total, "Heart", "Lung", "Stroke"]
+        notes = f"{text}\n1, Includes visitors\n2, Deaths by year\n"
+        assert sheet_of(tmp_path, notes).left_out().startswith(f"row 3 {words!r}")
+    else:
+        with pytest.raises(DataError, match=words):
+            sheet_of(tmp_path, text)
+
+
+@pytest.mark.parametrize(
     "notes",
     [
         'Notes,c,"1 to 4, not shown"\n,..,not available\n,1,Includes visitors at sea\n',

@@ -23,9 +23,19 @@ from bayesrisk.tables.sheets.texts import (
     total_word,
 )
 
+#: Words for all people of a place, in other languages than English.
+_POPULATION = (
+    r"((anzahl|antall?|aantal|número|numero|nombre|liczba|počet)( d[aei'’])? ?)?("
+    r"(ein|be)wohner(zahl)?|(gesamt|wohn)?bevölkerung(szahl)?|befolkning(s(tal|mængde|mengde))?|"
+    r"folkmängd|folketal|invånare|(ind|inn)byggere?|mannfjöldi|inwoners?(tal)?|bevolking(saantal)?|"
+    r"població|población( total)?|habitantes|população( residente)?|popolazione( residente)?|"
+    r"abitanti|population( totale| municipale)|habitants|väestö|väkiluku|asukasluku|"
+    r"ludno[śs][ćc]i?|mieszkańc\w+|obyvatel\w*|népesség|lakosság|nüfus|населени[ея]|人口|인구)"
+)
 _OTHERS = re.compile(
     r"pop( (cnt|count|size|est\w*|\d{2,4}))?|"
     r"([\w\-]+ )*population( (size|estimates?|at risk|served|base|denominator|\(?[\d-]{4,}\)?))*|"
+    rf"{_POPULATION}( \W?[\d.-]{{4,}}\W?)?|"
     r"((land|water|total|surface) )?area( \W*(km.?|sq|square|ha|hectares|miles|acres)\b.*)?|"
     r".*\b(persons? at risk|density|dens|depth|elevation|altitude|lat(itude)?|lon(gitude)?|"
     r"change|delta|difference|moe|margin of error|standard error|ci|"

@@ -111,7 +111,8 @@ class SheetColumns(ColumnEvidence):
         for i, head in enumerate(self.heads):
             texts = [t for t in self.row_counts[i] if t]
             measure = says_no_count(head) and not (stages and re.fullmatch(r"p\d", head))
-            measure = measure or (says_mean(head) and not self.adds_up(i))
+            mean = says_mean(head) and not (COUNT.fullmatch(head) or self.adds_up(i))
+            measure = measure or mean
             if i in choices:
                 continue
             if not texts:

@@ -946,3 +946,39 @@ def test_numbers_of_rows_that_begin_late_name_rows_where_nothing_else_does(headi
     reading = read_text(tmp_path, "\n".join([f"{heading},cases,deaths", *rows]) + "\n")
     assert {*reading.cells["category 1"]} == {"cases", "deaths"}
     assert len(reading.cells) == 62
+
+
+@pytest.mark.parametrize(
+    "head",
+    ["Befolkningstal", "Einwohner", "Anzahl Einwohner", "Población", "Bevolking", "Befolkning 2021",
+     "Väestö", "Ludność", "Liczba ludności", "Habitants", "Počet obyvatel", "Popolazione", "人口"],
+)  # fmt: skip
+def test_a_population_beside_cases_is_no_count_of_them_in_any_language(head, tmp_path):
+    rows = [f"Ward {k},{7 * k % 31 + 20},{5 * k % 9 + 3},{k * k * 97 + 4099}" for k in range(12)]
+    text = "\n".join([f"place,tests,cases,{head}", *rows, ""])
+    assert len(read_text(tmp_path, text).cells) == 24
+    # Alone it is what is counted, and so are people of each sex that make it up.
+    assert (
+        len(
+            read_rows(
+                tmp_path, ["place", head], [[r.split(",")[0], r.split(",")[3]] for r in rows]
+            ).cells
+        )
+        == 12
+    )
+    sexes = [f"Ward {k},{k + 40},{2 * k + 31},{3 * k + 71}" for k in range(12)]
+    reading = read_text(tmp_path, "\n".join([f"place,männlich,weiblich,{head}", *sexes, ""]))
+    assert len(reading.cells) == 36
+
+
+@pytest.mark.parametrize(
+    "head", ["Maths Avg. Score", "Average", "Avg", "Years of potential life lost"]
+)
+def test_means_and_years_of_life_count_nobody(head, tmp_path):
+    rows = [f"School {k},{7 * k % 31 + 20},{5 * k % 9 + 380}" for k in range(12)]
+    reading = read_text(tmp_path, "\n".join([f"school,pupils,{head}", *rows, ""]))
+    assert {*stated(reading)} == {row.split(",")[1] for row in rows}
+    alone = read_text(tmp_path, "\n".join(["school,Average Annual Count,Rank", *rows, ""]))
+    assert {*stated(alone)} == {*stated(reading)}
+    several = read_text(tmp_path, "\n".join(["school,pupils,Below average", *rows, ""]))
+    assert len(several.cells) == 24
