@@ -348,7 +348,7 @@ def _evidence(
     below = sums.combined(free, leaves, _BITS + len(free) + math.log2(len(free)))
     if len(below) == len(leaves):
         return finding
-    return _neighbour_evidence(name, labels, choices, {**tree, **below}, sums)
+    return _neighbour_evidence(name, labels, choices, {**below, **tree}, sums)
 
 
 def _neighbour_evidence(

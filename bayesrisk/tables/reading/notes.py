@@ -125,7 +125,7 @@ def titles(sheet: Sheet) -> Iterator[str]:
     """
     yield from (*sheet.captions, sheet.tab, *sheet.heads)
     columns = zip(*(row for _, row in sheet.rows), strict=True)
-    for head, column in zip(sheet.heads, columns, strict=True):
+    for head, column in zip(sheet.heads, columns, strict=False):  # there may be no rows
         measures = _MEASURES.fullmatch(key(head))
         if len(texts := {*column}) == 1 or (measures and all(map(says_records, texts))):
             yield from texts
