@@ -610,7 +610,10 @@ class PopulationInParts:
     def _drawn_costs(
         self, protection: Protection, laws: Mapping[tuple[Any, ...], tuple[Any, float]]
     ) -> Pilot:
-        """Return CPU seconds by the laws that pilots drew; a first one without a record is like."""
+        """Return the CPU seconds of a protection from the laws that its pilots drew.
+
+        A law without a target's record is taken to cost as much as one with it, if none was drawn.
+        """
         took = pd.DataFrame(
             [(*key[:2], seconds) for key, (_, seconds) in laws.items()],
             columns=["place", "without", "seconds"],

@@ -104,7 +104,8 @@ def record_law(
 ) -> RecordLaw:
     """Return the posterior means of a system's records: exact where possible, else by chains.
 
-    Exact counts of very many groups leave chains no chance to agree: these laws are undecided.
+    No chain is run where all counts are exact and of more than ``_MOST_HARD`` groups: such a law
+    is undecided.
 
     An exact law has means alone.  Where the prior gives every number of records the same weight, it
     is taken only if that number is certain: else means are not enough for who uses it.

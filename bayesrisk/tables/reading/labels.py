@@ -308,7 +308,7 @@ def _all_evidence(
         parts_by_whole = _sums(finding, sums)
         wholes = {k: sums.in_groups(k, parts) for k, parts in parts_by_whole.items()}
         listed = bool(finding.totals) and all(
-            sums.nearly(k, parts_by_whole.get(k, ())) for k in finding.totals
+            sums.nearly_all(k, parts_by_whole.get(k, ())) for k in finding.totals
         )
         sums_by_name[name] = [*wholes.values()]
         inner, groups = [w.numbers for k, w in wholes.items() if k not in every], finding.groups

@@ -139,9 +139,13 @@ class SumInGroups(NamedTuple):
 
     @property
     def certain(self) -> bool:
-        """Whether a sum holds wherever it says something: exactly, or in many groups of ranges."""
+        """Whether a sum holds wherever it says something, by no chance.
+
+        It does so exactly in two groups, of small counts in more, or in many groups of ranges.
+        """
         telling, good, _, _, exact, _, bits = self.numbers.sum(axis=1)
-        return bool(telling == good and (exact > 1 or (good >= _MANY and bits >= _MANY_BITS)))
+        alone = exact > 1 and bits >= _ALONE
+        return bool(telling == good and (alone or (good >= _MANY and bits >= _MANY_BITS)))
 
     @property
     def holding(self) -> "SumInGroups":
@@ -284,7 +288,7 @@ class LabelSums:
         cells = np.flatnonzero((self.group >= 0) & np.isin(self.label, [column, *positions]))
         return SumInGroups(numbers, cells, self.group[cells])
 
-    def nearly(self, total: str, parts: Sequence[str]) -> bool:
+    def nearly_all(self, total: str, parts: Sequence[str]) -> bool:
         """Return whether many parts are nearly all of a total, and no more, in two groups or more.
 
         That parts which overlap are so by chance in each group is rare.

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bayesrisk.tables.reading.sums import CodedLabels, LabelSums
+from bayesrisk.tables.reading.sums import CodedLabels, LabelSums, SumInGroups
 
 
 @pytest.mark.parametrize("alone", [0, 50, 400])
@@ -106,3 +106,11 @@ def test_sums_are_found_wherever_their_parts_stand():
     assert {k: {*v} for k, v in tree.items()} == {"ab": {"a", "b"}, "all": {"ab", "c"}}
     # Of as many groups as labels every column is some combination of the others.
     assert table_of(rows[:4]).combined(["all", "d", "c", "ab", "a", "b"], {}, 20.0) == {}
+
+
+@pytest.mark.parametrize(("bits", "exact", "certain"), [(2, 1, False), (9, 1, True), (9, 0, False)])
+def test_sums_of_small_counts_in_two_groups_hold_by_chance(bits, exact, certain):
+    """1 = 0 + 1 twice says next to nothing; 812 = 300 + 512 twice is no chance."""
+    group = [1, 1, 0, 0, exact, 0, bits]
+    one = SumInGroups(np.array([group, group]).T, np.zeros(0, np.int64), np.zeros(0, np.int64))
+    assert one.certain == certain

@@ -314,7 +314,7 @@ def attributes(
         # A count near n is the same again in one case of sqrt(n) or fewer; in all rows, of two,
         # unless it is the base of rounding.
         alone = max(numbers.values()) if len(numbers) == 1 else 0
-        least = float(alone > 0 and not alone == base > 1)
+        least = float(alone > 0 and (base == 1 or alone != base))
         bits = np.array([max(math.log2(max(numbers[t] // base, 1)) / 2, least) for t in texts])
         for title, group in groups:
             inside = group[plain]
