@@ -367,7 +367,8 @@ def _neighbour_evidence(
     unknown = _unknown(plain)
     whole = None not in _intervals({k: x for k, x in plain.items() if k not in unknown}).values()
     if not whole and len(sums.low) and len(top) <= _MOST_RUNS and not all(map(is_date, top)):
-        children |= _outline(top, words, sums) or _runs(top, words, sums)
+        trees = _outline(top, words, sums) or _runs(top, words, sums)
+        children |= {k: ps for k, ps in trees.items() if all(_may_lie_in(p, k) for p in ps)}
     totals = [k for k, v in choices.items() if v == "all"]
     if len(top) == 1 and children.get(top[0]) and not totals:  # the subtotal of all others
         parts = children.pop(top[0])
@@ -546,6 +547,12 @@ def _total(
             groups = min(best.groups, judge(label), key=lambda one: one.good)
             best = _Evidence(children, [*best.totals, label], groups)  # each in groups of its own
     return best
+
+
+def _may_lie_in(part: str, label: str) -> bool:
+    """Return whether a label may be a part of another: of two ranges it lies in the other."""
+    inner, outer = interval(part), interval(label)
+    return not (inner and outer) or outer[0] <= inner[0] <= inner[1] <= outer[1]
 
 
 def _begins(label: str, start: str) -> bool:
