@@ -143,6 +143,7 @@ class ArgumentError(BayesRiskError, ValueError):
         shown: object = "",
         advice: str = "",
     ) -> None:
+        rule = str(rule)
         self.argument, self.rule = (argument, rule) if rule else ("", "")
         self.got = str(shown) if got is _UNSAID else quote(got)
         if got is not _UNSAID and not advice:

@@ -277,7 +277,7 @@ def plan(
     data = as_microdata(records)
     check.instance(workload, Workload, "workload")
     workers, limits = check.integer(workers, "workers", lower=1), PlanLimits.parse(limits)
-    listed = public_places(data, workload) if places is None else places
+    listed = public_places(data, workload) if places is None else check.text_array(places, "places")
     truth = tabulate(data, workload, geoids=listed)
     chosen = usual_ladders(workload) if ladders is None else read_ladders(ladders, workload)
     shares = _shares(workload, weights)

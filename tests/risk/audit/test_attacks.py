@@ -1,5 +1,6 @@
 """Reconstruction, the majority and claims on one scale, against complete enumeration."""
 
+import copy
 import itertools
 
 import numpy as np
@@ -314,7 +315,8 @@ def test_counts_that_are_withheld_leave_the_prior():
 
 
 def test_a_spec_with_one_noisy_table_proves_nothing():
-    case = next(c for c in CASES if c.told("claims")[0].status == "proved")
+    # A copy: other tests, in whatever order they run, ask about the case as it was.
+    case = copy.copy(next(c for c in CASES if c.told("claims")[0].status == "proved"))
     laws = dict(case.release.spec.tables)
     noise = NoiseSpec("discrete-gaussian", 1)
     laws[next(iter(laws))] = noise

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
+from bayesrisk._base import validation as check
 from bayesrisk._base.disk.parquet import check_kinds, is_text, opened, plain_kind
 from bayesrisk._base.display import displayed
 from bayesrisk._base.validation import MAX_COUNT, BoolArray, FloatArray, IntArray, TextArray
@@ -519,6 +520,8 @@ def query_cells(universe: Universe, query: str) -> list[str]:
     >>> query_cells(UNIVERSES["pl94-person"], "votingage * hispanic")[2]
     '18 or more, not Hispanic'
     """
+    check.instance(universe, Universe, "universe")
+    check.text(query, "query")
     try:
         answers = axis_answers(universe, query)
     except KeyError as error:
