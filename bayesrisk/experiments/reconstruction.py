@@ -41,9 +41,10 @@ from bayesrisk.release import Release
 from bayesrisk.release.release import RELEASE_FILE, ReleaseIndex
 from bayesrisk.tables import PublishedTables, Schema, Workload
 from bayesrisk.tables.cells import table_cells
-from bayesrisk.tables.exchange import ABOVE, Partitions
+from bayesrisk.tables.exchange import ABOVE, Partitions, write_parquet
 from bayesrisk.tables.likelihoods import Likelihood
 from bayesrisk.tables.published import assumed_true, joined, level_and_kind, select_rows
+from bayesrisk.tables.reading.reading import TableReading
 
 # Tables in parts, of which a worker holds the one it reads; tables held whole are one part.
 #
@@ -56,6 +57,19 @@ def published(folder: Path) -> PublishedTables:
     if (folder / RELEASE_FILE).exists():
         return Release.read(folder).tables
     return PublishedTables.read(folder)
+
+
+_CELLS = "_cells.parquet"
+
+
+def write_read_tables(reading: TableReading, tables: PublishedTables, folder: Path) -> None:
+    """Write tables as they were read, and which cells files state at each place.
+
+    Others are withheld in the tables, but nobody published them, or they are premises.
+    """
+    tables.write(folder)
+    cells = reading.stated_cells.rename(columns={"place": "geoid"})
+    write_parquet(arrow_table(cells[["geoid", "table", "cell"]]), folder / _CELLS)
 
 
 class TableSource:
@@ -560,13 +574,23 @@ class BoundsStudy(TableStudy):
         config = self.config
         names = ("scope", "known_rule", "solver", "time_limit", "node_limit")
         bounds = reconstruction.count_bounds(tables, **{name: config[name] for name in names})
-        bounds = replace(bounds, counts=_stated_once(bounds.counts, tables.workload))
+        if self._stated is None:
+            counts = _stated_once(bounds.counts, tables.workload)
+        else:
+            counts = bounds.counts.merge(self._stated, on=["geoid", "table", "cell"])
+        bounds = replace(bounds, counts=counts)
         conflicts = {"place": list(bounds.conflict), "conflict": list(bounds.conflict.values())}
         return {
             "bounds": arrow_table(bounds.counts),
             "facts": pa.table({name: [number] for name, number in bounds.facts.items()}),
             "conflicts": arrow_table(pd.DataFrame(conflicts, dtype=object)),
         }
+
+    @functools.cached_property
+    def _stated(self) -> pd.DataFrame | None:
+        """The cells that files state, where the tables are of files; else all cells are meant."""
+        file = Path(self.tables) / _CELLS
+        return read_frame(file) if file.exists() else None
 
     def results(self, folder: RunFolder) -> dict[str, bytes]:
         """Return a CSV file of all bounds, with the names of places where they have one."""

@@ -26,6 +26,7 @@ from bayesrisk.experiments.clock import Clock
 from bayesrisk.experiments.folder_attack import attack_folder
 from bayesrisk.experiments.pages import Part
 from bayesrisk.experiments.place_bounds import PlaceBounds
+from bayesrisk.experiments.reconstruction import write_read_tables
 from bayesrisk.experiments.table_reports import (
     attack_quotes,
     bounds_figures,
@@ -43,6 +44,7 @@ from bayesrisk.reconstruction.records.solve import LIMIT_REACHED
 from bayesrisk.release import Release
 from bayesrisk.tables import Microdata, PublishedTables, Records, Workload
 from bayesrisk.tables.reading.reading import TableReading, check_marks
+from bayesrisk.tables.reading.trees import parts_title, published_labels
 
 #: Combinations of all variables that are bounded, and places in which records are looked for, at
 #: most; records with a row each (of more, those alike have one), and with an exact law.
@@ -256,7 +258,6 @@ class _Attack:
         self.missing, self.total = list(_STEPS), 0
         self.level, self.bounded = self.tables.workload.levels[-1], 0
         self.conflict = False  # whether no records fit at some place
-        self.names = [n for n in self.reading.cells.columns if n not in _CELL]
 
     # Steps.
 
@@ -325,7 +326,7 @@ class _Attack:
         """Say how many hidden counts follow, and keep the ends of all, of a number of places."""
         keys = ["place", "table", "cell"]
         # A cell that a place publishes under another law, or not at all, is no hidden count of it.
-        frame = self.reading.cells[self.reading.cells["file"] != ""]  # others are premises
+        frame = self.reading.stated_cells
         stated = frame[keys].rename(columns={"place": "geoid"})
         published = bounds.counts.merge(stated, on=["geoid", *keys[1:]])
         bounds = replace(bounds, counts=published)
@@ -354,7 +355,8 @@ class _Attack:
         counts = bounds.counts.rename(columns={"geoid": "place"})
         columns = [*keys, "low_stated", "high_stated", "low", "high", "status"]
         columns += [c for c in self.certificates.column if c in counts]
-        self.frames["bounds"] = frame.merge(counts[columns], on=keys).drop(columns=keys)
+        frame = frame.merge(counts[columns], on=keys).drop(columns=keys)
+        self.frames["bounds"] = published_labels(frame, self.reading.trees)
 
     def _contradiction(self, bounds: CountBounds, number: int) -> str:
         """Return the sentence that no records fit, at which of a number of places, and why."""
@@ -413,12 +415,19 @@ class _Attack:
         frame = frame[frame["multiplicity"] > 0]
         order = np.lexsort((-frame["n_columns"].to_numpy(), several(frame), ~one_record(frame)))
         frame = frame.iloc[order].reset_index(drop=True)
-        places = self._places(frame[self.level])
+        places, schema = self._places(frame[self.level]), self.tables.workload.schema
+        words = schema.labelled(frame)[list(schema.names)].fillna("any")
+        trees = self.reading.trees
+        trees = {n: trees[n] for n in trees if parts_title(n) not in claims.grouped}
+        words = published_labels(pd.concat([places, words], axis=1), trees)
+        frame = frame.loc[words.index]
+        plain = frame.copy()
+        plain[[*map(parts_title, trees)]] = pd.NA
         sentences = [
             placed(text, place)
             for text, place in zip(
-                reconstruction.claim_sentences(claims, frame),
-                places.to_dict("records"), strict=True,
+                reconstruction.claim_sentences(claims, plain),
+                words[places.columns].to_dict("records"), strict=True,
             )
         ]  # fmt: skip
         one = int(one_record(frame).sum())
@@ -438,10 +447,8 @@ class _Attack:
         )
         table = pd.DataFrame({"sentence": sentences, "records": frame["multiplicity"]})
         table["at_least"] = several(frame)
-        schema = self.tables.workload.schema
-        words = schema.labelled(frame)[list(schema.names)].fillna("any")
         self.proved = sentences[:_SAID]
-        self.frames["claims"] = pd.concat([table, places, words], axis=1)
+        self.frames["claims"] = pd.concat([table, words], axis=1)
         if not self.certificates.most:
             return
         yield
@@ -449,7 +456,7 @@ class _Attack:
         table = table.assign(**dict.fromkeys(self.certificates.column, files))
         pairs = zip(sentences[:_SAID], files, strict=False)
         self.proved = [pages.PageCell(text, href=file) for text, file in pairs]
-        self.frames["claims"] = pd.concat([table, places, words], axis=1)
+        self.frames["claims"] = pd.concat([table, words], axis=1)
 
     def _records(self) -> Iterator[None]:
         """Find records that fit, and how many of them could be others."""
@@ -463,6 +470,7 @@ class _Attack:
         places = self._places(pd.Series(codes, frame.index))
         frame = pd.concat([places, frame.drop(columns=self.level)], axis=1)
         frame = frame.assign(**({"records": solution.count} if many else {}))
+        frame = published_labels(frame, self.reading.trees)
         text = f"Records that fit were not found ({solution.status[0]})."
         fits = np.isin(solution.status, (Status.UNIQUE, Status.FEASIBLE))
         if total:
@@ -585,11 +593,12 @@ class _Attack:
         labels = schema.labelled(pd.DataFrame(schema.codes(np.arange(schema.size))))
         labels = pd.concat([labels] * len(geoids), ignore_index=True)
         codes = pd.Series(np.repeat(geoids, schema.size), name=self.level)
-        frame = pd.concat([self._places(codes), labels], axis=1)
-        new = ~pd.MultiIndex.from_frame(frame[self.names]).isin(
-            pd.MultiIndex.from_frame(stated[self.names])
+        frame = published_labels(
+            pd.concat([self._places(codes), labels], axis=1), self.reading.trees
         )
-        bounds = replace(bounds, counts=bounds.counts[new])
+        names = [n for n in stated.columns if n in frame]
+        new = ~pd.MultiIndex.from_frame(frame[names]).isin(pd.MultiIndex.from_frame(stated[names]))
+        bounds = replace(bounds, counts=bounds.counts.loc[frame.index[new]])
         bounds = self.certificates.add_bounds(self.tables, bounds, queries=cross)
         frame = pd.concat([frame[new], bounds.counts], axis=1).reindex(columns=stated.columns)
         frame = pd.concat([stated, frame], ignore_index=True)
@@ -611,7 +620,7 @@ class _Attack:
         disk.new_folder(self.target)
         self.target.mkdir(parents=True, exist_ok=True)
         disk.write_bytes(self.target / "reading.toml", self.reading.to_toml().encode())
-        self.tables.write(self.target / "tables")
+        write_read_tables(self.reading, self.tables, self.target / "tables")
 
     def save(self) -> None:
         """Write the tables and proofs found so far."""

@@ -290,7 +290,8 @@ def attack_quotes(first: str, proved: Sequence[str], facts: Mapping[str, int]) -
 def placed(sentence: str, place: Mapping[Any, str]) -> str:
     """Return a sentence about records with the labels of their place added."""
     words = ", ".join(f"{name} {label}" for name, label in place.items())
-    return sentence.replace(" with ", f" with {words}, ", 1) if words else sentence
+    records, joint, rest = sentence.removesuffix(".").partition(" with ")
+    return f"{records} with {words}{', ' * bool(joint)}{rest}." if words else sentence
 
 
 def linked(frame: pd.DataFrame) -> pd.DataFrame:

@@ -47,6 +47,38 @@ def test_bounds_alone_are_of_each_count_of_a_file_once(run, tmp_path):
     )
 
 
+def test_bounds_alone_are_of_published_counts_alone(run, tmp_path):
+    """Some towns have no count of a group: it is not published, and nothing is hidden there."""
+    rng, file = np.random.default_rng(6), tmp_path / "t.csv"
+    counts = rng.integers(0, 30, (12, 3))
+    rows = [(f"town {i}", sex, str(n) if n > 4 else "*")
+            for i, one in enumerate(counts.tolist())
+            for sex, n in zip(("men", "women", "total"), (*one[:2], sum(one[:2])), strict=True)
+            if (i + n) % 3 or sex == "men"]  # fmt: skip
+    lines = [",".join(row) for row in rows]
+    file.write_text("\n".join(["town,sex,count", *lines, "Total,total,900"]) + "\n")
+    frames, said = [], []
+    for name, source, extra in (
+        ("whole", file, ()), ("alone", file, ("--only", "bounds")),
+        ("again", tmp_path / "whole" / "tables", ("--only", "bounds")),
+    ):  # fmt: skip
+        reading = () if name == "again" else ("--accept", "--set", "counts=exact")
+        status, text, _ = run("attack", source, *reading, *extra, "-o", tmp_path / name)
+        assert status == 0
+        frames.append(pd.read_csv(tmp_path / name / "bounds.csv"))
+        said.append(text)
+    whole, *rest = frames
+    whole = whole[whole["file"].notna()]
+    assert len(whole) == len(rows) + 1
+    ends = ["low_stated", "high_stated", "low", "high"]
+    stated = sorted(map(tuple, whole[ends].fillna(-1).to_numpy().tolist()))
+    for alone in rest:
+        assert sorted(map(tuple, alone[ends].fillna(-1).to_numpy().tolist())) == stated
+        assert alone["published"].isna().sum() == sum(text == "*" for *_, text in rows)
+    hidden = (whole["low_stated"] != whole["high_stated"]).sum()
+    assert f"{hidden} counts that are not stated exactly" in said[1]
+
+
 def test_a_folder_and_a_release_are_attacked_as_on_the_command_line(run, tmp_path):
     frame = pd.DataFrame({"sex": ["F", "M"] * 10, "ill": ["no"] * 17 + ["yes"] * 3})
     made = br.release(frame, protection="rounding:base=5,method=nearest", folder=tmp_path / "R")

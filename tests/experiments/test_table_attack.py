@@ -390,3 +390,36 @@ def test_all_steps_share_one_limit_of_time(tmp_path, monkeypatch):
     assert len(seconds) > len(names)
     assert max(seconds) <= 20.0
     assert found.facts["counts"] == 24
+
+
+def test_parts_of_a_tree_are_called_as_the_file_calls_them():
+    """*north* is n1 + n2: a reader of the table knows no variable of the parts of both."""
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame(rng.integers(3, 60, (12, 5)), columns=["n1", "n2", "s1", "s2", "isles"])
+    frame[2::3] = (frame[::3].to_numpy() + frame[1::3].to_numpy()).tolist()
+    frame["north"], frame["south"] = frame["n1"] + frame["n2"], frame["s1"] + frame["s2"]
+    towns, sexes = [f"Town {i // 3}" for i in range(12)], ["men", "women", "all"] * 4
+    shown = frame.astype(str).assign(town=towns, sex=sexes)
+    shown.loc[4, ["n1", "s2"]] = "*"
+    shown.loc[6:7, ["n1", "n2"]] = "*"
+    reading = br.TableReading.from_frame(shown, counts="exact").accepted()
+    assert [*reading.trees] == ["category 1"]
+    found = br.attack(reading, time_limit=None)
+    truth = frame.assign(town=towns, sex=sexes).melt(["town", "sex"], var_name="category 1")
+    truth = truth.set_index(["town", "category 1", "sex"])["value"]
+    for name in ("claims", "bounds", "records"):
+        assert {"town", "category 1", "sex"} <= {*found.frames[name].columns}
+        assert not any("parts of" in str(column) for column in found.frames[name])
+    bounds = found.frames["bounds"].set_index(truth.index.names)
+    assert sorted(bounds.index) == sorted(truth.index)  # each once, and no others
+    assert (bounds["low"] <= truth.loc[bounds.index]).all()
+    assert (bounds["high"].fillna(10**6) >= truth.loc[bounds.index]).all()
+    claims = found.frames["claims"].set_index(truth.index.names)["records"].to_dict()
+    assert claims == {at: truth[at] for at in (("Town 1", p, "women") for p in ("n1", "s2"))}
+    for (town, part, sex), number in claims.items():
+        assert f"{number} records with town {town}, category 1 {part}, sex {sex}." in (
+            found.sentences
+        )
+    sizes = found.frames["records"].groupby(truth.index.names, observed=True).size()
+    known = sizes[[place != "Town 2" for place, *_ in sizes.index]]
+    assert (known == truth.loc[known.index]).all()

@@ -47,10 +47,10 @@ class Statements:
         """Keep a statement that is false: so many records have these labels."""
         for name in [n for n in said if n.startswith("parts of ") and said[n] != "all"]:
             part, whole = said[name], name.removeprefix("parts of ")
-            tree = {b for a, b in self.trees[whole] if a == said.get(whole)} or {"undivided"}
+            tree = {b for a, b in self.trees[whole] if a == said.get(whole)} or {"in no sum"}
             if said.get(whole, "all") == "all":  # in a place that has no label of it
                 tree = {b for _, b in self.trees[whole]}
-                if part == "undivided":
+                if part == "in no sum":
                     assert low == 0
                     return
             if part not in tree:  # no label of the file says it: the part of another tree

@@ -364,4 +364,5 @@ def _record(number: str, times: int, values: Mapping[str, tuple[int, ...]], sche
         if len(codes) > 2 and not labels and codes == tuple(range(codes[0], codes[-1] + 1)):
             words = [f"{codes[0]} to {codes[-1]}"]
         parts.append(f"{name} {' or '.join(words)}")
-    return f"{number} record{'' if times == 1 else 's'} with {', '.join(parts)}."
+    columns = f" with {', '.join(parts)}" * bool(parts)
+    return f"{number} record{'' if times == 1 else 's'}{columns}."

@@ -28,7 +28,7 @@ from bayesrisk.tables.reading.notes import has_estimates
 from bayesrisk.tables.reading.ranges import check_ranges
 from bayesrisk.tables.reading.rules import ReadingRules, to_toml
 from bayesrisk.tables.reading.testimony import ask_for_counts
-from bayesrisk.tables.reading.trees import take_trees
+from bayesrisk.tables.reading.trees import published_labels, take_trees, tree_parts
 from bayesrisk.tables.sheets.sheet import Sheet, file_sheet, frame_sheets, other_sheets
 from bayesrisk.tables.sheets.texts import SOME, key, listing, noted, number_range
 from bayesrisk.tables.workload import Workload
@@ -66,6 +66,8 @@ class TableReading:
         Settings, by name and value, that would say otherwise.
     sheets : sequence of Sheet
         Headings and rows.
+    trees : dict
+        For variables with trees of labels the label of the tree of each part.
     open : frozenset of str
         Questions about which the tables say nothing: only a setting answers them.
 
@@ -88,6 +90,7 @@ class TableReading:
     places: dict[str, tuple[str, ...]]
     alternatives: list[tuple[str, str]]
     sheets: Sequence[Sheet]
+    trees: Mapping[str, Mapping[str, str]]
     open: frozenset[str] = frozenset()
 
     @classmethod
@@ -111,6 +114,11 @@ class TableReading:
     def _answer(self) -> list[str]:
         questions = [f"To confirm: {text}." for _, text in self.questions.values()]
         return [f"{line.strip().rstrip('.')}." for line in self.lines] + questions
+
+    @property
+    def stated_cells(self) -> pd.DataFrame:
+        """The cells that files state; others are premises."""
+        return self.cells[self.cells["file"] != ""]
 
     @property
     def digest(self) -> str:
@@ -147,7 +155,7 @@ class TableReading:
 
     def _corner(self) -> list[str]:
         """Return the first counts as a table that a person would draw."""
-        cells = self.cells[self.cells["file"] != ""]
+        cells = published_labels(self.stated_cells, self.trees)
         names = [n for n in cells.columns if n not in _CELL]
         if not names or not len(cells):
             return []
@@ -243,7 +251,7 @@ def _read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:
     cells = [cell for i, cell in enumerate(cells) if i not in left_out]
     meanings = [value for i, value in enumerate(meanings) if i not in left_out]
     _ask_large(cells, variables_, rules)
-    variables_ = take_trees(cells, meanings, variables_)
+    trees, variables_ = tree_parts(variables_), take_trees(cells, meanings, variables_)
     limits = list(_limits(cells, meanings, nesting, variables_))
     pairs = [*zip(cells, meanings, strict=True), *limits]
     pairs = [(cell, value) for cell, value in pairs if value.kind != "missing"]
@@ -265,6 +273,7 @@ def _read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:
         places,
         alternatives,
         sheets,
+        trees,
         frozenset(rules.open),
     )
 

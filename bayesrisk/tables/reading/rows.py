@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Iterable, Mapping, MutableSequence, Sequence
+from collections.abc import Collection, Iterable, Mapping, MutableSequence, Sequence
 from itertools import pairwise
 
 from bayesrisk.exceptions import DataError, quote
@@ -103,7 +103,8 @@ def counting_rows(sheet: Sheet) -> Sheet:
     labels |= {t for t in texts if _RANK.fullmatch(key(t))}
     rest = [row for _, row in sheet.rows if labels.isdisjoint(row)]
     decimals = {t for t in changed if not POINTS.fullmatch(t)}
-    column, rates = _labels_of_decimals(rest, decimals, certain=bool(labels))
+    counted = [j for j, head in enumerate(sheet.heads) if not _rates(head)]
+    column, rates = _labels_of_decimals(rest, decimals, counted, certain=bool(labels))
     labels |= says_so if rates else set()
     left, rows = list[tuple[int, str, str]](), list[tuple[int, list[str]]]()
     for i, row in sheet.rows:
@@ -115,17 +116,19 @@ def counting_rows(sheet: Sheet) -> Sheet:
 
 
 def _labels_of_decimals(
-    rows: Sequence[Sequence[str]], decimals: set[str], *, certain: bool
+    rows: Sequence[Sequence[str]], decimals: set[str], counted: Collection[int], *, certain: bool
 ) -> tuple[int, set[str]]:
     """Return a column, and its labels whose numbers have decimals, while no others have some.
 
-    Of such columns it has the fewest other numbers there, then the fewest labels.  Where these are
-    of many rows, each stands in several; where they are of few, it may be in words.
+    The numbers stand in columns that are ``counted``: not all are rates.  Of columns of labels it
+    has the fewest other numbers there, then the fewest labels.  Where these are of many rows, each
+    stands in several; where they are of few, it may be in words.
     """
     columns = [*zip(*rows, strict=True)]
     mixed = [
         k for k, column in enumerate(columns)
-        if 0 < 3 * sum(t in decimals for t in column) <= 2 * sum(map(says_number, column))
+        if k in counted
+        and 0 < 3 * sum(t in decimals for t in column) <= 2 * sum(map(says_number, column))
     ]  # fmt: skip
     row_sizes = [
         (1, sum(says_number(row[k]) for k in mixed), sum(row[k] in decimals for k in mixed))

@@ -6,13 +6,15 @@ and a variable of parts tells apart what one tree counts.
 
 from collections.abc import Mapping
 
+import pandas as pd
+
 from bayesrisk.tables.likelihoods import TrueCounts
 from bayesrisk.tables.reading.cells import Cell
 from bayesrisk.tables.reading.labels import TableVariable
 from bayesrisk.tables.reading.laws import Value
 from bayesrisk.tables.sheets.texts import key
 
-_UNDIVIDED = "undivided"  # the part of a label that is in no tree
+IN_NO_SUM = "in no sum"  # the part of a label that is in no tree
 
 
 def take_trees(
@@ -23,7 +25,7 @@ def take_trees(
     Cells of no file say that a tree has the parts of no other one.
     """
     results = dict(variables_)
-    titles = {name: f"parts of {name}" for name, one in variables_.items() if one.wholes}
+    titles = {name: parts_title(name) for name, one in variables_.items() if one.wholes}
     for name, title in titles.items():
         results[title] = _parts(variables_[name])
     places = dict[tuple[str, ...], dict[str, str]]()
@@ -45,15 +47,43 @@ def take_trees(
     return results
 
 
+def parts_title(name: str) -> str:
+    """Return the name of the variable of the parts of trees."""
+    return f"parts of {name}"
+
+
+def tree_parts(variables_: Mapping[str, TableVariable]) -> dict[str, dict[str, str]]:
+    """Return the label of the tree of each part, for variables with trees."""
+    return {
+        name: {one.labels[i]: one.first[w] for k, w in one.wholes.items() for i in one.groups[k]}
+        | {one.first[k]: one.first[w] for k, w in one.wholes.items() if k != w and k in one.first}
+        for name, one in variables_.items() if one.wholes
+    }  # fmt: skip
+
+
+def published_labels(frame: pd.DataFrame, trees: Mapping[str, Mapping[str, str]]) -> pd.DataFrame:
+    """Return rows of labels as files have them: a part stands in place of its tree.
+
+    Rows of a tree and a part that it has not are left out: nobody can have both.
+    """
+    for name, whole_by_part in trees.items():
+        whole, part = frame[name], frame[parts_title(name)]
+        tree = part.map(whole_by_part)
+        wrong = tree.notna() & (tree != whole) & (whole != "all")
+        wrong |= (part == IN_NO_SUM) & whole.isin({*whole_by_part.values()})
+        frame = frame.assign(**{name: whole.where(tree.isna(), part)})[~wrong]
+    return frame.drop(columns=[*map(parts_title, trees)])
+
+
 def _rest(one: TableVariable, whole: str) -> str:
     """Return the label of all parts that a tree has not."""
-    return f"not of {one.first[whole]}" if whole else f"not {_UNDIVIDED}"
+    return f"none of the parts of {one.first[whole]}" if whole else "in a sum"
 
 
 def _parts(one: TableVariable) -> TableVariable:
     """Return the variable of the parts of all trees, and of what is in none."""
     codes = sorted({i for k in one.wholes for i in one.groups[k]})
-    inner = TableVariable([*(one.labels[i] for i in codes), _UNDIVIDED], {}, {}, ())
+    inner = TableVariable([*(one.labels[i] for i in codes), IN_NO_SUM], {}, {}, ())
     size, position = len(inner.labels), {i: j for j, i in enumerate(codes)}
     groups = {k: tuple(position[i] for i in one.groups[k]) for k in one.wholes}
     wholes = {k: groups[k] for k in one.wholes.values()} | {"": (size - 1,)}

@@ -189,7 +189,8 @@ def codes_above(grid: Grid) -> list[int]:
     """Return the positions of rows of codes, and of signs, above a row of headings.
 
     Codes are different numbers of as many digits, and no years.  Each stands above a word and a
-    number, and each number that is not left of them stands below a code.
+    number, and each number that is not left of them stands below a code.  No row above has numbers
+    in their columns, nor the same headings: codes would be counts there.
     """
     rows = [[text.strip() for text in row] for _, row in grid[:_TOP]]
     for k, row in enumerate(rows):
@@ -203,7 +204,8 @@ def codes_above(grid: Grid) -> list[int]:
         for head, below in itertools.pairwise(rest[signs:][:2]):
             words = all(any(map(str.isalpha, head[j])) and not is_mark(head[j]) for j in places)
             numbers = [j for j in range(places[0], len(below)) if says_number(below[j])]
-            if words and numbers == places:
+            counted = any(says_number(t) for above in rows[:k] for t in above[places[0] :])
+            if words and numbers == places and not counted and head not in rows[:k]:
                 return [*range(k, k + 1 + signs)]
     return []
 

@@ -15,7 +15,15 @@ from bayesrisk.tables.sheets.joined_headings import (
 )
 from bayesrisk.tables.sheets.lines import CountColumns, Left, Line, filled_texts, said_once, short
 from bayesrisk.tables.sheets.sections import is_group_row
-from bayesrisk.tables.sheets.texts import DECIMAL, WHOLE, is_date, is_year, plain_year, says_number
+from bayesrisk.tables.sheets.texts import (
+    DECIMAL,
+    WHOLE,
+    is_date,
+    is_mark,
+    is_year,
+    plain_year,
+    says_number,
+)
 
 _FEW_NUMBERS = 3  # of columns one after another
 _MOST_HEADINGS = 6  # rows
@@ -149,7 +157,7 @@ def _stands_below(
 ) -> bool:
     """Return whether rows have the headings of a block of rows that stands apart below them.
 
-    The last row of the block is the first with a count.
+    The last row of the block is the first with a count, which may be withheld.
     """
     *heads, row = block
     if heads and all(heads[-1][j] for j in columns.counts if says_number(row[j])):
@@ -157,12 +165,13 @@ def _stands_below(
         if several and repeat_each_other(heads, columns.counts):
             return True
     filled = [j for j in columns.counts if says_number(block[0][j])]
+    filled = filled or [j for j in columns.counts if not heads and row[j]]
     texts = [next((head[j] for head in above[::-1] if head[j]), "") for j in filled]
     values = [block[0][j] for j in filled]
     years = len(texts) > 1 and all(map(is_year, texts))
     words = years or not any(map(says_number, texts))
     named = words and texts.count("") * _FEW_BLANKS <= len(texts)
-    numbers = all(DECIMAL.fullmatch(t) or WHOLE.fullmatch(t) for t in values)
+    numbers = all(DECIMAL.fullmatch(t) or WHOLE.fullmatch(t) or is_mark(t) for t in values)
     return named and numbers and not all(map(is_date, values))
 
 

@@ -3,7 +3,7 @@
 import itertools
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Sequence, Set
 from typing import NamedTuple
 
 from bayesrisk.exceptions import DataError, quote
@@ -60,12 +60,14 @@ class Line(NamedTuple):
 class CountColumns(NamedTuple):
     """The columns of counts and of labels; without ``numbers`` marks stand in place of all counts.
 
-    Headings may be numbers, such as years, above counts that are all withheld.
+    Headings may be numbers, such as years, above counts that are all withheld.  ``marks`` are those
+    that stand several times in a column.
     """
 
     counts: set[int]
     labels: list[int]
     numbers: bool
+    marks: Set[tuple[int, str]]
 
     @property
     def beside_ages(self) -> set[int]:
@@ -73,9 +75,14 @@ class CountColumns(NamedTuple):
         return self.counts - {0}
 
     def has_count(self, row: Sequence[str]) -> bool:
-        """Return whether a row has a count, and another text."""
-        return filled_texts(row) > 1 and any(
-            says_number(row[j]) or (not self.numbers and is_mark(row[j])) for j in self.counts
+        """Return whether a row has a count, and another text; all counts may be withheld."""
+        texts = [(j, row[j]) for j in self.counts if row[j]]
+        withheld = bool(texts) and {*texts} <= self.marks
+        return filled_texts(row) > 1 and (
+            withheld
+            or any(
+                says_number(row[j]) or (not self.numbers and is_mark(row[j])) for j in self.counts
+            )
         )
 
     def states_counts(self, row: Sequence[str]) -> bool:
@@ -137,7 +144,9 @@ def count_columns(lines: Sequence[Line]) -> CountColumns:
     counts = _numeric([line.row for line in before_notes(lines) if line.fits]) or _numeric(rows)
     labels = [j for j in range(len(rows[0]) if rows else 0) if j not in counts]
     below = [line.row for line in lines if line.row != rows[0]] if rows else []
-    return CountColumns(counts, labels, any(says_number(row[j]) for row in below for j in counts))
+    numbers = any(says_number(row[j]) for row in below for j in counts)
+    times = Counter((j, row[j]) for row in below for j in counts if row[j] and is_mark(row[j]))
+    return CountColumns(counts, labels, numbers, {place for place, n in times.items() if n > 1})
 
 
 def _with_first_label(grid: Grid) -> Grid:
@@ -175,11 +184,20 @@ def _is_unit(row: Sequence[str]) -> bool:
 
 
 def _without_margin(grid: Grid) -> Grid:
-    """Return rows without columns to the left of all labels; a text there stands where none is."""
+    """Return rows without columns to the left of all labels; a text there stands where none is.
+
+    Labels stand beside a number, or a mark that stands several times in a column of numbers.
+    """
+    rows = [[text.strip() for text in row] for _, row in grid]
+    columns = {j for row in rows for j, text in enumerate(row) if says_number(text)}
+    places = Counter(place for row in rows for place in enumerate(row) if place[0] in columns)
     firsts = [
-        next(j for j, text in enumerate(row) if text.strip())
-        for _, row in grid
-        if sum(map(bool, map(str.strip, row))) > 1 and any(map(says_number, row))
+        next(j for j, text in enumerate(row) if text)
+        for row in rows
+        if filled_texts(row) > 1
+        and any(
+            says_number(t) or (t and is_mark(t) and places[j, t] > 1) for j, t in enumerate(row)
+        )
     ]
     first = min(firsts, default=0)
     if not first:

@@ -53,7 +53,7 @@ def check(layout, folder):
     Statements(layout, reading).check_all()
 
 
-@pytest.mark.parametrize("seed", [*range(40), 60351, 60419])
+@pytest.mark.parametrize("seed", [*range(40), 60351, 60419, 70179, 70567, 80265, 80482, 81823])
 def test_nothing_false_is_stated_of_a_random_layout(seed, tmp_path):
     check(random_layout(seed), tmp_path)
 

@@ -6,6 +6,7 @@ import pytest
 
 from bayesrisk.reconstruction import count_bounds
 from bayesrisk.tables import PublishedTables, TableReading
+from bayesrisk.tables.reading.trees import published_labels
 
 TOWNS = 40
 
@@ -95,3 +96,18 @@ def test_labels_that_are_taken_for_no_sum_are_by_themselves():
         frame, counts="exact", labels={"category 1": {"whole": "whole"}}
     )
     assert hidden_bounds(reading)["low"].tolist() == [0]
+
+
+def test_rows_are_called_by_the_labels_of_the_file():
+    rows = [
+        ("north", "n1"), ("north", "all"), ("north", "s1"), ("north", "in no sum"),
+        ("isles", "in no sum"), ("isles", "n1"), ("all", "s1"), ("all", "in no sum"),
+    ]  # fmt: skip
+    frame = pd.DataFrame(rows, columns=["place", "parts of place"]).assign(number=range(8))
+    trees = {"place": {"n1": "north", "n2": "north", "s1": "south"}}
+    named = published_labels(frame, trees)
+    assert list(named) == ["place", "number"]
+    assert dict(zip(named["number"], named["place"], strict=True)) == {
+        0: "n1", 1: "north", 4: "isles", 6: "s1", 7: "all",
+    }  # fmt: skip
+    assert published_labels(frame, {}).equals(frame)

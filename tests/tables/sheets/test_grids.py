@@ -267,6 +267,21 @@ def test_codes_above_headings_are_left_out(tmp_path, above):
     assert [reason for _, _, reason in sheet.left] == ["codes above headings"] * above.count("\n")
 
 
+@pytest.mark.parametrize("first", ["", "Kent,300,200,500\n"])
+def test_counts_above_headings_that_stand_again_are_no_codes(tmp_path, first):
+    again = "Area,Men,Women,All\n"
+    text = f"{again}{first}Dover,114,132,246\n{again}Deal,120,110,230\nHythe,300,200,500\n"
+    sheet = sheet_of(tmp_path, text)
+    assert [row[0] for _, row in sheet.rows] == ["Kent"] * bool(first) + ["Dover", "Deal", "Hythe"]
+    assert [reason for _, _, reason in sheet.left] == ["the headings again"]
+
+
+def test_counts_above_another_table_are_no_codes(tmp_path):
+    above = "Area,Men,Women\nKent,300,200\nDover,114,132\n"
+    sheet = sheet_of(tmp_path, f"{above}Ward,Beds,Chairs\nI,300,140\nII,520,930\n")
+    assert [row[0] for _, row in sheet.rows][:2] == ["Kent", "Dover"]
+
+
 def test_years_above_headings_are_no_codes(tmp_path):
     sheet = sheet_of(tmp_path, ",2019,2020\ncountry,North,South\nAlba,10,20\nBela,7,5\n")
     assert [reason for _, _, reason in sheet.left] == []

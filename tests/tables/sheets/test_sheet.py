@@ -198,6 +198,20 @@ def test_the_name_of_labels_may_stand_between_rows_of_headings(tmp_path):
     assert len(rows) == 2
 
 
+def test_labels_that_stand_beside_withheld_counts_alone_are_no_margin(tmp_path):
+    text = "area,sex,count\nNorth,men,*\n,women,7\nSouth,men,*\n,women,9\n"
+    assert heads_and_rows(tmp_path, text) == (
+        ["area", "sex", "count"],
+        [["North", "men", "*"], ["", "women", "7"], ["South", "men", "*"], ["", "women", "9"]],
+    )
+    margin = "North,,\n,men,*\n,women,7\nSouth,,\n,men,*\n,women,9\n"
+    assert heads_and_rows(tmp_path, f",sex,count\n{margin}") == (
+        ["section", "sex", "count"],
+        [["North", "men", "*"], ["North", "women", "7"], ["South", "men", "*"],
+         ["South", "women", "9"]],
+    )  # fmt: skip
+
+
 def test_codes_above_names_may_stand_beside_the_name_of_the_labels(tmp_path):
     text = "Country,K02,E92,W92\nCountry,Both,England,Wales\n\nAll,9,5,4\n0-17,5,3,2\n18+,4,2,2\n"
     assert heads_and_rows(tmp_path, text)[0] == ["Country", "Both", "England", "Wales"]

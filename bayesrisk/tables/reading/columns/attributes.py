@@ -460,13 +460,19 @@ def one_of_each(
 
 
 def are_blocks(column: Sequence[str]) -> bool:
-    """Return whether few numbers rise from one block of rows to the next, totals apart."""
+    """Return whether few numbers rise from one block of rows to the next, totals apart.
+
+    Small counts, such as rounded ones, do so in a few rows by chance.
+    """
     texts = [t for t in column if t.isdecimal()]
     blocks = [int(text) for text, _ in itertools.groupby(texts)]
     if not all(t.isdecimal() or total_word(t) for t in column):
         return False
     few = 1 < len(blocks) <= len(texts) // _LONG_RUN
-    return few and blocks[0] > 0 and blocks == sorted({*blocks})
+    if not few or blocks[0] == 0 or blocks != sorted({*blocks}):
+        return False
+    base, repeats = math.gcd(*blocks), (int(a) for a, b in itertools.pairwise(texts) if a == b)
+    return sum(math.log2(1 + number // base) for number in repeats) >= _SAME
 
 
 def is_serial(column: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:

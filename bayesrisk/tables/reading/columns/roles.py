@@ -221,7 +221,8 @@ class SheetColumns(ColumnEvidence):
         ]  # fmt: skip
         if is_group(head) and any(is_group(self.heads[j]) for j in counts):
             return True  # one age group of several, of which every count is withheld
-        equal = not column[0].isalnum() and self.columns.count(column) > 1  # of several
+        total = any(total_word(self.heads[j]) == 2 for j in counts)  # letters are parts of it
+        equal = (total or not column[0].isalnum()) and self.columns.count(column) > 1  # of several
         return any(equal or {*column} <= {*self.columns[j]} for j in counts)
 
     def _numbers(self, head: str, texts: Sequence[str]) -> bool:

@@ -1,10 +1,10 @@
-"""Shares of a hundred are told by their sums, of rows or of groups, whatever they are called."""
+"""Shares of a hundred are told by their sums, codes of blocks by their size; no name is needed."""
 
 import numpy as np
 import pytest
 
 from bayesrisk.exceptions import DataError
-from bayesrisk.tables.reading.columns.attributes import shares
+from bayesrisk.tables.reading.columns.attributes import are_blocks, shares
 from bayesrisk.tables.reading.reading import TableReading
 
 CITIES, AGES = [f"city {n}" for n in "ABCDEFGH"], ("young", "middle", "old")
@@ -55,3 +55,18 @@ def test_small_counts_make_up_no_hundred(seed):
     numbers = rng.poisson(rng.uniform(5, 60), (3, 24))
     labels = [[c for c in CITIES for _ in AGES], [*AGES] * len(CITIES)]
     assert shares(dict(enumerate(numbers.tolist())), labels) == set()
+
+
+@pytest.mark.parametrize(
+    ("texts", "blocks"),
+    [
+        ("10 10 10 11 11 11", True),
+        ("1 1 1 2 2 2 3 3 3 4 4 4", True),
+        ("3 3 3 3 9 9", False),  # rounded to 3: as 1 1 1 1 3 3
+        ("1 1 1 2 2 2", False),
+        ("10 10 10 11 11 10", False),
+        ("0 0 0 11 11 11 12 12 12", False),
+    ],
+)
+def test_small_counts_make_no_blocks_of_codes_in_a_few_rows(texts, blocks):
+    assert are_blocks(texts.split()) == blocks

@@ -266,6 +266,20 @@ def test_amounts_are_no_labels_and_codes_of_blocks_are_no_counts(tmp_path):
     assert not stated(reading, "district") & {*map(str, AMOUNTS)}
 
 
+@pytest.mark.parametrize("total", ["Total", "Visits"])
+def test_letters_in_place_of_all_parts_are_withheld_beside_their_total(total, tmp_path):
+    text = f"sex,{total},single,married\nMen,6,x,x\nWomen,7,x,x\n"
+    reading = read_text(tmp_path, text)  # beside another count they may be crosses
+    assert stated(reading) == {"6", "7", *(["x"] if total == "Total" else [])}
+
+
+def test_rates_that_are_whole_by_chance_are_no_rows_of_rates(tmp_path):
+    rows = ["All,a,6,11.2", "All,b,6,10.6", "Men,a,3,14.0", "Men,b,6,18.2", "Women,a,3,8.8",
+            "Women,b,0,24.0"]  # fmt: skip
+    reading = read_text(tmp_path, "\n".join(["sex,school,Cases,Rate per 1000", *rows]) + "\n")
+    assert len(reading.cells) == 6
+
+
 def test_codes_of_many_digits_within_others_are_labels(tmp_path):
     codes = [48, 48001, 48001950100, 48001950200, 48003, 48003960100]
     rows = [f"{code},{7 * k + 3},{k * k % 5}" for k, code in enumerate(codes)]
