@@ -331,13 +331,13 @@ def test_steps_on_a_lattice(compare):
     slow = 300
 
     def twin():
-        state = (chain.rng, chain.lattice, chain.x, chain.sums, chain.work)
+        state = (chain.rng, chain.lattice, chain.x, chain.spans, chain.sums, chain.work)
         walk.py_func(*state, slow)
 
     chain.advance(10)
     other = copy.deepcopy(chain)
-    walk(chain.rng, chain.lattice, chain.x, chain.sums, chain.work, slow)
-    walk.py_func(other.rng, other.lattice, other.x, other.sums, other.work, slow)
+    walk(chain.rng, chain.lattice, chain.x, chain.spans, chain.sums, chain.work, slow)
+    walk.py_func(other.rng, other.lattice, other.x, other.spans, other.sums, other.work, slow)
     assert (chain.x == other.x).all()  # from the same random numbers
     sweeps = 200_000 // chain.sweep_size
     compare(

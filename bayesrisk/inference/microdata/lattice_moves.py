@@ -82,11 +82,30 @@ def _reach(lattice: Lattice, x: IntArray, sums: IntArray, move: Index) -> tuple[
 # Steps of one record.
 
 
+_SPAN = 5  # log2 of the groups that are passed over together
+
+
+def span_sums(x: IntArray) -> IntArray:
+    """Return the sums of counts over each 2**_SPAN groups."""
+    return np.add.reduceat(x, np.arange(0, x.size, 1 << _SPAN))
+
+
 @lean_step
-def _random_record(rng: Rng, x: IntArray, number: Index) -> Index:
+def _add(x: IntArray, spans: IntArray, g: Index, records: Index) -> None:
+    """Add records to a group."""
+    x[g] += records
+    spans[g >> _SPAN] += records
+
+
+@lean_step
+def _random_record(rng: Rng, x: IntArray, spans: IntArray, number: Index) -> Index:
     """Return the group of a random one of ``number`` records."""
     left = np.int64(rng.random() * number)
-    g: Index = 0
+    span: Index = 0
+    while left >= spans[span]:
+        left -= spans[span]
+        span += 1
+    g = span << _SPAN
     while left >= x[g]:
         left -= x[g]
         g += 1
@@ -169,21 +188,23 @@ def _put(lattice: Lattice, sums: IntArray, g: Index, sign: Index) -> None:
 
 
 @lean_step
-def _propose_group(rng: Rng, lattice: Lattice, x: IntArray, sums: IntArray, number: Index) -> None:
+def _propose_group(
+    rng: Rng, lattice: Lattice, x: IntArray, spans: IntArray, sums: IntArray, number: Index
+) -> None:
     """Propose another group of equal hard columns for one of ``number`` records."""
     reach, block = lattice.reach, lattice.block
-    old = _random_record(rng, x, number)
+    old = _random_record(rng, x, spans, number)
     if block[old] < 0:
         return
     # q(g) = s_g / 2 + x_g / (2 (n - 1)), for the n - 1 other records x and the shares s
-    x[old] -= 1
+    _add(x, spans, old, -1)
     rest = number - 1
     if rest > 0 and rng.random() < 0.5:
-        new = _random_record(rng, x, rest)
+        new = _random_record(rng, x, spans, rest)
     else:
         new = _random_group(rng, reach)
     if new == old or block[new] != block[old]:
-        x[old] += 1
+        _add(x, spans, old, 1)
         return
     forward, backward = _share(reach, new), _share(reach, old)
     if rest > 0:
@@ -194,13 +215,15 @@ def _propose_group(rng: Rng, lattice: Lattice, x: IntArray, sums: IntArray, numb
     if rng.random() < ratio:
         _put(lattice, sums, old, -1)
         _put(lattice, sums, new, 1)
-        x[new] += 1
+        _add(x, spans, new, 1)
     else:
-        x[old] += 1
+        _add(x, spans, old, 1)
 
 
 @lean_step
-def _propose_size(rng: Rng, lattice: Lattice, x: IntArray, sums: IntArray, number: Index) -> Index:
+def _propose_size(
+    rng: Rng, lattice: Lattice, x: IntArray, spans: IntArray, sums: IntArray, number: Index
+) -> Index:
     """Propose one record more or less of a group without hard rows; return the change."""
     if rng.random() < 0.5:
         # it comes to group g with chance s_g, and would go with chance (x_g + 1) / (n + 1)
@@ -212,18 +235,18 @@ def _propose_size(rng: Rng, lattice: Lattice, x: IntArray, sums: IntArray, numbe
         if rng.random() >= ratio:
             return 0
         _put(lattice, sums, g, 1)
-        x[g] += 1
+        _add(x, spans, g, 1)
         return 1
     if number == 0:
         return 0
-    g = _random_record(rng, x, number)
+    g = _random_record(rng, x, spans, number)
     if lattice.block[g] != 0:
         return 0
-    x[g] -= 1
+    _add(x, spans, g, -1)
     change = _change(lattice, x, sums, g, -1)
     ratio = math.exp(change) * number / (x[g] + 1) * _share(lattice.reach, g)
     if rng.random() >= ratio:
-        x[g] += 1
+        _add(x, spans, g, 1)
         return 0
     _put(lattice, sums, g, -1)
     return -1
@@ -231,9 +254,18 @@ def _propose_size(rng: Rng, lattice: Lattice, x: IntArray, sums: IntArray, numbe
 
 @lean_kernel
 def walk(
-    rng: Rng, lattice: Lattice, x: IntArray, sums: IntArray, work: FloatArray, steps: int
+    rng: Rng,
+    lattice: Lattice,
+    x: IntArray,
+    spans: IntArray,
+    sums: IntArray,
+    work: FloatArray,
+    steps: int,
 ) -> None:
-    """Make ``steps`` steps along random moves or of one record; ``work`` holds the longest line."""
+    """Make ``steps`` steps along random moves or of one record; ``work`` holds the longest line.
+
+    ``spans`` are the sums of x over each 2**_SPAN groups (:func:`span_sums`).
+    """
     ptr, group, coef = lattice.ptr, lattice.group, lattice.coef
     prior_ptr, prior, row_ptr, row = lattice.prior_ptr, lattice.prior, lattice.row_ptr, lattice.row
     row_coef, soft_ptr, soft = lattice.row_coef, lattice.soft_ptr, lattice.soft
@@ -242,9 +274,9 @@ def walk(
     for _ in range(steps):
         if single > 0.0 and rng.random() < single:
             if loose > 0.0 and rng.random() < loose:
-                number += _propose_size(rng, lattice, x, sums, number)
+                number += _propose_size(rng, lattice, x, spans, sums, number)
             elif number > 0:
-                _propose_group(rng, lattice, x, sums, number)
+                _propose_group(rng, lattice, x, spans, sums, number)
             continue
         move = np.int64(rng.random() * moves)
         low, high = _reach(lattice, x, sums, move)
@@ -274,7 +306,7 @@ def walk(
         step = low + i
         if step != 0:
             for k in range(ptr[move], ptr[move + 1]):
-                x[group[k]] += step * coef[k]
+                _add(x, spans, group[k], step * coef[k])
                 number += step * coef[k]
             for k in range(row_ptr[move], row_ptr[move + 1]):
                 sums[row[k]] += step * row_coef[k]
@@ -285,6 +317,7 @@ def walks(
     rng: Rng,
     lattice: Lattice,
     x: IntArray,
+    spans: IntArray,
     sums: IntArray,
     work: FloatArray,
     steps: int,
@@ -293,7 +326,7 @@ def walks(
 ) -> None:
     """Make ``steps`` steps for each row of ``counts`` and ``row_sums``, which store the states."""
     for draw in range(len(counts)):
-        walk(rng, lattice, x, sums, work, steps)
+        walk(rng, lattice, x, spans, sums, work, steps)
         for i in range(x.size):
             counts[draw, i] = x[i]
         for i in range(sums.size):

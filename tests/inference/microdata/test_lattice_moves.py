@@ -8,8 +8,8 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings, strategies as st
 
-from bayesrisk.inference.microdata.chains import lattice
-from bayesrisk.inference.microdata.lattice_moves import walks
+from bayesrisk.inference.microdata.chains import _random_position, lattice, make_moves
+from bayesrisk.inference.microdata.lattice_moves import _random_record, span_sums, walks
 
 TOP = 3
 
@@ -75,7 +75,8 @@ def test_steps_of_one_record_keep_the_law(seed, hard):
     draws = 40_000
     counts, sums = np.empty((draws, 4), np.int64), np.empty((draws, rows.shape[0]), np.int64)
     x = np.array(start)
-    walks(np.random.default_rng(seed + 1), of, x, rows @ x, np.zeros(TOP + 2), 25, counts, sums)
+    state = (x, span_sums(x), rows @ x, np.zeros(TOP + 2))
+    walks(np.random.default_rng(seed + 1), of, *state, 25, counts, sums)
     assert np.array_equal(sums, (rows @ counts.T).T)
     number = {point: i for i, point in enumerate(points)}
     seen = np.bincount([number[tuple(c)] for c in counts.tolist()], minlength=len(points)) / draws
@@ -98,3 +99,35 @@ def test_records_change_among_groups_of_equal_hard_columns(hard, block, loose):
     assert of.block.tolist() == block
     assert (of.chances[1] > 0) == loose
     assert (of.chances[0] > 0) == (max(block) >= 0)
+
+
+@settings(max_examples=20, deadline=None)
+@given(counts=st.lists(st.integers(0, 3), min_size=1, max_size=100), seed=st.integers(0, 2**32 - 1))
+def test_a_random_record_is_that_of_its_place_in_order(counts, seed):
+    x = np.array([*counts, 1])
+    u = np.random.default_rng(seed).random()
+    group = _random_record(np.random.default_rng(seed), x, span_sums(x), x.sum())
+    assert group == np.repeat(np.arange(x.size), x)[int(u * x.sum())]
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    shape=st.tuples(st.integers(1, 6), st.integers(1, 8)),
+    size=st.sampled_from([1, 3, 200, 70_000]),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_moves_are_different_up_to_their_sign_and_in_order(shape, size, seed):
+    basis = np.random.default_rng(seed).integers(-size, size + 1, shape)
+    moves = make_moves(basis, basis[:0], np.random.default_rng(seed), 20)
+    assert np.array_equal(moves, np.unique(moves, axis=0))
+    first = moves[np.arange(len(moves)), np.argmax(moves != 0, axis=1)]
+    assert (first > 0).all()
+    rows = {tuple(z) for z in moves.tolist()}
+    assert all(tuple(z) in rows or tuple(-z) in rows for z in basis if z.any())
+
+
+@given(weights=st.lists(st.floats(0.01, 10.0), min_size=1, max_size=9), seed=st.integers(0, 99))
+def test_a_position_is_drawn_as_numpy_draws_it(weights, seed):
+    share = np.array(weights) / np.sum(weights)
+    expected = np.random.default_rng(seed).choice(share.size, p=share)
+    assert _random_position(np.random.default_rng(seed), np.array(weights)) == expected
