@@ -53,6 +53,14 @@ def test_a_long_label_may_go_on_in_the_next_row(tmp_path):
         assert not any("influenza and" in name.lower() for name in labels)
 
 
+@pytest.mark.parametrize("letters", ["M,F", "n,x"])
+def test_headings_of_letters_that_stand_again_are_no_withheld_counts(letters, tmp_path):
+    text = f"Persons by area\n\nArea,{letters}\nKent,3,4\nDeal,5,6\nArea,{letters}\nEssex,7,8\n"
+    sheet = sheet_of(tmp_path, text)
+    assert sheet.heads == ["Area", *letters.split(",")]
+    assert labels_of(sheet) == ["Kent", "Deal", "Essex"]
+
+
 @pytest.mark.parametrize("indent", ["", "  "])
 def test_a_heading_in_small_letters_below_a_long_label_is_one(indent, tmp_path):
     """Labels stand below each heading again, or are indented."""
