@@ -533,9 +533,10 @@ def _records(solution: reconstruction.Reconstruction) -> pa.Table:
 class BoundsStudy(TableStudy):
     """Smallest and largest counts consistent with published tables, for :func:`~bayesrisk.run`.
 
-    A complete run has ``bounds.csv``, with the columns of :func:`count_bounds`.  Its summary has
-    the numbers of counts that are proved to be what (``counts``, ``coarsened``, ``recovered``,
-    ``empty``, ``at_least_one``, ``decided``), ``sentences`` that say so, and ``conflicts``.
+    A complete run has ``bounds.csv``, with the columns of :func:`count_bounds`; of tables that an
+    attack read from files it has the counts that these state.  Its summary has the numbers of
+    counts that are proved to be what (``counts``, ``coarsened``, ``recovered``, ``empty``,
+    ``at_least_one``, ``decided``), ``sentences`` that say so, and ``conflicts``.
 
     Parameters
     ----------

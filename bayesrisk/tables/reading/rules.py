@@ -138,6 +138,7 @@ class ReadingRules:
         self.choices = settings(options)
         self.lines: list[str] = []
         self.questions: dict[str, tuple[str, str]] = {}
+        self.later: dict[str, str] = {}  # guesses that are asked about once others are answered
         self.open = set[str]()  # questions about which nothing in the tables says anything
         #: Settings that would say otherwise, those first that change least.
         self.alternatives: dict[tuple[str, str], None] = {}
@@ -165,10 +166,16 @@ class ReadingRules:
         self.questions[name] = guess, f"{text}; {reason}"
         self.open.add(name)
 
+    def ask_later(self, name: str) -> None:
+        """Take the guess of a question, if there is one, until another one is answered."""
+        if name in self.questions:
+            self.later[name] = self.questions.pop(name)[0]
+
     @property
     def all(self) -> dict[str, str]:
         """All settings, with the guesses for what was not said."""
-        return {**self.choices, **{name: guess for name, (guess, _) in self.questions.items()}}
+        guesses = {name: guess for name, (guess, _) in self.questions.items()}
+        return {**self.choices, **self.later, **guesses}
 
 
 def hierarchy(file: Path) -> dict[str, list[str]]:

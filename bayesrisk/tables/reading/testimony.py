@@ -83,6 +83,10 @@ def ask_for_counts(
         guess, text = rules.questions[question]
         if guess in _BY_SUMS and file in denied:
             rules.leave_open(question, f"sums of {name} {denied[file]}")
+            # Who says how counts were made decides what totals are of: it is asked after that.
+            for variable in variables if "miss totals" in denied[file] else ():
+                if any(sums.contradicting.size for sums in variables[variable].sums):
+                    rules.ask_later(f"totals.{variable}")
         elif guess in _BY_SUMS and not heads:  # which sums of other columns do not speak for
             number = exact[file]
             groups = f"{number} group" + "s" * (number > 1)

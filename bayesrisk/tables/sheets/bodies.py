@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -122,11 +123,17 @@ def _without_codes(lines: list[Line]) -> list[Line]:
 
 
 def _with_whole_labels(lines: Sequence[Line]) -> list[Line]:
-    """Return lines of which long labels go on alone in the next one, in small letters."""
-    results = list[Line]()
-    for line in lines:
+    """Return lines of which long labels go on alone in the next one, in small letters.
+
+    A text that stands once, above a label that stands in several rows or is indented, is the
+    heading of a section.
+    """
+    results, times = list[Line](), Counter(line.row[0] for line in lines)
+    for line, below in itertools.zip_longest(lines, lines[1:], fillvalue=lines[0]):
         label, *rest = line.row
-        if results and label[:1].islower() and label[-1] != ":" and not (any(rest) or sex(label)):
+        heads = times[label] == 1 and (times[below.row[0]] > 1 or below.depth > line.depth)
+        goes_on = label[:1].islower() and label[-1] != ":" and not (any(rest) or sex(label))
+        if results and goes_on and not heads:
             above = results[-1].row
             if len(above[0]) >= _LONG_LABEL and 2 * len(label) >= _LONG_LABEL and any(above[1:]):
                 whole = [f"{above[0]} {label}", *above[1:]]
@@ -313,6 +320,19 @@ def body_grid(body: Body, lines: Sequence[Line], columns: CountColumns) -> tuple
         rows = [(line.number, line.row) for line in lines]
         head, rows = outlined(body.head, rows, depths, columns.counts)
     keep = [j for j, text in enumerate(head) if text or any(row[j] for _, row in rows)]
-    texts = [[_ARROW.sub(PATH, row[j]) for j in keep] for _, row in rows]
-    head = [_ARROW.sub(PATH, head[j]) for j in keep]
-    return head, list(zip((i for i, _ in rows), texts, strict=True))
+    texts_by_column = (([row[j] for _, row in rows], _ARROW.search(head[j])) for j in keep)
+    parted = (texts if flow else _with_arrows(texts) for texts, flow in texts_by_column)
+    numbers, cells = [i for i, _ in rows], map(list, zip(*parted, strict=True))
+    return _with_arrows([head[j] for j in keep]), list(zip(numbers, cells, strict=True))
+
+
+def _with_arrows(texts: Sequence[str]) -> list[str]:
+    """Return texts with paths for arrows to parts; those from an origin to a destination stay.
+
+    An origin, whatever leads from it, is a destination elsewhere.
+    """
+    paths = {t: _ARROW.sub(PATH, t).split(PATH) for t in texts if _ARROW.search(t)}
+    origins = {first for first, *_ in paths.values()}
+    if any(origins.intersection(rest) for _, *rest in paths.values()):
+        return list(texts)
+    return [PATH.join(paths.get(text, [text])) for text in texts]

@@ -17,6 +17,7 @@ from bayesrisk.tables.sheets.lines import CountColumns, Left, Line, filled_texts
 from bayesrisk.tables.sheets.sections import is_group_row
 from bayesrisk.tables.sheets.texts import (
     DECIMAL,
+    TABLE,
     WHOLE,
     is_date,
     is_mark,
@@ -32,9 +33,7 @@ _FEW_BLANKS = 10  # headings for each that is missing
 
 
 #: The number of a table, which a title says.
-_TABLE = re.compile(
-    r"(table|tabelle|tab\.|tableau|tabla|tabella|tabela|tabel|tabell) ?\w", re.IGNORECASE
-)
+_TABLE = re.compile(rf"{TABLE}\w", re.IGNORECASE)
 
 
 class Headed(NamedTuple):

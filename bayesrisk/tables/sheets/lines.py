@@ -145,8 +145,14 @@ def count_columns(lines: Sequence[Line]) -> CountColumns:
     labels = [j for j in range(len(rows[0]) if rows else 0) if j not in counts]
     below = [line.row for line in lines if line.row != rows[0]] if rows else []
     numbers = any(says_number(row[j]) for row in below for j in counts)
-    times = Counter((j, row[j]) for row in below for j in counts if row[j] and is_mark(row[j]))
-    return CountColumns(counts, labels, numbers, {place for place, n in times.items() if n > 1})
+    marks = Counter((j, row[j]) for row in below for j in counts if row[j] and is_mark(row[j]))
+    # Letters may be headings that stand again, in equal rows.
+    rows_by_mark = Counter(place for row in {*map(tuple, below)} for place in enumerate(row))
+    several = {
+        (j, t) for (j, t), n in marks.items()
+        if n > 1 and (rows_by_mark[j, t] > 1 or not any(map(str.isalnum, t)))
+    }  # fmt: skip
+    return CountColumns(counts, labels, numbers, several)
 
 
 def _with_first_label(grid: Grid) -> Grid:

@@ -4,6 +4,8 @@ import re
 import unicodedata
 from itertools import filterfalse
 
+from bayesrisk.tables.sheets.texts import TABLE
+
 
 def _without_accents(text: str) -> str:
     """Return a text as files of bare letters have it: *populacao*."""
@@ -55,6 +57,8 @@ _SEVERAL = re.compile(
     r":|\.$|%|[£$€]|\b(statistics|indicators?|profiles?|facts?|data|measures?|rates?|ratios?|shares?|"
     r"percent\w*|proportions?|costs?|income|spending|expenditures?|wages?|length|age|years)\b"
 )
+#: Before a title: *Table 3.1: *.
+_NUMBER = re.compile(rf"\W*{TABLE}(?:[a-z]?\d[\w.]*|[a-z]\b)\W+", re.IGNORECASE)
 #: Between words: DEATH_COUNT, newCases.
 _JOINT = re.compile(r"_+|(?<=[a-z])(?=[A-Z])")
 #: After it a title names variables: births by age of mother.
@@ -75,5 +79,6 @@ def says_events(text: str) -> bool:
 
 def titles_records(title: str) -> bool:
     """Return whether a title says that records are counted, by whatever variables."""
+    title = title[number.end() :] if (number := _NUMBER.match(title)) else title
     several = _SEVERAL.search(title.casefold())
     return not several and says_records(_BY.split(title, maxsplit=1)[0])

@@ -66,6 +66,8 @@ UNKNOWN = re.compile(
 #: Words that stand alone before rows of parts.
 _BEFORE_PARTS = re.compile(rf"(?:{SOME.pattern}|\W*(davon|z toho|z tego)\b)[\W_]*", re.IGNORECASE)
 
+#: What the number of a table follows in its title.
+TABLE = r"(?:table|tabelle|tab\.|tableau|tabla|tabella|tabela|tabel|tabell) ?"
 #: The label of rows without one.
 BLANK = "(blank)"
 #: Levels of a tree of labels or headings are apart by this.

@@ -355,6 +355,9 @@ def test_misses_one_way_are_a_rest_where_other_sums_hold_or_they_are_many():
     reading = reading_of(few)
     assert reading.open == {"counts"}
     assert "miss totals by little" in reading.questions["counts"][1]
+    assert "totals.sex" not in reading.questions  # which the law of the counts decides
+    assert reading_of(few, counts="exact").questions["totals.sex"][0] == "partial"
+    assert "totals.sex" not in reading_of(few, counts="perturbed-1").questions
     shown = rows_of("""region,male,female,total
         RA,7,12,20 RB,13,10,23 RC,7,8,17 RD,8,7,15 Total,35,37,75""")
     assert reading_of(shown).open == frozenset()  # all columns add up
@@ -451,6 +454,12 @@ def test_a_unit_above_a_table_says_what_all_its_columns_count(unit, opened, tmp_
         ("Deaths by town", "North,South,Isles", False),
         ('"Population, number of persons"', "North,South,Isles", False),
         ("Daily figures on deaths registered", "North,South,Isles", False),
+        ("Table 1: Number of deaths", "North,South,Isles", False),
+        ("Tableau 2.1 : Nombre de décès", "North,South,Isles", False),
+        ("Table B. Deaths by town", "North,South,Isles", False),
+        ("Table 1: Rain: number of deaths", "North,South,Isles", True),
+        ("Table 1: Death rates", "North,South,Isles", True),
+        ("Rain: Number of deaths", "North,South,Isles", True),
         ("Number of deaths", "Deaths,Bzzk,Qrrt", True),  # one of several that are told
         ("Death rates by town", "North,South,Isles", True),
         ("Costs of deaths", "North,South,Isles", True),

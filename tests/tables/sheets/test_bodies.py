@@ -53,6 +53,48 @@ def test_a_long_label_may_go_on_in_the_next_row(tmp_path):
         assert not any("influenza and" in name.lower() for name in labels)
 
 
+@pytest.mark.parametrize("letters", ["M,F", "n,x"])
+def test_headings_of_letters_that_stand_again_are_no_withheld_counts(letters, tmp_path):
+    text = f"Persons by area\n\nArea,{letters}\nKent,3,4\nDeal,5,6\nArea,{letters}\nEssex,7,8\n"
+    sheet = sheet_of(tmp_path, text)
+    assert sheet.heads == ["Area", *letters.split(",")]
+    assert labels_of(sheet) == ["Kent", "Deal", "Essex"]
+
+
+@pytest.mark.parametrize("indent", ["", "  "])
+def test_a_heading_in_small_letters_below_a_long_label_is_one(indent, tmp_path):
+    """Labels stand below each heading again, or are indented."""
+    again = "" if indent else "Injuries and other consequences of external causes,4,5,6\n"
+    text = (
+        f"Cause,2019,2020,2021\ndiseases of all kinds,,,\n{indent}Influenza,12,15,9\n{again}"
+        f"{indent}Injuries and other consequences of accidents,7,8,6\n"
+        f"assaults and other violence,,,\n{indent}{'Knives' if indent else 'Influenza'},3,4,5\n"
+        f"{indent}Guns,1,2,3\n"
+    )
+    sheet = sheet_of(tmp_path, text)
+    assert "assaults and other violence" in {row[0].partition("!!")[0] for _, row in sheet.rows}
+    assert not any("accidents assaults" in text for _, row in sheet.rows for text in row)
+
+
+@pytest.mark.parametrize(
+    ("heading", "labels", "tree"),
+    [
+        ("Place", ["Kent", "Kent -> Dover", "Kent -> Deal", "Essex"], True),
+        ("Move", ["Kent -> Essex", "Essex -> Kent", "Kent -> Kent"], False),
+        ("Move", ["Rural -> Urban", "Urban -> Abroad"], False),
+        ("Origin -> destination", ["Kent -> Dover", "Essex -> Deal"], False),
+    ],
+)
+def test_arrows_from_origins_to_destinations_make_no_tree(heading, labels, tree, tmp_path):
+    rows = "".join(f"{label},{7 + 3 * k},{k + 4}\n" for k, label in enumerate(labels))
+    sheet = sheet_of(tmp_path, f"{heading},Men,Women\n{rows}")
+    stated = [label.replace(" -> ", "!!") if tree else label for label in labels]
+    assert labels_of(sheet) == stated
+    columns = sheet_of(tmp_path, f"Sex,{','.join(labels)}\nMen{',7' * len(labels)}\n")
+    if heading != "Origin -> destination":
+        assert columns.heads[1:] == stated
+
+
 def nested(gap):
     """Return ages below sexes, and regions after a gap that no heading of ages has."""
     ages = "Deaths by age group,,,\n0-64,{},4,5\n65+,7,8,{}\n"
