@@ -211,10 +211,7 @@ def _guess(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) ->
     """Return the law that fits the plain counts of a file, and why."""
     note = any(_CHANGED.search(one.text) for one in notes)
     numbers = [ends[0] for cell in cells if cell.row and (ends := _number(cell.text))]
-    unit = max((cell.unit for cell in cells), default=1)
-    if unit > 1:
-        return _Guess(f"nearest-{unit}", f"they are in units of {unit:,}")
-    steps = {cell.column: cell.step for cell in cells}
+    steps = {cell.column: max(cell.unit, cell.step) for cell in cells if cell.row}
     if (step := min((n for n in steps.values() if n > 1), default=1)) > 1:
         for column, other in steps.items():
             if other != step:
@@ -223,7 +220,9 @@ def _guess(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) ->
                 )
                 answer = rules.ask(f"columns.{column}.counts", law, f"{column}: {reason}")
                 rules.columns[f"{key(column)}.counts"] = answer
-        return _Guess(f"nearest-{step}", f"they are in units of {step:,}")
+        reason = f"they are in units of {step:,}"
+        reason += " (exact takes each as it stands)" * any(cell.unit > 1 for cell in cells)
+        return _Guess(f"nearest-{step}", reason)
     positive, doubt = [n for n in numbers if n > 0], ""
     stated = bool({"counts", f"counts.{Path(cells[0].file).name}"} & rules.choices.keys())
     missed = _missed(coded := _coded(cells))
@@ -596,7 +595,7 @@ def _fits(mark: str, text: str, cells: Sequence[Cell], laws: Sequence[PlainLaw])
     every = [(0, UNBOUNDED)] * len(cells)
     for position, (cell, law) in enumerate(zip(cells, laws, strict=True)):
         if ends := _number(cell.text):
-            every[position] = _support(law.law, ends[0] * cell.unit)
+            every[position] = _support(law.law, _counted(cell, law.law, ends[0]))
     small = [c for c, (a, b) in zip(cells, every, strict=True)  # 5 that is rounded may be 6
              if c.row and max(low, 1) <= a <= b <= high]  # fmt: skip
     if _FEWER * len(small) > sum(cell.text == mark for cell in cells):
@@ -685,9 +684,15 @@ def _cell_law(
     return law
 
 
+def _counted(cell: Cell, law: Likelihood, number: int) -> int:
+    """Return a number in persons, if its law rounds counts to the unit of the cell or more."""
+    low, high = _support(law, number * cell.unit)
+    return number * cell.unit if high - low >= cell.unit - 1 else number
+
+
 def _plain(cell: Cell, law: Likelihood, number: int) -> Value:
     """Return a count as it stands; refuse one that is not rounded as all are."""
-    number *= cell.unit
+    number = _counted(cell, law, number)
     low, high = _support(law, number)
     if low > high:
         raise cell.refuse(f"be rounded as counts says ({law})")

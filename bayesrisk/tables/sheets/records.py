@@ -47,6 +47,19 @@ _WORDS = (
     r"родивш|осіб)|人口|人数|人數|世帯|户数|戶數|死亡|出生|件数|件數|[総總总]数|人員|인구|세대|사망|출생|학생|^명$|^人$"
 )
 _RECORDS = re.compile(_without_accents(_WORDS), re.IGNORECASE)
+#: Money, of which units may be said beside counts of people.
+_MONEY = re.compile(
+    r"[£$€¥]|金[額额]|千[円元]|금액|천 ?원|"
+    r"\b(amounts?|money|monetary|incomes?|earnings|wages?|salar(y|ies)|revenues?|turnover|spending|"
+    r"expenditures?|costs?|prices?|dollars?|euros?|pounds|usd|eur|gbp|"
+    r"(geld)?betr[aä]ge?n?|einkommen|eink[uü]nfte|ums[aä]tze?|l[oö]hne|ausgaben|"
+    r"montants?|salaires?|depenses|recettes|importe?s?|montos?|rentas|gastos|pesos|dolares|"
+    r"importi|reddit[io]|spese|montantes?|rendimentos?|receitas|despesas|reais|"
+    r"bedrag(en)?|inkomens?|omzet|uitgaven|bel[oø]pp?|beløb|in[kd]+omst(er)?|inntekt(er)?|kron(or|er)|"
+    r"kwot\w*|dochod\w*|zł|castk\w*|prijm\w*|kc|tulot|osszeg\w*|forint|tutar\w*|lira|"
+    r"доход\w*|выручк\w*|рубл\w*|руб|грн|гривень)\b",
+    re.IGNORECASE,
+)
 #: Words of numbers about people that do not count them.
 _OTHER = re.compile(
     r"\b(mean|median|average|code|id|rank|index|score|per|(?<!\d )(days|hours))\b|"
@@ -75,6 +88,11 @@ def says_records(text: str) -> bool:
 def says_events(text: str) -> bool:
     """Return whether a text says that what befalls people is counted: *Number of deaths*."""
     return re.search(rf"\b({_EVENTS})", text, re.IGNORECASE) is not None and says_records(text)
+
+
+def says_money(text: str) -> bool:
+    """Return whether a text names money, and no records: *Money amounts are in thousands*."""
+    return _MONEY.search(_without_accents(text)) is not None and not says_records(text)
 
 
 def titles_records(title: str) -> bool:

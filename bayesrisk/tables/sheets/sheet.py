@@ -26,6 +26,7 @@ from bayesrisk.tables.sheets.grids import (
 )
 from bayesrisk.tables.sheets.heading_rows import Headed, headed
 from bayesrisk.tables.sheets.lines import Grid, Line, count_columns, filled_texts, grid_lines, short
+from bayesrisk.tables.sheets.records import says_money
 from bayesrisk.tables.sheets.texts import (
     DECIMAL,
     PATH,
@@ -41,14 +42,17 @@ from bayesrisk.tables.sheets.texts import (
 )
 
 _BYTES = 2**26
+_IN = "(?:in |en |em |i |w |v |в |у )"
 #: A title or a note on the unit of all counts.
 _THOUSANDS = re.compile(
-    rf"[(\[]([\w ]+ )?(in |en )?({THOUSANDS}|000)( of \w+)?[)\]]|"
-    r"\b(numbers|figures|data|persons|people|counts|values|levels|zahlen|angaben|chiffres|effectifs)"
-    rf"( \w+){{0,2}} (in|en) {THOUSANDS}|"
-    rf"(^|[,;:=–-])\W*(in |en )?{THOUSANDS}\W*$|\b(in|en) (?=[\d'’`]){THOUSANDS}",
+    rf"[(\[]([\w ]+ )?{_IN}?({THOUSANDS}|000)( of \w+)?[)\]]|"
+    r"\b(numbers|figures|data|persons|people|counts|values|levels|zahlen|angaben|chiffres|effectifs|"
+    r"cifras|personas|dati|valori|dados|pessoas|cijfers|aantal(len)?|tal|antal)"
+    rf"( \w+){{0,2}} {_IN}{THOUSANDS}|"
+    rf"(^|[,;:：=–-])\W*{_IN}?{THOUSANDS}\W*$|\b(in|en) (?=[\d'’`]){THOUSANDS}",
     re.IGNORECASE,
 )
+_CLAUSE_ENDS = re.compile(r"[;:,—]|(?<!\btsd)\.(?=\s)", re.IGNORECASE)
 _NOTE_MARK = re.compile(r" ?\[(foot)?notes?:? ?[\w, ]*\]", re.IGNORECASE)
 _FEW_ROWS = 8  # that are looked at
 #: Why rows are left out that are none of the table.
@@ -344,4 +348,14 @@ def _in_thousands(table: Headed, below: Sequence[Line], labels: Sequence[int]) -
     """Return whether a title, a note or a heading of labels says that all counts are in 1,000."""
     notes = (text for line in (*table.above, *below) for text in line.row)
     corner = (row[j] for row in table.rows for j in labels)
-    return any(map(_THOUSANDS.search, notes)) or any(map(_THOUSANDS.fullmatch, corner))
+    return any(map(_says_thousands, notes)) or any(map(_THOUSANDS.fullmatch, corner))
+
+
+def _says_thousands(text: str) -> bool:
+    """Return whether a text says that counts are in units of 1,000, and not that money is."""
+    for match in _THOUSANDS.finditer(text):
+        first = max((m.end() for m in _CLAUSE_ENDS.finditer(text, 0, match.start())), default=0)
+        last = _CLAUSE_ENDS.search(text, match.end())
+        if not says_money(text[first : last.start() if last else None]):
+            return True
+    return False

@@ -49,7 +49,8 @@ SHARE = re.compile(r"[-−]?\d+(?:[.,]\d+)? ?%")
 #: The unit of counts in thousands, as a pattern.
 THOUSANDS = (
     r"(?<![\w,.])(?:thousands|1?['’`]000(?:['’`]?s)?|(?:1[ ,]?)?000['’`]?s|tausend|tsd\.?|"
-    r"milliers)(?!\w)"
+    r"milliers|miles de personas|migliaia|milhares|duizend(?:tallen|en)?|tusen(?:tals?)?|tusinder?|"
+    r"ty[sś]\.|tysiącach|tis\.|tisících|тыс\.|тысячах|тис\.|тисячах|tuhansia|千人|천 ?명)(?!\w)"
 )
 #: Labels of some of those that a total counts, which add up to it by chance alone.
 SOME = re.compile(

@@ -4,6 +4,8 @@ import pandas as pd
 import pytest
 
 from bayesrisk.exceptions import DataError
+from bayesrisk.reconstruction import count_bounds
+from bayesrisk.tables import PublishedTables
 from bayesrisk.tables.reading.reading import TableReading
 
 BELOW_FIVE = [
@@ -332,3 +334,68 @@ def test_a_unit_below_the_table_says_what_its_numbers_are(tmp_path):
             infoshare(tmp_path, unit)
     thousands = infoshare(tmp_path, "Number", "Thousands")
     assert thousands.questions["counts"][0] == "nearest-1000"
+
+
+PAID = "area,Returns,Persons\nAsh,4565,8086\nElm,4421,7805\nOak,143,281\n"
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        "(Aggregate Money Amounts Are In Thousands)",
+        "(Money amounts are in thousands of dollars)",
+        "Income figures in thousands; numbers are counts of returns",
+        "[Geldbeträge in Tausend]",
+        "Angaben zum Umsatz in Tsd. Euro",
+        "(Montants en milliers)",
+        "(importi in migliaia)",
+        "(доходы в тыс.)",
+        "Numbers of persons, money (in thousands)",
+    ],
+)
+def test_a_unit_of_money_is_no_unit_of_counts(note, tmp_path):
+    assert guess(tmp_path, note, PAID, "counts")[0] == "exact"
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        "(Aggregate Numbers Are In Thousands)",
+        "(Numbers in thousands; money amounts are in dollars)",
+        "Persons by income, in thousands",
+        "Angaben in Tausend",
+        "(Personen in Tausend)",
+        "Effectifs (en milliers)",
+        "(dati in migliaia)",
+        "Число человек (тыс.)",
+        "単位：千人",
+    ],
+)
+def test_counts_in_thousands_stay_so_whatever_is_said_of_money(note, tmp_path):
+    assert guess(tmp_path, note, PAID, "counts")[0] == "nearest-1000"
+
+
+def test_settings_say_that_counts_are_in_no_unit(tmp_path):
+    file = tmp_path / "t.csv"
+    file.write_text(f"(Numbers in thousands),,\n\n{PAID}", encoding="utf-8")
+
+    def stated(**settings):
+        reading = TableReading.read(file, **settings).accepted()
+        bounds = count_bounds(PublishedTables(*reading.parts)).counts
+        return {*zip(bounds["low_stated"], bounds["high_stated"], strict=True)}
+
+    assert {(4_564_500, 4_565_499), (142_500, 143_499)} <= stated()
+    assert {(4565, 4565), (143, 143), (281, 281)} <= stated(counts="exact")
+    mixed = stated(columns={"Returns": {"counts": "exact"}})
+    assert {(4565, 4565), (143, 143), (280_500, 281_499)} <= mixed
+
+
+def test_a_column_in_thousands_beside_others_has_a_law_of_its_own(tmp_path):
+    file = tmp_path / "t.csv"
+    file.write_text("area,Pupils ('000),Teachers\nAsh,13,457\nElm,21,802\n", encoding="utf-8")
+    reading = TableReading.read(file)
+    laws = {name: one for name, (one, _) in reading.questions.items()}
+    assert laws == {"counts": "nearest-1000", "columns.Teachers.counts": "exact"}
+    bounds = count_bounds(PublishedTables(*reading.accepted().parts)).counts
+    ends = {*zip(bounds["low_stated"], bounds["high_stated"], strict=True)}
+    assert ends >= {(12_500, 13_499), (20_500, 21_499), (457, 457), (802, 802)}
