@@ -89,7 +89,7 @@ class AuditOptions(ColumnOptions):
     releases: Annotated[
         int | None,
         "Most releases of each randomised protection [20; 4 where one needs draws anew for each "
-        "person].",
+        "person and no --targets are given].",
     ] = None
     time_limit: Annotated[
         float | None,

@@ -230,6 +230,7 @@ class Average(NamedTuple):
     after: float
     ratio: float | None
     more: str = ""  # further sentences
+    rho: str = ""  # of a budget that is named
 
     @property
     def gain(self) -> float:
@@ -269,7 +270,7 @@ class Average(NamedTuple):
         else:
             text = f"{belief} ends, on average, at {_percent(self.after)}: {self.ratio:.3g} times "
             text += "as much."
-        return f"{self.title}, budget {self.budget}: {text}{self.more}"
+        return f"{self.title}, budget {self.budget}{self.rho}: {text}{self.more}"
 
 
 def chance(probability: float) -> str:
@@ -377,7 +378,9 @@ def _average(panel: SweepPanel) -> Average | None:
         else (best["decision_baseline"], best["decision_accuracy"])
     )
     risk_ratio = best["marginal_risk"] if ratio else None
-    return Average(panel.title, label, text, before, after, risk_ratio, more)
+    rho = f", rho {rows.loc[rows['label'] == label, 'rho'].iloc[0]:.3g} (smaller is more noise)"
+    rho = "" if label.startswith("rho = ") else rho
+    return Average(panel.title, label, text, before, after, risk_ratio, more, rho)
 
 
 def _question(study: SweepStudy) -> Iterator[Part]:

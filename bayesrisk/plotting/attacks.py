@@ -47,10 +47,10 @@ def plot_bounds(frame: pd.DataFrame) -> Axes:
     canvas.require(frame, ("label", "low_stated", "high_stated", "low", "high"))
     axes = canvas.panel(None, 6.0, 0.9 + 0.2 * len(frame))
     rows = np.arange(len(frame))
-    edge = 1.15 * float(frame[["low", "high", "low_stated"]].max().max()) + 1.0
-    ends = frame[["low_stated", "high_stated", "low", "high"]].astype("Float64").fillna(edge)
-    stated, most, low, high = (ends[name].to_numpy(float) for name in ends)
-    axes.hlines(rows, stated, np.minimum(most, edge), color="0.8", linewidth=6.0)
+    ends = frame[["low_stated", "high_stated", "low", "high"]].astype("Float64")
+    edge = 1.15 * float(ends.max().max()) + 1.0
+    stated, most, low, high = (ends[name].fillna(edge).to_numpy(float) for name in ends)
+    axes.hlines(rows, stated, most, color="0.8", linewidth=6.0)
     axes.hlines(rows, low, high, color=canvas.COLOURS[0], linewidth=2.5)
     axes.plot(low, rows, "o", high, rows, "o", color=canvas.COLOURS[0], markersize=4.0)
     axes.set_yticks(rows, [canvas.as_text(text)[:60] for text in frame["label"]])

@@ -8,7 +8,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -23,9 +23,11 @@ from bayesrisk._base.plugins import Registry
 from bayesrisk._base.validation import IntArray
 from bayesrisk.exceptions import ArgumentError, BayesRiskError, quote
 from bayesrisk.experiments import by_place
+from bayesrisk.experiments.audit.words import error_text
+from bayesrisk.inference.microdata.posterior import ChainNeededError
 from bayesrisk.interfaces import Mechanism, PopulationSource
 from bayesrisk.mechanisms import BaseMechanism
-from bayesrisk.mechanisms.registry import make_mechanism, read_recipe, usual_parameters
+from bayesrisk.mechanisms.registry import make_mechanism, meaning, read_recipe, usual_parameters
 from bayesrisk.release import Release
 from bayesrisk.risk.audit import AuditedPopulation, AuditQuestion, checks, spot_comparisons
 from bayesrisk.risk.audit.constructions import equal_in_law
@@ -42,7 +44,7 @@ from bayesrisk.risk.audit.surroundings import (
 )
 from bayesrisk.risk.microdata import FirstLook, first_look
 from bayesrisk.risk.statements.residual import is_additive
-from bayesrisk.tables import Microdata, Records, Schema
+from bayesrisk.tables import Microdata, Records, Schema, Workload
 from bayesrisk.tables.exchange import Partitions
 from bayesrisk.tables.microdata import as_microdata
 
@@ -84,6 +86,16 @@ class Protection:
     def setting(self) -> str:
         """The mechanism and its parameters as JSON text, the cache key of results."""
         return json.dumps([self.mechanism, self.parameters], sort_keys=True, default=repr)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return name, mechanism and parameters as plain values; raise if a parameter has none."""
+        try:
+            plain: dict[str, Any] = json.loads(json.dumps(asdict(self), default=str))
+        except (TypeError, ValueError) as error:
+            raise ArgumentError(
+                f"parameters of {self.name!r} must be plain values: {error}"
+            ) from error
+        return plain
 
 
 # Where the records of a population are, and which population a result is about.
@@ -216,6 +228,11 @@ class Survey:
     around: tuple[Surroundings, ...]
 
 
+def counts_of_place(workload: Workload) -> int:
+    """Return the number of counts of a finest place."""
+    return sum(len(table.cells) for table in workload.at(workload.levels[-1]).values())
+
+
 class Pilot(NamedTuple):
     """CPU seconds that one protection takes per place, release, kind of target, check, target."""
 
@@ -224,6 +241,11 @@ class Pilot(NamedTuple):
     target: float = 0.0  # and for each kind of target under it
     check: float = 0.0  # for each target whose beliefs are found once more
     person: float = 0.0  # for each target under each release, of whatever kind
+    proof: float = 0.0  # for each place whose counts may prove others
+
+    def once(self, places: float, provable: float, people: float) -> float:
+        """Return the seconds that all releases share."""
+        return places * self.place + provable * self.proof + people * self.check
 
     def release_time(self, places: float, kinds: float, people: float) -> float:
         """Return the seconds of each release."""
@@ -496,7 +518,7 @@ class PopulationInParts:
             start, stop = self.survey.rows[part : part + 2]
             audited, release = self.part(part), self.release(protection, number, part)[1]
             work = release.tables.workload
-            size = sum(len(table.cells) for table in work.at(work.levels[-1]).values())
+            size = counts_of_place(work)
             places = np.unique(audited.place[rows[(rows >= start) & (rows < stop)] - start])
             places = places[: max(left // size, left == most)]
             if not places.size:
@@ -527,6 +549,15 @@ class PopulationInParts:
                     frames.append(spot_comparisons(audited, chosen, *read, targets=targets))
         return pd.concat(frames, ignore_index=True)
 
+    def with_meaning(self, costs: pd.DataFrame, protections: Sequence[Protection]) -> pd.DataFrame:
+        """Return costs with a column that describes each protection in words."""
+        error, texts = costs.set_index("protection")["error"], {}
+        for one in protections:
+            spec = self.mechanism(one).spec  # a rule of an agency is one of the mechanisms
+            settings = {**spec.parameters, **self.parameters(one)}
+            texts[one.name] = meaning(spec.mechanism, settings, error_text(error[one.name]))
+        return costs.assign(meaning=costs["protection"].map(texts).fillna(""))
+
     def chained(self, protection: Protection) -> bool:
         """Return whether the first target needs its own Markov chain, as all then do."""
         by_chains = False
@@ -535,7 +566,8 @@ class PopulationInParts:
             release = self.release(protection, 0, self.target_parts(rows)[0])[1]
             if not is_additive(release.spec):
                 if (protection.name, protection.setting) not in self._pilots:
-                    self._try(protection, rows[:1])
+                    with suppress(ChainNeededError):
+                        self._try(protection, rows[:1], exact_only=True)
                 by_chains = any(self.too_large[protection.name].values())
         return by_chains
 
@@ -551,20 +583,29 @@ class PopulationInParts:
             self._pilots[key] = pilot
         return self._pilots[key]
 
+    def least(self, protection: Protection) -> Pilot | None:
+        """Return the least cost of a protection whose pilot was cut, or None if it drew nothing."""
+        store = self._law_stores.get(protection.setting, DrawnLaws())
+        took = {key: seconds for key, (_, seconds) in store.laws.items()} | store.least
+        return self._drawn_costs(protection, took) if took else None
+
     def take_pilots(self, other: PopulationInParts) -> None:
         """Copy the pilot results of another audit of the same records."""
         self.too_large, self._law_stores = other.too_large, other._law_stores
         self._pilots = other._pilots
 
-    def _try(self, protection: Protection, rows: IntArray) -> tuple[float, pd.DataFrame]:
+    def _try(
+        self, protection: Protection, rows: IntArray, *, exact_only: bool = False
+    ) -> tuple[float, pd.DataFrame]:
         """Return CPU seconds of, and statements about, a few targets; sampled laws are kept."""
         too_large = self.too_large.setdefault(protection.name, {})
         law_store = self._law_stores.setdefault(protection.setting, DrawnLaws())
         law_store.pilot_end, begin = self.pilots_end, time.process_time()
+        law_store.exact_only = exact_only
         try:
             frame = self.statements(protection, range(1), rows, too_large)
         finally:
-            law_store.pilot_end = None
+            law_store.pilot_end, law_store.exact_only = None, False
         return time.process_time() - begin, frame
 
     def _measured(self, protection: Protection) -> Pilot:
@@ -573,11 +614,11 @@ class PopulationInParts:
             pilot = self._costs(protection, first)
             begin = time.process_time()
             self.spots(protection, 0, frame, 1)
-            return pilot._replace(check=time.process_time() - begin)
+            middle = time.process_time()
+            self.proofs(protection, 0, self._pilot_rows(1, 1), 1)
+            return pilot._replace(check=middle - begin, proof=time.process_time() - middle)
         except PilotTimeError:  # one place is known, and what has been drawn there before
-            if laws := self._law_stores[protection.setting].laws:
-                return self._drawn_costs(protection, laws)
-            return Pilot(0.0, first)
+            return self.least(protection) or Pilot(0.0, first)
 
     def _costs(self, protection: Protection, first: float) -> Pilot:
         """Return the CPU seconds of a protection after its first target, which compiled kernels."""
@@ -605,17 +646,15 @@ class PopulationInParts:
             release = max(seconds[0] - target, 0.0)
             return Pilot(max(first - seconds[0], 0.0), release, target)
         self._try(protection, self._pilot_rows(_PILOT, -(-_PILOT // rows.size)))
-        return self._drawn_costs(protection, laws)
+        return self.least(protection) or Pilot(0.0, first)
 
-    def _drawn_costs(
-        self, protection: Protection, laws: Mapping[tuple[Any, ...], tuple[Any, float]]
-    ) -> Pilot:
-        """Return the CPU seconds of a protection from the laws that its pilots drew.
+    def _drawn_costs(self, protection: Protection, laws: Mapping[tuple[Any, ...], float]) -> Pilot:
+        """Return the CPU seconds of a protection from those of the laws that its pilots drew.
 
         A law without a target's record is taken to cost as much as one with it, if none was drawn.
         """
         took = pd.DataFrame(
-            [(*key[:2], seconds) for key, (_, seconds) in laws.items()],
+            [(*key[:2], seconds) for key, seconds in laws.items()],
             columns=["place", "without", "seconds"],
         )
         alone = took.dropna()
@@ -625,7 +664,8 @@ class PopulationInParts:
             return Pilot(0.0, place.sum().mean(), 0.0 if additive else took["seconds"].mean())
         release = place.size().mean() * alone["seconds"].mean()  # laws of all readings
         target = alone["seconds"].sum() / alone["without"].nunique()
-        return Pilot(max(place.sum().mean() - release, 0.0), release, target)
+        pilot = max(place.sum().mean() - release, 0.0), release, target
+        return Pilot(*np.nan_to_num(pilot).tolist())  # none may be of a whole place
 
     def kinds(self, rows: IntArray) -> int:
         """Return the number of different records of targets; of parts, that of all targets."""

@@ -430,6 +430,12 @@ def _chosen(choice: pd.DataFrame, config: Row) -> list[Part]:
     return [marked(text, best, goal), ("points", [*map(_full, choice["answer"])])]
 
 
+_FEW = (
+    "So few because each person needs draws anew under each release, and no number of people was "
+    "given (--targets, --releases)."
+)
+
+
 def _screen(
     measures: pd.DataFrame, comparisons: pd.DataFrame, costs: pd.DataFrame, config: Row
 ) -> tuple[list[Part], pages.Quotes]:
@@ -444,9 +450,12 @@ def _screen(
         f"Remaining answers: to {reader}, {secret} is as uncertain as among so many equally "
         "likely ones. Doubled: by the own record."
     )
+    lines = {topic: _full(line) for topic, line in screen_lines(screen).items()}
+    if config.get("few"):
+        lines["How sure"] += f" {_FEW}"
     parts: list[Part] = [
         ("sentence", _full(lead(screen)), "lead"),
-        ("words", {topic: _full(line) for topic, line in screen_lines(screen).items()}, "lines"),
+        ("words", lines, "lines"),
         ("sentence", aside, "aside"),
         ("cards", screen_table(screen)),
     ]

@@ -28,11 +28,13 @@ from bayesrisk.experiments.audit.populations import (
     FEW_TARGETS,
     POPULATION,
     USUAL_RELEASES,
+    Pilot,
     PopulationInParts,
     Protection,
     Source,
     Survey,
     about_population,
+    counts_of_place,
     is_made_up,
     named_sources,
     population_rows,
@@ -41,11 +43,10 @@ from bayesrisk.experiments.audit.populations import (
 from bayesrisk.experiments.audit.report import audit_files, check_totals
 from bayesrisk.experiments.audit.results import LAYOUT, PROTECTIONS, read_audit, result_table
 from bayesrisk.experiments.audit.screen import audit_brief, first_line
-from bayesrisk.experiments.audit.words import error_text
 from bayesrisk.experiments.by_place import open_index
 from bayesrisk.experiments.runs.engine import Outlook, Study, clocks, ends_of_shards, pace_since
 from bayesrisk.experiments.runs.folder import RunFolder
-from bayesrisk.mechanisms.registry import NOTHING, meaning, shown_name
+from bayesrisk.mechanisms.registry import NOTHING, shown_name
 from bayesrisk.risk import audit
 from bayesrisk.risk.audit.checks import NO_PROOFS, proof_totals
 from bayesrisk.risk.audit.constructions import can_be_made, constructions
@@ -58,10 +59,11 @@ from bayesrisk.risk.audit.spot_checks import NO_SPOTS
 from bayesrisk.risk.microdata import FirstLook
 from bayesrisk.tables import Schema, Workload
 
+_SHARDS = 5  # of a protection with few targets, so that workers share them
 _FIRST = 8  # releases, before it is asked whether they are enough
 _SPOTS = 20  # targets of each protection whose beliefs are found once more
 _RESULTS = 6.0  # seconds of the figures and tables of an audit
-_PATIENCE = 10.0  # seconds of the clock after which no further pilot begins
+_PATIENCE = 10.0  # seconds of the clock that the pilot of a protection may take
 _PROVED = 5000  # counts of each protection of which it is asked what they prove
 Cost = Callable[[int, int], float]  # seconds of a processor, by people and releases
 _OF_PROCESS = (
@@ -105,11 +107,11 @@ class AuditStudy(Study):
         Of a file or a frame of records; by default the tables' own.
     targets : int, optional
         Number of people of each population who are asked about, drawn without replacement. By
-        default everybody of up to 2,000, else 200; but 20 where each needs chains of its own under
-        each release of a protection with chance.
+        default everybody of up to 2,000, else 200; but 20, under 4 releases, where each needs
+        chains of its own under each release of a protection with chance.
     releases : int, optional
         Most releases of a randomised protection, of the same people; one of any other.  By default
-        20, and 4 where each person needs chains of its own.
+        20; 4 as said above, but not where ``targets`` are given.
     half_width : float, default 0.005
         Half-width of the 95 % interval of every gain at which there are releases enough; with 0
         there are as many as there may be.
@@ -180,12 +182,13 @@ class AuditStudy(Study):
             population=digests.get("", digests),
             workload=hashlib.sha256(tables.encode()).hexdigest(),
             stated=list(question.stated),
-            protections=[_plain(one) for one in self.protections],
+            protections=[one.to_dict() for one in self.protections],
             adversaries=[asdict(one) | {"known": [*one.known]} for one in question.adversaries],
             prior_from=None if self.prior_from is None else source_digest(self.prior_from),
             made_up=all(map(is_made_up, self._sources.values())),
             methods=list(question.methods),
             shards=sum(map(len, self._slots)) * len(self._shards),
+            few=list(self._chained),
             **{name: getattr(goal, name, None) for name in names},
         )
         del config["goal"], config["schema"]
@@ -305,8 +308,20 @@ class AuditStudy(Study):
         return [
             (name, rows, not number)
             for name, population in self._populations.items()
-            for number, rows in enumerate(population.shards(self.targets_per_shard))
+            for number, rows in enumerate(
+                population.shards(self._shard_size(population.survey.targets.size))
+            )
         ]
+
+    @property
+    def _provable(self) -> float:
+        """Number of places of which it is asked what their counts prove."""
+        return max(_PROVED // counts_of_place(self.workload), 1)
+
+    def _shard_size(self, people: int) -> int:
+        """Return the number of targets of a shard; where all would be in one, fewer."""
+        size = self.targets_per_shard
+        return size if people > size else -(-size // _SHARDS)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state to pickle: settings without the records."""
@@ -450,8 +465,9 @@ class AuditStudy(Study):
             if population.survey.targets.size < population.people
         ]
         if any(map(self._randomised, self.protections)):
-            more = " (--releases asks for more)" if self._chained and self.releases is None else ""
-            number = self._most_releases
+            number, more = self._most_releases, ""
+            if self._chained and self.releases is None:
+                more = ": each person needs chains (--releases asks for more)"
             lines.append(f"at most {number} releases of a protection with chance are made{more}")
         size, first = len(self._shards), len(self._slots[0])
         seconds, unknown = dict[int, float](), dict[str, None]()
@@ -461,7 +477,7 @@ class AuditStudy(Study):
         ]
         parts = dict.fromkeys(names, 0.0)
         if self.goal is None:
-            self._tried(self._populations.values(), time.monotonic() + _PATIENCE)
+            self._tried(self._populations.values())
         for shard in todo:
             slot, (name, rows, _) = shard // size, self._shards[shard % size]
             number, step = self._order[slot]
@@ -472,31 +488,40 @@ class AuditStudy(Study):
             population = self._populations[name]
             survey = population.survey
             places = np.unique(survey.target_places[np.searchsorted(survey.targets, rows)]).size
+            pilot: Pilot | None
             try:
                 pilot = population.pilot(trial.protection)
             except PilotTimeError:
                 unknown[names[number]] = None
-            else:
+                pilot = population.least(trial.protection)
+            if pilot is not None:
                 release_time = pilot.release_time(places, population.kinds(rows), rows.size)
-                once = places * pilot.place + min(-(-_SPOTS // size), rows.size) * pilot.check
+                people = min(-(-_SPOTS // size), rows.size)
+                once = pilot.once(places, min(places, self._provable / size), people)
                 seconds[shard] = (0.0 if repeated else once) + releases * release_time
                 parts[names[number]] += seconds[shard]
             too_large = population.too_large.get(trial.protection.name, {})
             self._too_large_first[name, trial.protection.name] = {
                 key: {0} for key, numbers in too_large.items() if 0 in numbers
             }
-        lines += ["fewer columns, or a limit of time, make it shorter"] * bool(unknown)
+        lines += ["fewer columns, or --time-limit, make it shorter"] * bool(unknown)
         later = sum(value for shard, value in seconds.items() if shard >= first * size)
         return Outlook(lines, seconds, parts, later, [*unknown])
 
-    def _tried(self, populations: Iterable[PopulationInParts], end: float) -> list[Protection]:
-        """Return protections whose pilots ended in time, those without chance first."""
+    def _tried(
+        self, populations: Iterable[PopulationInParts], end: float | None = None
+    ) -> list[Protection]:
+        """Return protections whose pilots ended in time, those without chance first.
+
+        They share the time to the end, or each has ``_PATIENCE``: so each is known a little.
+        """
         populations, tried = [*populations], []
-        for population in populations:
-            population.pilots_end = end
-        with suppress(PilotTimeError):
-            for one in sorted(self.protections, key=populations[0].randomised):
+        ordered = sorted(self.protections, key=populations[0].randomised)
+        for begun, one in enumerate(ordered):
+            with suppress(PilotTimeError):
+                now, number = time.monotonic(), len(self.protections) - begun
                 for population in populations:
+                    population.pilots_end = now + ((end - now) / number if end else _PATIENCE)
                     population.pilot(one)
                 tried.append(one)
         return tried
@@ -532,7 +557,7 @@ class AuditStudy(Study):
         releases = study._most_releases
 
         def needed(people: int, releases: int) -> float:
-            size = -(-people // self.targets_per_shard)  # shards of a protection
+            size = -(-people // self._shard_size(people))  # shards of a protection
             shards = [cost(people, releases) / size for cost in costs for _ in range(size)]
             return ends_of_shards(shards, *power)[-1]
 
@@ -545,11 +570,12 @@ class AuditStudy(Study):
             releases = max(releases // 2, 1)
         if not people:
             least = needed(1, 1) + overhead
+            slow = int(np.argmax([cost(1, 1) for cost in costs])) * len(tried) // len(costs)
             raise ArgumentError(
                 "seconds",
                 "must be enough for one person",
                 shown=f"{seconds:g}: about {math.ceil(least)} are needed, fewer without the "
-                f"slowest protection, {self._slowest(costs, tried)}",
+                f"slowest protection, {shown_name(tried[slow].name)}",
             )
         fitting = replace(study, targets=people, releases=releases)
         for name, population in fitting._populations.items():
@@ -565,14 +591,10 @@ class AuditStudy(Study):
         def cost(people: int, releases: int) -> float:
             places = min(every, people)
             release_time = pilot.release_time(places, min(kinds, people), people)
-            once = places * pilot.place + min(people, _SPOTS) * pilot.check
+            once = pilot.once(places, min(places, self._provable), min(people, _SPOTS))
             return once + (releases if random else 1) * release_time
 
         return cost
-
-    def _slowest(self, costs: Sequence[Cost], tried: Sequence[Protection]) -> str:
-        slow = max(range(len(costs)), key=lambda number: costs[number](1, 1))
-        return shown_name(tried[slow * len(tried) // len(costs)].name)
 
     def news(self, folder: RunFolder) -> list[str]:
         """Return a line about each protection whose first releases have ended since the last."""
@@ -690,9 +712,8 @@ class AuditStudy(Study):
                 population,
                 protections,
             )
-            frames["costs"] = _with_meaning(
-                audit.costs(population_rows(errors, name)), population, protections
-            )
+            costs = audit.costs(population_rows(errors, name))
+            frames["costs"] = population.with_meaning(costs, protections)
             frames["proofs"] = proof_totals(population_rows(proofs, name))
             for kind, frame in frames.items():
                 if name:
@@ -712,7 +733,7 @@ class AuditStudy(Study):
     def _protections_document(self, protections: Sequence[Protection]) -> bytes:
         """Return protections with their parameters, the tables and the schema as JSON."""
         protections_made = [
-            _plain(replace(one, parameters=population.parameters(one))) | {"population": name}
+            replace(one, parameters=population.parameters(one)).to_dict() | {"population": name}
             for name, population in self._populations.items()
             for one in protections
         ]
@@ -769,28 +790,6 @@ class AuditStudy(Study):
         for name in _OF_PROCESS:
             self.__dict__.pop(name, None)
         super().close()
-
-
-def _with_meaning(
-    costs: pd.DataFrame, population: PopulationInParts, protections: Sequence[Protection]
-) -> pd.DataFrame:
-    """Return costs with a column that describes each protection in words."""
-    error, texts = costs.set_index("protection")["error"], {}
-    for one in protections:
-        spec = population.mechanism(one).spec  # a rule of an agency is one of the mechanisms
-        settings = {**spec.parameters, **population.parameters(one)}
-        texts[one.name] = meaning(spec.mechanism, settings, error_text(error[one.name]))
-    return costs.assign(meaning=costs["protection"].map(texts).fillna(""))
-
-
-def _plain(protection: Protection) -> dict[str, Any]:
-    """Return a protection as plain JSON values; raise if a parameter has none."""
-    try:
-        plain: dict[str, Any] = json.loads(json.dumps(asdict(protection), default=str))
-    except (TypeError, ValueError) as error:
-        name = protection.name
-        raise ArgumentError(f"parameters of {name!r} must be plain values: {error}") from error
-    return plain
 
 
 def _since(frame: pd.DataFrame, first: Mapping[str, int]) -> pd.DataFrame:

@@ -92,6 +92,8 @@ class Outlook(NamedTuple):
         whole = ends_of_shards([*self.seconds.values()], workers, pace, load)[-1]
         times = [spoken(whole * (1.0 - part / total)) for part in (self.optional, 0.0)]
         text = " to ".join(dict.fromkeys(times)).replace("to about", "to")
+        if self.unknown and not text.startswith("less"):
+            text = "more than " + text.split(" to ")[0].removeprefix("about ")
         text += f" with {workers} worker{'s' * (workers > 1)}"
         slowest = max(self.parts, key=lambda name: self.parts[name], default="")
         if len(self.parts) > 1 and total > _SHORT:
@@ -340,7 +342,7 @@ def run(
             study.close()
 
 
-_MEASURED = 0.2  # seconds of a pilot that tell how busy a machine is
+_MEASURED = 1.0  # seconds of a pilot that tell how busy a machine is
 
 
 _pace = [(1.0, 0.0)]  # the last that was measured

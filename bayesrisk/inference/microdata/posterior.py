@@ -22,6 +22,7 @@ from bayesrisk.inference.microdata.chains import (
     LatticeChains,
     Observer,
     PeopleChain,
+    TooLateError,
     check_kinds,
     draw,
     no_observer,
@@ -71,6 +72,10 @@ _PAIRS = 2 * 10**7
 _CERTAIN = 1.0 - 1e-9
 
 
+class ChainNeededError(ArgumentError):
+    """A law is too large to be exact, and there are no random numbers for a chain."""
+
+
 @dataclass(frozen=True)
 class RecordLaw:
     """Mean numbers of records of groups of unknowns, with draws if the law is not exact.
@@ -101,8 +106,12 @@ def record_law(
     draws: int = 250,
     chains: int = 4,
     max_pairs: int = _PAIRS,
+    deadline: Deadline | None = None,
 ) -> RecordLaw:
     """Return the posterior means of a system's records: exact where possible, else by chains.
+
+    Where chains are needed and there is no ``rng`` it is a ChainNeededError; where they do not end
+    by the deadline, a TooLateError.
 
     No chain is run where all counts are exact and of more than ``_MOST_HARD`` groups: such a law
     is undecided.
@@ -127,7 +136,7 @@ def record_law(
             return RecordLaw(*groups, one_record_means(small), None, "exact")
         alive = sorted({int(g) for g in small.group[list(removed)] if g >= 0})
         try:
-            law = weigh(small, max_pairs, totals, alive)
+            law = weigh(small, max_pairs, totals, alive, deadline)
         except TooManyStatesError:
             law = None
         if law is not None and all(p.max() > _CERTAIN for p in law.functions):
@@ -135,7 +144,7 @@ def record_law(
             groups = small.group, small.weight, small.mass
             return RecordLaw(*groups, mean, None, "exact", reduced_means=law.reduced_means)
     if rng is None:
-        raise ArgumentError("rng must be given: this place needs a chain")
+        raise ChainNeededError("rng must be given: this place needs a chain")
     if not people and small.hard.all() and small.mass.size > _MOST_HARD:
         nothing = np.full(small.mass.size, np.nan)
         return RecordLaw(
@@ -155,7 +164,11 @@ def record_law(
         doublings += sampler.halvings
         group, weight, mass = small.group, small.weight, small.mass
     identity = sp.csr_array(sp.eye_array(mass.size, dtype=np.int64))
-    sample = draw(initial, identity, draws, thin=1, doublings=doublings, impatient=True)
+    sample = draw(
+        initial, identity, draws, thin=1, doublings=doublings, deadline=deadline, impatient=True
+    )
+    if deadline is not None and deadline.late and not sample.agreed:  # more was to come
+        raise TooLateError("chains must end within the limit of time")
     mean, engine = sample.counts.mean(axis=(0, 1)), "people" if people else "lattice"
     return RecordLaw(group, weight, mass, mean, sample.counts, engine, sample.agreed)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,10 +11,12 @@ from typing import Any
 import numpy as np
 
 from bayesrisk._base.validation import FloatArray, IntArray
+from bayesrisk.constraints.solvers import Deadline
 from bayesrisk.exceptions import DataError
 from bayesrisk.inference import RecordPrior
+from bayesrisk.inference.microdata.chains import TooLateError
 from bayesrisk.inference.microdata.fixed import mean_ends
-from bayesrisk.inference.microdata.posterior import RecordLaw, record_law
+from bayesrisk.inference.microdata.posterior import ChainNeededError, RecordLaw, record_law
 from bayesrisk.inference.microdata.system import MicrodataSystem, make_system
 from bayesrisk.release import Release
 from bayesrisk.risk.audit.adversaries import (
@@ -68,6 +71,10 @@ class DrawnLaws:
     laws: dict[tuple[Any, ...], tuple[RecordLaw, float]] = field(default_factory=dict)
     # While a pilot runs: laws are added and none is taken away, until this moment of the clock
     pilot_end: float | None = None
+    #: Whether no law is drawn, and a ChainNeededError is raised where one would be.
+    exact_only: bool = False
+    #: Seconds of laws that the end of a pilot cut, which take longer.
+    least: dict[tuple[Any, ...], float] = field(default_factory=dict)
 
     def take(self, key: tuple[Any, ...]) -> RecordLaw | None:
         """Return a drawn law, or None if there is none."""
@@ -275,8 +282,18 @@ class PlaceLaws:
         key = (self._place.code, without, *_known_key(target), *seed)
         if (law := law_store.take(key)) is None:
             begin, rng = time.process_time(), np.random.default_rng(np.random.SeedSequence(seed))
-            limit = {"max_pairs": 0} if n_known in too_large else {}
-            law = record_law(system, removed=removed, rng=rng, **limit)
+            limits: dict[str, Any] = {"max_pairs": 0} if n_known in too_large else {}
+            if (end := law_store.pilot_end) is not None and end < math.inf:
+                limits["deadline"] = Deadline(end - time.monotonic())
+            source = None if law_store.exact_only else rng
+            try:
+                law = record_law(system, removed=removed, rng=source, **limits)
+            except ChainNeededError:
+                too_large.add(n_known)
+                raise
+            except TooLateError:
+                law_store.least[key] = time.process_time() - begin
+                raise PilotTimeError from None
             if law_store.pilot_end is not None and law.engine != "exact":
                 law_store.laws[key] = law, time.process_time() - begin
         if law.engine != "exact":

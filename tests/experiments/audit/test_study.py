@@ -30,6 +30,7 @@ from bayesrisk.experiments.audit import (
 )
 from bayesrisk.experiments.audit.populations import Pilot, PopulationInParts
 from bayesrisk.experiments.runs import engine
+from bayesrisk.inference.microdata import posterior
 from bayesrisk.inference.microdata.posterior import record_law
 from bayesrisk.risk import Statements
 from bayesrisk.risk.audit import Adversary, audit_measures, audit_targets, compare, place_beliefs
@@ -202,7 +203,8 @@ def test_a_pilot_says_what_is_left_out_and_how_long_it_takes_and_changes_nothing
 def test_the_outlook_adds_up_places_releases_and_targets(people, monkeypatch):
     """Two shards of eight targets; eight releases, and then four more that may not be needed."""
     pilots = {
-        "identity": Pilot(9.0, 1.0, 0.5, 0.1, 0.01), "rounding": Pilot(7.0, 2.0, 0.25, 0.2, 0.02),
+        "identity": Pilot(9.0, 1.0, 0.5, 0.1, 0.01, 0.3),
+        "rounding": Pilot(7.0, 2.0, 0.25, 0.2, 0.02),
     }  # fmt: skip
     monkeypatch.setattr(PopulationInParts, "pilot", lambda _, one: pilots[one.name])
     asked = study(people, protections=[WHAT[0], WHAT[2]], releases=12)
@@ -215,7 +217,7 @@ def test_the_outlook_adds_up_places_releases_and_targets(people, monkeypatch):
                 places, pilot = np.unique(population.part(0).place[rows]).size, pilots[name]
                 kinds = len({(part.place[row], part.cells[row]) for row in rows})
                 each = places * pilot.release + kinds * pilot.target + rows.size * pilot.person
-                once = places * pilot.place + rows.size * pilot.check
+                once = places * (pilot.place + pilot.proof) + rows.size * pilot.check
                 expected.append(releases * each + (once if numbers == 8 else 0.0))
     assert list(found.seconds) == list(range(asked.shards))
     np.testing.assert_allclose(list(found.seconds.values()), expected)
@@ -334,6 +336,50 @@ def test_an_outlook_waits_for_no_pilot_and_names_those_that_are_left(people, mon
     assert found.unknown == ["rounding"]
     assert found.parts["rounding"] == 0.0 < found.parts["the release without protection"]
     assert found.sentences(1)[-1].endswith(": rounding")
+
+
+def test_a_pilot_that_is_cut_says_how_long_it_takes_at_least(people, monkeypatch):
+    """A law of a place had taken 40 seconds when the time was over."""
+    asked = study(people, protections=[WHAT[0], WHAT[2]], releases=2, half_width=0.0)
+    population, rounding = asked._populations[""], asked.protections[1]
+
+    def pilot(one):
+        if one is rounding:
+            raise place_beliefs.PilotTimeError
+        return Pilot(0.0, 1.0)
+
+    monkeypatch.setattr(population, "pilot", pilot)
+    assert population.least(rounding) is None
+    store = place_beliefs.DrawnLaws(least={("101", None, b"", False, 1): 40.0})
+    population._law_stores[rounding.setting] = store
+    assert population.least(rounding) == Pilot(0.0, 40.0)
+    found = asked.outlook(range(asked.shards))
+    places = np.unique(population.survey.target_places).size
+    assert found.parts["rounding"] == pytest.approx(2 * 40.0 * places)
+    assert found.unknown == ["rounding"]
+    before = next(text for text in found.sentences(1) if "worker" in text)
+    assert before.startswith("more than ")
+    assert "rounding takes most of it" in before
+
+
+def test_whether_chains_are_needed_is_known_before_any_is_drawn(people, attempts, monkeypatch):
+    asked = study(people, protections=[WHAT[2]], targets=None, releases=None)
+
+    def draw(*_, **__):
+        raise AssertionError("no chain is drawn")
+
+    monkeypatch.setattr(posterior, "draw", draw)
+    assert asked._populations[""].survey.targets.size == 20
+    assert asked._most_releases == 4
+    assert attempts == [True]
+    assert not asked._surveyed[""]._law_stores[WHAT[2].setting].exact_only
+
+
+def test_workers_share_the_few_targets_of_a_protection(people):
+    asked = study(people, targets=4)  # as many as a shard may have
+    places = np.unique(asked._populations[""].survey.target_places).size
+    assert asked.shards == 2 * places > 2
+    assert study(people, targets=4, protections=WHAT[:1]).shards == places
 
 
 def test_news_come_once_of_each_protection(people, done, tmp_path):

@@ -12,13 +12,21 @@ from random_places import one_block, place, questions, three_levels, town
 from scipy.stats import binom, binomtest
 
 from bayesrisk import MechanismSpec, PublishedTables, Records, Release, Schema, Workload, tabulate
+from bayesrisk.constraints.solvers import Deadline
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference import KnownRecords, RecordPrior, RecordQuestion, microdata_posterior
 from bayesrisk.inference.microdata import people_model as kernels, people_model as module
-from bayesrisk.inference.microdata.chains import Draws, LatticeChains, PeopleChain, draw, moving
+from bayesrisk.inference.microdata.chains import (
+    Draws,
+    LatticeChains,
+    PeopleChain,
+    TooLateError,
+    draw,
+    moving,
+)
 from bayesrisk.inference.microdata.people_model import people_model, put
 from bayesrisk.inference.microdata.people_moves import sweep
-from bayesrisk.inference.microdata.posterior import record_law
+from bayesrisk.inference.microdata.posterior import ChainNeededError, record_law
 from bayesrisk.inference.microdata.questions import (
     QuestionFunctions,
     answer_interval,
@@ -411,6 +419,21 @@ def test_exact_counts_of_very_many_groups_are_undecided_at_once(columns, people,
     assert (law.mass.size > 200) == (not tried)
     assert law.decided == tried == (law.draws is not None)
     assert np.isnan(law.mean).all() == (not tried)
+
+
+def test_a_law_by_chains_needs_random_numbers_and_time():
+    system = crossed((3, 3, 3), 40)
+    with pytest.raises(ChainNeededError, match="rng"):
+        record_law(system, max_pairs=0)
+    with pytest.raises(TooLateError):
+        record_law(system, rng=0, max_pairs=0, deadline=Deadline(0.0))
+    free, limited = (
+        record_law(system, rng=0, max_pairs=0, deadline=one) for one in (None, Deadline(600.0))
+    )
+    assert np.array_equal(free.mean, limited.mean)
+    assert np.array_equal(free.draws, limited.draws)
+    # an exact law needs neither
+    assert record_law(crossed((2, 2), 5), deadline=Deadline(600.0)).engine == "exact"
 
 
 def test_lattice_chains_that_no_move_leads_over_a_gap_are_not_believed():
