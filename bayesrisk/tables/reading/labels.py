@@ -1,7 +1,6 @@
 """Labels of a variable: totals, subtotals and trees by the sums that hold; what excludes what."""
 
 import bisect
-import functools
 import itertools
 import math
 import re
@@ -21,6 +20,7 @@ from bayesrisk.tables.reading.sums import (
     Ends,
     Groups,
     LabelSums,
+    NearSum,
     SumInGroups,
     consecutive,
     overlapping,
@@ -70,6 +70,8 @@ class TableVariable:
         Of separate labels in a tree the first label of it.
     left_out : list of int
         Counts of the few groups in which the sum of a total does not hold.
+    near : dict
+        Sums that hold in most groups, and are not used.
     """
 
     def __init__(
@@ -83,6 +85,7 @@ class TableVariable:
         self.sums: list[SumInGroups] = []
         self.wholes: dict[str, str] = {}
         self.left_out: list[int] = []
+        self.near: Mapping[str, NearSum] = {}
         self.totals = {k for k in first if rules.get(k, "all" if k in totals else "") == "all"}
         choices = {k: [key(p) for p in rules[k].split(" | ")] for k in first if k in rules}
         parts = {k: choices.get(k) or _leaves(k, children) for k in first if k not in self.totals}
@@ -197,8 +200,8 @@ class _Evidence(NamedTuple):
     ``overlap`` is such a label and the other one, where the numbers do not tell.  ``impossible`` is
     in how many groups no records fit, if labels make up the total, and if others may be counted;
     ``doubts`` are labels, with groups, that the total may leave out where they are withheld;
-    ``listed`` says that many labels, such as places, are nearly all of each total.
-    ``certain`` says that no sum of a subtotal holds by chance.
+    ``listed`` says that many labels, such as places, are nearly all of each total, ``certain`` that
+    no sum of a subtotal holds by chance; ``near`` are sums that hold in most groups.
     """
 
     children: dict[str, list[str]]
@@ -210,6 +213,7 @@ class _Evidence(NamedTuple):
     doubts: Mapping[str, int] = MappingProxyType({})
     listed: bool = False
     certain: bool = False
+    near: Mapping[str, NearSum] = MappingProxyType({})
 
 
 def variables(
@@ -314,10 +318,11 @@ def _all_evidence(
         inner, groups = [w.numbers for k, w in wholes.items() if k not in every], finding.groups
         if all((telling == good).all() for telling, good, *_ in inner):  # they show one another
             groups = groups._replace(bits=groups.bits + sum(float(n[-1].sum()) for n in inner))
-        certain = all(w.certain for k, w in wholes.items() if k not in every)
+        near = {} if finding.totals or sums.implied else sums.near([*sums.column], parts_by_whole)
         evidence[name] = finding._replace(
-            groups=groups, impossible=(wrong, other), doubts=doubts, listed=listed, certain=certain
-        )
+            groups=groups, impossible=(wrong, other), doubts=doubts, listed=listed, near=near,
+            certain=all(w.certain for k, w in wholes.items() if k not in every),
+        )  # fmt: skip
         implied |= {name} if sums.implied else set()
     return evidence, sums_by_name, implied
 
@@ -555,10 +560,6 @@ def _may_lie_in(part: str, label: str) -> bool:
     return not (inner and outer) or outer[0] <= inner[0] <= inner[1] <= outer[1]
 
 
-def _begins(label: str, start: str) -> bool:
-    return label.startswith(start)
-
-
 def _outline(top: list[str], words: Mapping[str, int], sums: LabelSums) -> dict[str, list[str]]:
     """Return the parts of each label in a list of a tree: after or before each those of it.
 
@@ -588,10 +589,8 @@ def _runs(top: list[str], words: Mapping[str, int], sums: LabelSums) -> dict[str
     for label in sorted(top, key=len, reverse=True):
         if words[label] or len(label) > 10:
             continue
-        first = bisect.bisect_right(codes, label)
-        begins = functools.partial(_begins, start=label)
-        after = itertools.takewhile(begins, codes[first:])
-        coded = [k for k in after if k in top] if label in top else []
+        first, last = (bisect.bisect_right(codes, label + end) for end in ("", "\U0010ffff"))
+        coded = [k for k in codes[first:last] if k in top] if label in top else []
         if len(coded) > 1:
             groups = sums.adding_up(coded)(label)
             if groups.telling == groups.good and groups.no_chance:
@@ -642,6 +641,8 @@ def _judge(
             one.take_by_itself(summed=summed)
         alone = "what is in no sum" if one.wholes else "each"
         tail = f"; no total: {alone} is taken by itself" * one.separate
+        one.near = evidence.near if one.separate else {}
+        tail += "".join(near.said(k, one.first) for k, near in one.near.items())
         rules.lines.append(line + _sums_text(one, evidence) + tail)
         return
     tail = ""
@@ -696,7 +697,8 @@ def _totals_rule(name: str, one: TableVariable, evidence: _Evidence, rules: Read
     overlap = f"; {_by_name(name, one, evidence)}" if evidence.overlap else ""
     if plain in rules.choices or "totals" in rules.choices:
         return rules.choices.get(plain, rules.choices.get("totals", ""))
-    if one.exclusive and short and not groups.above and groups.no_chance:
+    one_way = short and not groups.above and groups.no_chance
+    if one_way and (one.exclusive or groups.nearly):
         text = (
             f"the total of {name} counts more than its labels in {short} of {groups.telling} groups"
         )
@@ -726,8 +728,9 @@ def _totals_rule(name: str, one: TableVariable, evidence: _Evidence, rules: Read
     if rules.summed and groups.good == groups.telling > 0 and not groups.contrary:
         guess = "complete"  # a spreadsheet sums up the rows that stand there
     text = f"too few groups show whether the labels of {name} make up its total"
-    if groups.good == groups.telling and groups.bits >= 2 * _BITS_ALONE:
-        text = f"the sums hold in {groups.good} groups, of ranges that leave open whether"
+    if 0 < groups.good == groups.telling and groups.bits >= 2 * _BITS_ALONE:
+        ranges = "of ranges that leave" if groups.exact < groups.good else "which leave"
+        text = f"the sums hold in {groups.good} groups, {ranges} open whether"
         text += f" the labels of {name} make up its total"
     if groups.contrary:
         text = f"counts of {name} contradict each other in {groups.contrary} groups"

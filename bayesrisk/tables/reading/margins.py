@@ -1,5 +1,6 @@
 """Margins: columns of counts side by side, of several variables that each add up to one total."""
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,6 +13,7 @@ from bayesrisk.tables.sheets.texts import number_range, total_word
 
 _BITS = 8  # sums of columns hold by chance in one case of 2**8 times those that are looked at
 _LONGEST = 40  # columns of a margin without a name
+_NO_PART = 1e-9  # of a column that is a combination of others, beside these
 
 
 class _Columns:
@@ -61,9 +63,70 @@ class _Columns:
             first += size or 1
         return runs, rest
 
+    def partitions(
+        self, columns: Sequence[int], total: int, bits: float
+    ) -> tuple[list[list[int]], list[int]]:
+        """Return sets of columns of which each adds up to a total, wherever they stand; the rest.
+
+        Of rows in which all are known.  Columns that follow each other are such a set, however many
+        there are, if their sums up to two places differ by the total.  Others are one where the
+        total has one combination of the independent columns, and each is in it once or not at all.
+        """
+        rest = list(columns)
+        rows = np.all(self.counts[:, [self.position[i] for i in (*rest, total)]] >= 0, axis=1)
+        whole = self.column(total)[rows]
+        if float(np.log2(whole + 1.0).sum()) < bits + len(rest) or rows.sum() < 2:
+            return [], rest
+        results = list[list[int]]()
+        while found := self._combination(rest, whole, rows) or self._long_run(rest, whole, rows):
+            results.append(found)
+            rest = [i for i in rest if i not in found]
+        return results, rest
+
+    def _long_run(self, columns: Sequence[int], whole: IntArray, rows: BoolArray) -> list[int]:
+        """Return the first columns in a row that add up to a total, without zeros at their ends."""
+        ends = {bytes(np.zeros_like(whole)): 0}  # the last place up to which columns have a sum
+        sums = np.zeros_like(whole)
+        for k, i in enumerate(columns, 1):
+            sums = sums + self.column(i)[rows]
+            first = ends.get(bytes(sums - whole), k)
+            if k - first > 1 and self.column(i)[rows].any():
+                return list(columns[first:k])
+            ends[bytes(sums)] = k
+        return []
+
+    def _combination(self, columns: Sequence[int], whole: IntArray, rows: BoolArray) -> list[int]:
+        """Return the independent columns that add up to a total in one way alone, small ones first.
+
+        A column that is the same as another one, or a sum of others by few of its numbers, makes
+        another way; those without a number make none.
+        """
+        counts = {i: self.column(i)[rows].astype(float) for i in columns}
+        basis, free = np.zeros((len(whole), 0)), list[int]()
+        chance, doubtful = _BITS + len(columns), list[int]()
+        for i in sorted(columns, key=lambda i: counts[i].sum()):  # parts before their sums
+            beside = counts[i] - basis @ (basis.T @ counts[i])
+            beside -= basis @ (basis.T @ beside)
+            size = float(np.linalg.norm(beside))
+            if size > _NO_PART * float(np.linalg.norm(counts[i])):
+                basis, free = np.column_stack([basis, beside / size]), [*free, i]
+            elif counts[i].any() and np.log2(counts[i] + 1.0).sum() < chance:
+                doubtful.append(i)
+        matrix = np.stack([counts[i] for i in free], axis=1) if free else basis
+        sides = np.stack([whole.astype(float), *(counts[i] for i in doubtful)], axis=1)
+        ways = np.rint(np.linalg.lstsq(matrix, sides)[0])
+        way = [free[k] for k in np.flatnonzero(ways[:, 0])]
+        sums = sum((self.column(i)[rows] for i in way), np.zeros_like(whole))
+        other_ways = (ways[:, 1:] != 0).any(axis=1)[ways[:, 0] != 0].any()
+        return way if len(way) > 1 and not other_ways and (sums == whole).all() else []
+
     def refine(self, fine: Sequence[int], coarse: Sequence[int], bits: float) -> bool:
-        """Return whether columns that follow each other add up to each of some others."""
-        return all(any(self.run(fine[k:], i, bits) for k in range(len(fine))) for i in coarse)
+        """Return whether some of the first columns add up to each of some others."""
+        return all(
+            any(self.run(fine[k:], i, bits) for k in range(len(fine)))
+            or self.partitions(fine, i, bits)[0]
+            for i in coarse
+        )
 
 
 def _sums_hold(sums: IntArray, whole: IntArray, rows: BoolArray, bits: float) -> bool:
@@ -156,8 +219,8 @@ def margins(
     """Return the variable of each column of counts, without that of all; empty for one variable.
 
     The labels of sexes and of ages each add up to the total.  So do columns of other labels that
-    follow each other, of two variables or more; what adds up to one of their labels is a part of
-    it.  Whatever is left over is a variable by itself.
+    follow each other or stand apart, of two variables or more; what adds up to one of their labels
+    is a part of it.  Whatever is left over is a variable by itself.
     """
     totals = [i for i, label in labels.items() if total_word(label) == 2]
     numbers = list(labels)
@@ -165,7 +228,8 @@ def margins(
         return {}
     counts = _Columns(sheet, numbers)
     bits = _BITS + 2 * math.log2(len(numbers))
-    for total in totals or (numbers[0], numbers[-1]):
+    largest = max(numbers, key=lambda i: counts.column(i).sum())
+    for total in totals or dict.fromkeys((numbers[0], numbers[-1], largest)):
         groups: dict[str, list[int]] = {}
         for i in numbers:
             if i != total:
@@ -177,13 +241,18 @@ def margins(
             runs, rest = [rest], []
         else:
             runs, rest = counts.runs(rest, total, bits)
+            _, left = _variables(counts, groups, runs, rest, bits)
+            apart, _ = counts.partitions(left, total, bits)
+            if len(groups) + len(runs) + len(apart) > 1:
+                used = {*itertools.chain(*apart)}
+                runs, rest = [*runs, *apart], [i for i in rest if i not in used]
         if not totals and len(groups) + len(runs) < 2:  # a sum that holds by chance
             continue
         if any((counts.column(i) > counts.column(total)).any() for i in rest):  # of others, too
             continue
         if any((counts.column(i) <= 0).all() for i in rest):  # it may be a part of any sum
             continue
-        results = _variables(counts, groups, runs, rest, bits)
+        results, _ = _variables(counts, groups, runs, rest, bits)
         if len({*results.values()}) > 1:
             return results
     return {}
@@ -192,8 +261,8 @@ def margins(
 def _variables(
     counts: _Columns, groups: Mapping[str, list[int]], runs: list[list[int]], rest: Sequence[int],
     bits: float,
-) -> dict[int, str]:  # fmt: skip
-    """Return the variable of each column; parts of a margin are of its variable."""
+) -> tuple[dict[int, str], list[int]]:  # fmt: skip
+    """Return the variable of each column, and columns of none; parts of a margin are of its."""
     names = {group[0]: name for name, group in groups.items()}
     every = sorted([*groups.values(), *runs], key=len)
     outer = {
@@ -214,4 +283,4 @@ def _variables(
         if inside is not None:
             results[i] = results[inside]
             rest = [j for j in rest if j != i]
-    return results | dict.fromkeys(rest, f"category {len(alone) + 1}")
+    return results | dict.fromkeys(rest, f"category {len(alone) + 1}"), list(rest)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from bayesrisk.tables.reading.cells import Cell
 from bayesrisk.tables.reading.rows import exclusive
@@ -132,8 +133,9 @@ def _without_levels(cells: list[Cell], ends: Sequence[Ends], rules: ReadingRules
     """
     coded = CodedLabels([cell.labels for cell in cells], ends)
     for (i, level), (j, name) in itertools.permutations(enumerate(coded.names), 2):
-        pairs = np.unique(coded.codes[:, [j, i]], axis=0)
-        labels, levels = pairs.T
+        size = len(coded.spellings[level])  # a pair of labels is one number
+        pairs = pd.unique(coded.codes[:, j] * size + coded.codes[:, i])
+        labels, levels = (one.tolist() for one in np.divmod(pairs, size))
         few = len({*levels}) < len(pairs) == len({*labels})
         if (
             not few

@@ -14,6 +14,8 @@ from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.sheets.texts import key
 
 _MOST_ENTRIES = 2**24
+_LONGEST = 40  # labels beside one that may add up to it in most groups
+_MOST_COMPARED = 2**18  # counts in which such sums are looked for
 _MANY, _MANY_BITS = 8, 64  # groups, and bits, that show sums of rounded counts
 _MORE = 18  # groups in which 3 standard errors show as much as 2 do in 8 groups
 #: Squares of two standard deviations of a count that is changed by 2 at most: a miss by little.
@@ -158,6 +160,18 @@ class SumInGroups(NamedTuple):
         position, group = np.divmod(np.unique(place[self.cells] * size + self.group), size)
         every = [np.bincount(position, one[group], minlength=number) for one in self.numbers]
         return np.stack(every)
+
+
+class NearSum(NamedTuple):
+    """Parts that add up to a label in most groups, these, and in how many of how many."""
+
+    parts: list[str]
+    groups: SumInGroups
+    number: str
+
+    def said(self, label: str, first: Mapping[str, str]) -> str:
+        """Return the clause that says so, by the first spelling of each label."""
+        return f"; {first[label]!r} is {' + '.join(first[k] for k in self.parts)} in {self.number}"
 
 
 class CodedLabels:
@@ -416,6 +430,33 @@ class LabelSums:
             fits = (above | empty[: last + 1])[first:].all()
             if above[last] and above.sum() > 1 and fits:
                 results.append(list(rest[first : last + 1]))
+        return results
+
+    def near(self, labels: Sequence[str], known: Collection[str]) -> dict[str, NearSum]:
+        """Return for labels, but those known as sums, the neighbours that are it in most groups.
+
+        Two of the parts or more are above 0 there, so that no label alone is the same as another.
+        """
+        results = dict[str, NearSum]()
+        small = self.low.size <= _MOST_COMPARED
+        for k, label in enumerate(labels) if small else ():
+            if not label or label in known:
+                continue
+            for rest in (labels[:k][:-_LONGEST:-1], labels[k + 1 :][:_LONGEST]):
+                columns = [self.column[part] for part in rest]
+                stated = self.bounded & (self.low == self.high)
+                full = np.logical_and.accumulate(stated[:, columns], axis=1)
+                full &= stated[:, [self.column[label]]] & (self.low[:, [self.column[label]]] > 0)
+                sums = self.low[:, columns].cumsum(axis=1)
+                several = (self.low[:, columns] > 0).cumsum(axis=1) > 1
+                good = full & several & (sums == self.low[:, [self.column[label]]])
+                most = (good.sum(axis=0) >= _MANY) & (3 * good.sum(axis=0) >= 2 * full.sum(axis=0))
+                for last in map(int, np.flatnonzero(most)[:1]):
+                    parts = sorted(rest[: last + 1], key=labels.index)
+                    groups = self.in_groups(label, parts)
+                    if label not in results and groups.numbers[-1].sum() >= _MANY_BITS:
+                        number = f"{good[:, last].sum():,} of {full[:, last].sum():,} groups"
+                        results[label] = NearSum(parts, groups, number)
         return results
 
     def outline(self, labels: Sequence[str], bits: float) -> dict[str, list[str]]:

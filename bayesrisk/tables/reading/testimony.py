@@ -57,7 +57,7 @@ def ask_for_counts(
                if c.row and c.file in files and any(map(str.isdigit, c.text))}  # fmt: skip
     if not columns:
         return
-    exact, denied, counting = _evidence(cells, variables, rules)
+    exact, near, denied, counting = _evidence(cells, variables, rules)
     stated = {c for c, t in rules.columns.items() if t == "count" or "=" in t}
     counting |= {(c.file, c.column) for c in cells if _is_small(c.text)}
     words = {sheet.name: any(map(says_records, titles(sheet))) for sheet in sheets}
@@ -90,7 +90,7 @@ def ask_for_counts(
         elif guess in _BY_SUMS and not heads:  # which sums of other columns do not speak for
             number = exact[file]
             groups = f"{number} group" + "s" * (number > 1)
-            sums = f"sums hold exactly in {groups}" if number else "no sum shows it"
+            sums = f"sums hold exactly in {groups}" if number else near[file] or "no sum shows it"
             guessed = "a guess, " * (number < _GROUPS)
             several = f"of {name} " * (len(files) > 1)
             rules.questions[question] = guess, f"{text} ({several}{guessed}{sums})"
@@ -127,16 +127,18 @@ def _question(file: str, rules: ReadingRules) -> str:
 
 def _evidence(
     cells: Sequence[Cell], variables: Mapping[str, TableVariable], rules: ReadingRules
-) -> tuple[dict[str, int], dict[str, str], set[tuple[str, str]]]:
-    """Return exact sums by file, why sums of a file deny exact counts, and columns.
+) -> tuple[dict[str, int], dict[str, str], dict[str, str], set[tuple[str, str]]]:
+    """Return exact sums by file, those of most groups, why sums deny exact counts, and columns.
 
-    All sums in these columns that say something hold, of one variable or all, too many for chance.
+    All sums in these columns that say something hold, of one variable or all, too many for chance;
+    or sums in most groups do that are not used.
     """
     columns = {pair: i for i, pair in enumerate(dict.fromkeys((c.file, c.column) for c in cells))}
     files = {name: i for i, name in enumerate(dict.fromkeys(c.file for c in cells))}
     column = np.array([columns[c.file, c.column] for c in cells])
     file = np.array([files[c.file] for c in cells])
-    counting, both_ways = np.zeros(len(columns), np.bool_), np.zeros(len(files), np.bool_)
+    counting = np.zeros(len(columns), np.bool_)
+    both_ways, mixed = np.zeros((2, len(files)), np.bool_)
     nothing = np.zeros((7, len(columns)))
     evidence = {name: nothing.copy() for name in variables}
     number, clean, little, rest = np.zeros((4, len(files)), np.int64)
@@ -145,24 +147,33 @@ def _evidence(
         evidence[name] += one.by_place(column, len(columns))
         _, good, above, below, exact, near, _ = one.by_place(file, len(files)).astype(np.int64)
         less, missed = np.minimum(below, above), below + above
-        both_ways |= (less >= _BOTH_WAYS) | ((less > 0) & (good <= missed))
+        missed_so = (less >= _BOTH_WAYS) | ((less > 0) & (good <= missed))
+        overlap = variables[name].separate
+        few = overlap & (good <= missed)  # of labels that overlap and leave a rest
+        mixed |= missed_so & few
+        both_ways |= missed_so & ~few
         number += exact
         clean += exact * (missed == 0)
-        overlap = variables[name].separate
         if not (overlap and f"totals.{name}" in rules.choices):  # labels are known to overlap
             little += near * ((missed == near) & (missed < _ONE_WAY))
         rest += missed * (not overlap)
     denied = {
-        "miss totals both ways": both_ways,
+        "miss totals both ways": both_ways | (mixed & (clean < _GROUPS)),
         "miss totals by little": (little > 0) & (clean < _GROUPS),
         "never hold exactly": (rest > 0) & (number == 0),
     }
     for telling, good, *_, bits in (*evidence.values(), sum(evidence.values(), nothing)):
         counting |= (good > 0) & (good == telling) & ((good > 1) | (bits >= _BITS))
+    most = np.zeros((2, len(files)), np.int64)
+    for one in [near.groups for some in variables.values() for near in some.near.values()]:
+        counting |= one.by_place(column, len(columns))[4] > 0
+        most += one.by_place(file, len(files)).astype(np.int64)[[4, 0]]
+    near_sums = {name: f"sums hold in {most[0, i]:,} of {most[1, i]:,} groups" * bool(most[0, i])
+                 for name, i in files.items()}  # fmt: skip
     reasons = {name: text for text, files_ in reversed(denied.items())
                for name, i in files.items() if files_[i]}  # fmt: skip
     exact_sums = {name: int(number[i]) for name, i in files.items()}
-    return exact_sums, reasons, {pair for pair, i in columns.items() if counting[i]}
+    return exact_sums, near_sums, reasons, {pair for pair, i in columns.items() if counting[i]}
 
 
 def check_records(frame: pd.DataFrame, source: object) -> None:

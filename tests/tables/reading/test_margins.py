@@ -1,11 +1,15 @@
 """Columns of counts side by side: margins of several variables, under whatever names."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from bayesrisk import PublishedTables, TableReading
 from bayesrisk.reconstruction import count_bounds
+from bayesrisk.tables.reading import margins
+from bayesrisk.tables.sheets.sheet import Sheet
 
 NAMES = (
     *("alba", "bern", "cora", "dora", "elba", "fino", "gala", "hugo"),
@@ -258,3 +262,74 @@ def test_headings_that_miss_a_sex_of_a_level_stay_as_they_are():
     frame = pd.DataFrame(rows, columns=heads)
     frame.insert(0, "school", [f"s{k}" for k in range(6)])
     assert {*TableReading.from_frame(frame, counts="exact").cells["category 1"]} == {*heads}
+
+
+def cut_table(seed, sizes, rows=40, extra=2, largest=400):
+    """Return columns of a total, of several cuts of it, and of some others, and the cuts."""
+    rng = np.random.default_rng(seed)
+    total = rng.integers(largest // 2, largest, rows)
+    columns = {"ZTOT": total}
+    cuts = []
+    for k, size in enumerate(sizes):
+        shares = rng.multinomial(total, rng.dirichlet(np.ones(size)))
+        cuts.append({f"X{k}Q{i}" for i in range(size)})
+        columns |= {f"X{k}Q{i}": shares[:, i] for i in range(size)}
+    columns |= {f"W{i}": rng.integers(0, total // 2 + 1) for i in range(extra)}
+    return columns, cuts, rng
+
+
+def cut_reading(columns, order):
+    frame = pd.DataFrame({name: columns[name] for name in order}).astype(str)
+    frame.insert(0, "town", [f"T{i}" for i in range(len(frame))])
+    return TableReading.from_frame(frame, counts="exact")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_columns_that_stand_apart_are_cuts_of_one_total(seed):
+    columns, cuts, rng = cut_table(seed, (2, 5), extra=seed % 3)
+    order = ["ZTOT", *rng.permutation([*columns][1:])]
+    said = cut_reading(columns, order if seed % 2 else order[::-1])
+    by_variable = [{*labels} for labels in labels_by_variable(said).values()]
+    assert all(cut in by_variable for cut in cuts)
+    hidden = {k: v.astype(str) for k, v in columns.items()}
+    hidden["X0Q1"][3] = hidden["X1Q2"][5] = "*"
+    bounds = count_bounds(PublishedTables(*cut_reading(hidden, order).accepted().parts))
+    assert not bounds.conflict
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_sums_that_fail_in_one_row_or_whose_columns_have_twins_are_no_cuts(seed):
+    columns, cuts, rng = cut_table(seed, (3, 4), extra=1)
+    order = ["ZTOT", *rng.permutation([*columns][1:])]
+    columns["X0Q1"] = columns["X0Q1"] + (np.arange(40) == 7)
+    columns["X1Q1"] = columns["X1Q1"] + (np.arange(40) == 9)
+    by_variable = [{*labels} for labels in labels_by_variable(cut_reading(columns, order)).values()]
+    assert not any(cut in by_variable for cut in cuts)
+
+
+def test_many_columns_of_a_total_are_cut_in_four_ways():
+    columns, _, _ = cut_table(3, (90, 8, 2, 2), rows=120, extra=0, largest=900)
+    said = cut_reading(columns, [*columns])
+    assert sorted(map(len, labels_by_variable(said).values())) == [2, 2, 8, 90]
+    assert "counts" not in said.open
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_each_set_that_adds_up_is_one_that_enumeration_finds(seed):
+    """Small numbers: sets of equal sums are many, and none is taken that is not the only one."""
+    rng = np.random.default_rng(seed)
+    counts = rng.integers(0, 4, (12, 7))
+    chosen = rng.choice(7, 3, replace=False)
+    total = counts[:, chosen].sum(axis=1)
+    rows = [
+        (i, [*map(str, row), str(n)]) for i, (row, n) in enumerate(zip(counts, total, strict=True))
+    ]
+    columns = margins._Columns(Sheet("t", list("abcdefgz"), rows, []), range(8))
+    every = [
+        {*one} for size in range(2, 8) for one in itertools.combinations(range(7), size)
+        if (counts[:, one].sum(axis=1) == total).all()
+    ]  # fmt: skip
+    sets, rest = columns.partitions(range(7), 7, 0)
+    assert [*map(set, sets)] in ([], every[:1])
+    assert len(every) > 1 or sets
+    assert sorted([*itertools.chain(*sets), *rest]) == [*range(7)]

@@ -259,3 +259,61 @@ def test_parts_that_are_rounded_to_0_say_as_much_as_others(others, complete):
     frame = pd.DataFrame(rows, columns=["town", "A", "B", "C", "Not known", "Total"]).astype(str)
     reading = TableReading.from_frame(frame, counts="random-5")
     assert ("category 1" not in reading.separate) == complete
+
+
+def sexes_with(off):
+    """Return counts of two sexes and their total in 60 places, off by so much in some."""
+    rows = []
+    for place, (f, m) in enumerate(np.random.default_rng(6).integers(9, 90, (60, 2)).tolist()):
+        counts = {"red": f, "blue": m, "T": f + m + off.get(place, 0)}
+        rows += [(f"P{place}", label, str(n)) for label, n in counts.items()]
+    return pd.DataFrame(rows, columns=["place", "kind", "count"])
+
+
+@pytest.mark.parametrize(
+    ("off", "guess", "left_out"),
+    [
+        ({7: 1}, "partial", 0),
+        ({7: 1, 30: 9}, "partial", 0),
+        ({7: 1, 30: -1}, "complete", 6),
+        ({7: -1}, "complete", 3),
+        ({}, None, 0),
+    ],
+)
+def test_a_total_that_exceeds_its_parts_in_few_groups_may_count_others(off, guess, left_out):
+    frame = sexes_with(off)
+    reading = TableReading.from_frame(frame, counts="exact")
+    assert reading.questions.get("totals.kind", (None,))[0] == guess
+    assert len(reading.cells) == len(frame) - left_out
+    assert not count_bounds(PublishedTables(*reading.accepted().parts)).conflict
+
+
+@pytest.mark.parametrize(("off", "number"), [((3, 9, 21, 30), "56 of 60"), ((3, 9), "58 of 60")])
+def test_sums_that_hold_in_most_groups_are_told_beside_no_total(off, number):
+    rng = np.random.default_rng(4)
+    frame = pd.DataFrame(rng.integers(30, 900, (60, 5)), columns=["QA", "QB", "QX", "QC", "QD"])
+    slips = np.isin(np.arange(60), off) * np.where(np.arange(60) % 2, 20, -7)
+    frame.insert(2, "QT", frame["QA"] + frame["QB"] + slips)
+    frame.insert(0, "month", [f"M{i}" for i in range(60)])
+    reading = TableReading.from_frame(frame.astype(str))
+    assert any(f"'QT' is QA + QB in {number} groups" in line for line in reading.lines)
+    assert "category 1" in reading.separate
+    unknown = reading.questions["counts"][1].split("sum", 1)[1]
+    assert [head in unknown for head in ("'QA'", "'QB'", "'QT'")] == [False] * 3
+    assert [head in unknown for head in ("'QX'", "'QC'", "'QD'")] == [True] * 3
+    assert not any(" of 60 groups" in line for line in TableReading.from_frame(
+        frame.assign(QT=rng.permutation(frame["QT"])).astype(str)).lines)  # fmt: skip
+
+
+def test_no_sum_is_said_to_hold_in_no_group():
+    rng, rows = np.random.default_rng(2), []
+    whole = np.zeros(3, int)
+    for section in ("North", "South"):
+        parts = rng.integers(2000, 90000, (7, 3))
+        rows += [[section, f"{section[0]}{'abcdefg'[i]}x", *part] for i, part in enumerate(parts)]
+        rows.append([section, f"{section} (Total)", *parts.sum(axis=0)])
+        whole += parts.sum(axis=0)
+    rows.append(["Country", "Total", *whole])
+    frame = pd.DataFrame(rows, columns=["section", "division", "Men", "Women", "Not stated"])
+    texts = [text for _, text in TableReading.from_frame(frame.astype(str)).questions.values()]
+    assert not any(" in 0 groups" in text or "of ranges" in text for text in texts)
