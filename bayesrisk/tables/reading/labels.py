@@ -29,6 +29,7 @@ from bayesrisk.tables.sheets.texts import (
     BLANK,
     SOME,
     UNKNOWN,
+    first_sums,
     interval,
     is_date,
     key,
@@ -685,7 +686,7 @@ def _judge(
 
 def _sums_text(one: TableVariable, evidence: _Evidence) -> str:
     """Return the text of the sums of labels that are used."""
-    return "".join(
+    return first_sums(
         f"; {one.first.get(label, label)!r} = {' + '.join(one.first.get(p, p) for p in parts)}"
         for label, parts in evidence.children.items()
         if parts and (not one.separate or label in one.wholes)

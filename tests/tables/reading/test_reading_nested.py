@@ -583,3 +583,15 @@ def test_a_heading_of_labels_may_name_the_years_beside_them(case, tmp_path):
     )
     assert name in reading.cells
     assert {*labels} <= {*reading.cells[name]}
+
+
+def test_of_many_sums_some_are_shown_and_all_are_used(tmp_path):
+    rng = np.random.default_rng(4)
+    rows = tree_of_levels(rng, deep=2, width=60)
+    text = "Level,Place,2011,2021\n"
+    text += "".join(f"{LEVELS[level]},P{code},{a},{b}\n" for code, level, (a, b) in rows)
+    reading = indented(tmp_path, text)
+    name = next(n for n in reading.cells if n.startswith("place label"))
+    assert name not in reading.separate
+    assert len({*reading.cells[name]}) == len(rows) == 3661
+    assert max(map(len, reading.lines)) < 40 * 60 * 12
