@@ -29,6 +29,7 @@ from bayesrisk.tables.sheets.texts import (
     BLANK,
     SOME,
     UNKNOWN,
+    first_sums,
     interval,
     is_date,
     key,
@@ -371,8 +372,9 @@ def _neighbour_evidence(
     plain = plain or {key(x): x for x in labels if words.get(key(x)) == 1}
     unknown = _unknown(plain)
     whole = None not in _intervals({k: x for k, x in plain.items() if k not in unknown}).values()
-    if not whole and len(sums.low) and len(top) <= _MOST_RUNS and not all(map(is_date, top)):
-        trees = _outline(top, words, sums) or _runs(top, words, sums)
+    if not whole and len(sums.low) and not all(map(is_date, top)):
+        trees = _outline(top, {*children}, words, sums)
+        trees = trees or (_runs(top, words, sums) if len(top) <= _MOST_RUNS else {})
         children |= {k: ps for k, ps in trees.items() if all(_may_lie_in(p, k) for p in ps)}
     totals = [k for k, v in choices.items() if v == "all"]
     if len(top) == 1 and children.get(top[0]) and not totals:  # the subtotal of all others
@@ -560,14 +562,16 @@ def _may_lie_in(part: str, label: str) -> bool:
     return not (inner and outer) or outer[0] <= inner[0] <= inner[1] <= outer[1]
 
 
-def _outline(top: list[str], words: Mapping[str, int], sums: LabelSums) -> dict[str, list[str]]:
-    """Return the parts of each label in a list of a tree: after or before each those of it.
+def _outline(
+    top: list[str], whole: set[str], words: Mapping[str, int], sums: LabelSums
+) -> dict[str, list[str]]:
+    """Return the parts of each label in a list of a tree, but those that have some already.
 
     What a tree of all labels says by its one sum of all is beyond chance where each sum is not.
     """
     for ordered in (top, top[::-1]):
         tree = sums.outline(ordered, _BITS)
-        if len(tree) > 1 and all(words[k] < 2 for k in ordered if k not in tree):
+        if len(tree) > 1 and all(k not in whole if k in tree else words[k] < 2 for k in ordered):
             top[:] = ordered[:1]
             return tree
     return {}
@@ -628,7 +632,7 @@ def _judge(
         one.totals
     )
     summed = evidence.certain and not (evidence.impossible[1] or evidence.doubts or one.intervals)
-    summed = summed and name not in nesting.outer.values()
+    summed = summed and nesting.is_complete(name)
     groups = evidence.groups
     if not one.totals and not implied:
         one.separate = not one.exclusive or groups.contrary > 0 or evidence.impossible[1] > 0
@@ -683,7 +687,7 @@ def _judge(
 
 def _sums_text(one: TableVariable, evidence: _Evidence) -> str:
     """Return the text of the sums of labels that are used."""
-    return "".join(
+    return first_sums(
         f"; {one.first.get(label, label)!r} = {' + '.join(one.first.get(p, p) for p in parts)}"
         for label, parts in evidence.children.items()
         if parts and (not one.separate or label in one.wholes)

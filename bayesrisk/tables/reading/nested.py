@@ -6,11 +6,10 @@ label with the parts of another one, which nobody can have.
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from bayesrisk.tables.reading.cells import Cell
 from bayesrisk.tables.reading.rows import exclusive
@@ -31,6 +30,7 @@ REST = "others"  # the label of records that a total counts and no other row doe
 #: So many bits show that labels exclude each other, where a word says which one is the total.
 _SHOWN = 7
 _DIGITS = 4  # of years
+_FEW_AGAIN = 4  # labels for each place more that has one of them again: in another level
 _FEW_LABELS = 3  # with the blank one: the sum of two in one group alone may be chance
 
 
@@ -50,6 +50,13 @@ class Nesting(NamedTuple):
         while inner in self.outer:
             inner = self.outer[inner]
         return inner
+
+    def is_complete(self, name: str) -> bool:
+        """Return whether the parts of each label are all of it, where a variable has inner ones."""
+        partial = any(map(self.outer.get, self.separate)) or any(
+            _below(parent, REST) in parts for parent, parts in self.trees.get(name, {}).items()
+        )
+        return name not in self.outer.values() or not partial
 
     def parent(self, cell: Cell, inner: str) -> tuple[str, str]:
         """Return the variable and the label that a part is within; empty if it is within none."""
@@ -84,8 +91,9 @@ def nested(
 
     Parts that are not shown to exclude each other stay in the inner variable, each by itself.
     """
-    results = _without_levels(_with_blanks(_spelled(cells, rules), ends, rules), ends, rules)
     nesting = Nesting({}, {}, set(), {})
+    results = _with_blanks(_spelled(cells, rules), ends, rules)
+    results = _without_levels(results, ends, rules, nesting)
     while pair := _pair(results, ends, rules, nesting):
         results = _merged(results, ends, pair, rules, nesting)
     return results, nesting
@@ -126,34 +134,116 @@ def _with_blanks(cells: list[Cell], ends: Sequence[Ends], rules: ReadingRules) -
     ]
 
 
-def _without_levels(cells: list[Cell], ends: Sequence[Ends], rules: ReadingRules) -> list[Cell]:
-    """Return cells without a variable that each label of another one has one label of: its level.
+def _without_levels(
+    cells: list[Cell], ends: Sequence[Ends], rules: ReadingRules, nesting: Nesting
+) -> list[Cell]:
+    """Return cells without variables of which each label of another one has one label.
 
-    Where they are left out sums show a tree of the other labels, whose parts have other levels.
+    Such are its levels, its codes and other spellings.  Where they are left out sums show a tree of
+    the other labels, in the order in which these stand, or in that of codes.  A label that stands
+    in several levels has its level beside it.
     """
     coded = CodedLabels([cell.labels for cell in cells], ends)
-    for (i, level), (j, name) in itertools.permutations(enumerate(coded.names), 2):
-        size = len(coded.spellings[level])  # a pair of labels is one number
-        pairs = pd.unique(coded.codes[:, j] * size + coded.codes[:, i])
-        labels, levels = (one.tolist() for one in np.divmod(pairs, size))
-        few = len({*levels}) < len(pairs) == len({*labels})
-        if (
-            not few
-            or f"labels.{name}" in rules.choices
-            or _settled(name, coded.labels[name], rules)
-        ):
+    labels = coded.labels
+    for name in sorted(coded.names, key=lambda n: (_are_codes(labels[n]), -len(labels[n]))):
+        if f"labels.{name}" in rules.choices or _settled(name, labels[name], rules):
             continue
-        rest = [{n: x for n, x in cell.labels.items() if n != level} for cell in cells]
-        spelled = coded.spellings[name]
-        tree = LabelSums(name, CodedLabels(rest, ends), {}).outline(spelled[1:], _SHOWN)
-        level_by_label = dict(zip((spelled[k] for k in labels), levels, strict=True))
-        if len(tree) > 1 and any(
-            level_by_label[k] != level_by_label[part] for k, parts in tree.items() for part in parts
-        ):
-            rules.lines.append(f"  {level} says where a label of {name} stands in a tree")
-            rest_cells = [c._replace(labels=x) for c, x in zip(cells, rest, strict=True)]
-            return _without_levels(rest_cells, ends, rules)
+        places = _Places.from_labels(name, coded)
+        if places is None or not places.neighbours:
+            continue
+        texts = [places.texts[k] for k in places.number]
+        rest = [
+            {
+                n: x if n != name else text
+                for n, x in cell.labels.items()
+                if n not in places.neighbours
+            }
+            for cell, text in zip(cells, texts, strict=True)
+        ]
+        sums = LabelSums(name, CodedLabels(rest, ends), {})
+        for ordered in places.orders():
+            tree = sums.outline([key(places.texts[k]) for k in ordered], _SHOWN)
+            if len(tree) > 1 and places.changes(tree):
+                levels = listing(places.neighbours)
+                says = "says" if len(places.neighbours) == 1 else "say"
+                rules.lines.append(f"  {levels} {says} where a label of {name} stands in a tree")
+                called = {key(x): x for x in places.texts}
+                nesting.trees[name] = {called[k]: [called[p] for p in parts]
+                                       for k, parts in tree.items()}  # fmt: skip
+                rest_cells = [c._replace(labels=x) for c, x in zip(cells, rest, strict=True)]
+                return _without_levels(rest_cells, ends, rules, nesting)
     return cells
+
+
+def _are_codes(labels: Sequence[str]) -> bool:
+    """Return whether most labels have digits."""
+    return 2 * sum(any(map(str.isdigit, x)) for x in labels) > len(labels)
+
+
+class _Places(NamedTuple):
+    """Labels of a variable with those of others beside them, which tell equal ones apart.
+
+    ``number`` is that of each cell, ``texts`` how they are called, ``neighbours`` has their labels
+    of each other variable.  ``repeated`` says whether a label stands in several.
+    """
+
+    number: Sequence[int]
+    texts: list[str]
+    neighbours: dict[str, list[str]]
+    repeated: bool
+
+    @classmethod
+    def from_labels(cls, name: str, coded: CodedLabels) -> "_Places | None":
+        """Return the places of a variable; None if it is not in all cells, or others say more."""
+        codes = dict(zip(coded.names, coded.codes.T, strict=True))
+        size = len(coded.spellings[name]) - 1
+        number, neighbours = codes[name], list[str]()
+        if not number.all():
+            return None
+        for other in sorted(coded.names, key=lambda n: len(coded.spellings[n])):
+            width = len(coded.spellings[other])
+            if other == name or not codes[other].all():
+                continue
+            places = np.unique(number * width + codes[other], return_inverse=True)
+            if _FEW_AGAIN * (len(places[0]) - size) <= size:
+                number, neighbours = places[1].ravel(), [*neighbours, other]
+        _, first, number = np.unique(number, return_index=True, return_inverse=True)
+        order = np.argsort(first, kind="stable")
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        spelled = {n: [coded.spellings[n][k] for k in codes[n][first[order]]]
+                   for n in (name, *neighbours)}  # fmt: skip
+        text_by_key = {key(x): x for x in reversed(coded.labels[name])}
+        texts = [text_by_key[k] for k in spelled.pop(name)]
+        labels = {n: {key(x): x for x in reversed(coded.labels[n])} for n in neighbours}
+        for other in neighbours:
+            times = Counter(map(key, texts))
+            pairs = zip(texts, spelled[other], strict=True)
+            texts = [f"{x} ({labels[other][k]})" if times[key(x)] > 1 else x for x, k in pairs]
+        if len({*map(key, texts)}) < len(texts):
+            return None
+        return cls(place[number.ravel()].tolist(), texts, spelled, size < len(texts))
+
+    def orders(self) -> Iterator[Sequence[int]]:
+        """Yield the order in which places stand, from the first and from the last, and by codes."""
+        every = range(len(self.texts))
+        yield every
+        yield every[::-1]
+        for codes in (list(map(key, self.texts)), *self.neighbours.values()):
+            ordered = sorted(every, key=codes.__getitem__)
+            prefixes = [codes[b].startswith(codes[a]) for a, b in itertools.pairwise(ordered)]
+            if sum(prefixes) > 1 and ordered != [*every]:
+                yield ordered
+
+    def changes(self, tree: Mapping[str, Sequence[str]]) -> bool:
+        """Return whether each other variable has other labels beside some parts of a label.
+
+        Where these tell equal labels apart, one of them has others beside all parts.
+        """
+        place = {key(x): k for k, x in enumerate(self.texts)}
+        pairs = [(place[k], place[part]) for k, parts in tree.items() for part in parts]
+        changed = [[x[a] != x[b] for a, b in pairs] for x in self.neighbours.values()]
+        return all(map(any, changed)) and (not self.repeated or any(map(all, changed)))
 
 
 def is_spelling(name: str, text: str) -> bool:

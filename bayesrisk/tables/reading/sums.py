@@ -470,21 +470,23 @@ class LabelSums:
         if (self.low > self.high[:, [first]]).any():  # it is no sum of all
             return {}
         chance = math.log2(max(len(labels), 1))
-        certain = bits + 2 * chance
         # Of each way: labels that are in no other yet, the tree, and its bits; as linked lists.
         ways: list[tuple[Any, Any, float]] = [((), (), 0.0)]
-        steps = 0
+        steps, most = 0, _MOST_STEPS + 2 * len(labels)
         for label in reversed(labels):
-            following = list[tuple[Any, Any, float]]()
+            following, certain_ones = list[tuple[Any, Any, float]](), list[tuple[Any, Any, float]]()
             for rest, tree, weight in ways:
                 sums = [one for one in self._sums_below(label, rest)
-                        if len(one[0]) > 1 or one[2] >= certain]  # fmt: skip
-                if not any(more >= certain for _, _, more in sums):
-                    following.append(((label, rest), tree, weight))
-                following += [((label, after), ((label, parts), tree), weight + more - chance)
+                        if len(one[0]) > 1 or one[2] >= bits + chance]  # fmt: skip
+                certainty = any(more >= bits + chance + 2 * math.log2(len(parts))
+                                for parts, _, more in sums)  # fmt: skip
+                more_ways = certain_ones if certainty else following
+                more_ways += [((label, rest), tree, weight)] * (not certainty)
+                more_ways += [((label, after), ((label, parts), tree), weight + more - chance)
                               for parts, after, more in sums]  # fmt: skip
-            ways, steps = following, steps + len(following)
-            if steps > _MOST_STEPS:
+            ways = certain_ones or following  # a way in which a sum is lost is none
+            steps += len(ways)
+            if steps > most:
                 return {}
         whole = [(tree, weight) for (_, after), tree, weight in ways if not after]
         results, (tree, weight) = dict[str, list[str]](), whole[0] if len(whole) == 1 else ((), 0.0)

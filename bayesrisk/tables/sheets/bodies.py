@@ -18,6 +18,7 @@ from bayesrisk.tables.sheets.lines import (
     filled_texts,
     short,
 )
+from bayesrisk.tables.sheets.partitions import partitioned
 from bayesrisk.tables.sheets.sections import (
     by_alphabet,
     by_variable,
@@ -313,7 +314,10 @@ def is_note(row: Sequence[str]) -> bool:
 def body_grid(body: Body, lines: Sequence[Line], columns: CountColumns) -> tuple[list[str], Grid]:
     """Return the headings and rows of a table with its sections and outline, in columns in use."""
     depths = [line.depth for line in lines]
-    if body.sections:
+    parted = partitioned(body.head, lines, body.sections, columns) if body.sections else None
+    if parted is not None:
+        head, rows = parted
+    elif body.sections:
         rows = [(line.number, [body.sections.get(line.number, ""), *line.row]) for line in lines]
         head, rows = by_variable(["section", *body.head], rows, depths, columns.counts)
     else:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from bayesrisk.tables.likelihoods import UNBOUNDED
 
+_MOST_SUMS = 40  # that are shown
 # Thousands are apart by a comma, an apostrophe or a narrow blank.
 _NUMBER = r"(\d{1,3}(?:[,'’\u00a0\u2009\u202f ]\d{3})+|\d+)(?:\.0+)?"
 WHOLE = re.compile(_NUMBER)
@@ -252,6 +253,13 @@ def span(low: int, high: int) -> str:
 def begins_parts(text: str) -> bool:
     """Return whether a text says that rows of parts follow it, and names none of them."""
     return _BEFORE_PARTS.fullmatch(text) is not None
+
+
+def first_sums(texts: Iterable[str]) -> str:
+    """Return the texts of the first sums one after another, and how many more there are."""
+    every = [*texts]
+    more = len(every) - _MOST_SUMS
+    return "".join(every[:_MOST_SUMS]) + f"; and {more} sums more" * (more > 0)
 
 
 def cut(text: str, width: int = 40) -> str:

@@ -493,3 +493,105 @@ def test_levels_of_rows_are_other_variables_than_groups_of_columns(tmp_path):
     parts = {f"{region}: {area}" for region, areas in regions.items() for area in areas}
     assert {*reading.cells["row category 1"]} == {"all", *regions, *parts}
     assert {*reading.cells["sex"]} == {"Boys", "Girls", "all"}
+
+
+def tree_of_levels(rng, deep=3, width=4):
+    """Return rows of a tree, each with its level, code, name and two counts, parents first."""
+    rows = []
+
+    def add(code, level):
+        parts = (
+            [add(f"{code}{k:02d}", level + 1) for k in range(1, width + 1)] if level < deep else []
+        )
+        own = rng.integers(20, 9000, 2)
+        counts = sum(part[1] for part in parts) if parts else own
+        rows.append((code, level, counts))
+        return code, counts
+
+    add("K", 0)
+    return sorted(rows, key=lambda row: row[0])
+
+
+LEVELS = ("country", "region", "district", "town")
+ORDERS = ("first", "last", "by level", "code off", "no code, by level")
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_levels_codes_and_names_that_repeat_are_one_tree(order, tmp_path):
+    """A district is called as its first town; its parts stand before or after it, or by codes."""
+    rng = np.random.default_rng(ORDERS.index(order))
+    rows = tree_of_levels(rng)
+    if order == "last":
+        rows = rows[::-1]
+    if "by level" in order:
+        rows.sort(key=lambda row: (row[1], row[0]))
+    if order == "code off":
+        place = next(k for k, row in enumerate(rows) if row[1] == 2)
+        rows[place] = (*rows[place][:2], rows[place][2] + np.array([0, 1]))
+    names = {code: f"P{code if level < 3 or code[-2:] != '01' else code[:-2]}"
+             for code, level, _ in rows}  # fmt: skip
+    names = {code: x.translate(str.maketrans("0123456789", "abcdefghij"))
+             for code, x in names.items()}  # fmt: skip
+    text = "Code,Level,Place,2011,2021\n"
+    for code, level, (a, b) in rows:
+        shown = int(rng.integers(1000, 9999)) if order.startswith("no code") else code
+        text += f"X{shown},{LEVELS[level]},{names[code]},{a},{b}\n"
+    reading = indented(tmp_path, text)
+    name = next(n for n in reading.cells if n.startswith("place label"))
+    if order in ("code off", "no code, by level"):
+        assert {"level"} <= {*reading.cells}
+        return
+    assert not {"code", "code label", "level"} & {*reading.cells}
+    assert name not in reading.separate
+    stated = reading.cells.set_index([name, "year"])["stated"].astype(int)
+    whole = next(row for row in rows if row[1] == 0)
+    assert stated["all", "2021"] == whole[2][1]
+    one = next(row for row in rows if row[1] == 2)
+    assert stated[f"{names[one[0]]} (district)", "2011"] == one[2][0]
+    assert len({*reading.cells[name]}) == len(rows)
+
+
+@pytest.mark.parametrize("off", [0, 1])
+def test_totals_of_sections_add_up_to_the_last_one(off, tmp_path):
+    """Each state has its towns and their total below them; the last section is the country."""
+    rng, rows, whole = np.random.default_rng(3), [], np.zeros(3, np.int64)
+    for state, size in {"North": 5, "South": 3, "West": 4}.items():
+        rows += [f"{state} towns,,,"]
+        towns = rng.integers(100, 9000, (size, 3))
+        rows += [f"{state[0]}{k},{','.join(map(str, n))}" for k, n in enumerate(towns.tolist())]
+        rows += [f"{state} (Total),{','.join(map(str, towns.sum(axis=0)))}", ",,,"]
+        whole += towns.sum(axis=0)
+    whole[0] += off
+    rows += ["Arda,,,", f"Total,{','.join(map(str, whole))}"]
+    reading = indented(tmp_path, "Town,Yes,No,Unclear\n" + "\n".join(rows) + "\n")
+    assert ("section" in reading.cells) == bool(off)
+    if not off:
+        name = next(n for n in reading.cells if "North (Total)" in {*reading.cells[n]})
+        assert name not in reading.separate
+        assert {"North (Total)", "S2"} <= {*reading.cells[name]}
+
+
+@pytest.mark.parametrize("case", ["towns", "towns below a heading", "years of service", "areas"])
+def test_a_heading_of_labels_may_name_the_years_beside_them(case, tmp_path):
+    labels = ["1 year", "2 years", "3 years"] if "service" in case else ["Ash", "Elm", "Oak"]
+    rows = [f"{x},{7 * k + 31},{5 * k + 44}" for k, x in enumerate(labels)]
+    title = "Towns,Dwellings,\n,,\n" * (case == "towns below a heading")
+    head = "Area" if case == "areas" else "Years"
+    reading = indented(tmp_path, f"{title}{head},2011,2021\n" + "\n".join(rows) + "\n")
+    name = {"towns": "category", "towns below a heading": "towns", "areas": "area"}.get(
+        case, "years"
+    )
+    assert name in reading.cells
+    assert {*labels} <= {*reading.cells[name]}
+
+
+def test_of_many_sums_some_are_shown_and_all_are_used(tmp_path):
+    rng = np.random.default_rng(4)
+    rows = tree_of_levels(rng, deep=2, width=60)
+    text = "Level,Place,2011,2021\n"
+    text += "".join(f"{LEVELS[level]},P{code},{a},{b}\n" for code, level, (a, b) in rows)
+    reading = indented(tmp_path, text)
+    name = next(n for n in reading.cells if n.startswith("place label"))
+    assert name not in reading.separate
+    assert len({*reading.cells[name]}) == len(rows) == 3661
+    assert max(map(len, reading.lines)) < 40 * 60 * 12

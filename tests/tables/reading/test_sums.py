@@ -114,3 +114,53 @@ def test_sums_of_small_counts_in_two_groups_hold_by_chance(bits, exact, certain)
     group = [1, 1, 0, 0, exact, 0, bits]
     one = SumInGroups(np.array([group, group]).T, np.zeros(0, np.int64), np.zeros(0, np.int64))
     assert one.certain == certain
+
+
+def places(rng, number, columns):
+    """Return labels of a random tree in order, each before its parts, its parts, and counts."""
+    parents = [-1, *(int(rng.integers(max(0, k - 4), k)) for k in range(1, number))]
+    inner = {p: [k for k in range(1, number) if parents[k] == p] for p in range(number)}
+    order, stack = [], [0]
+    while stack:
+        order.append(stack.pop())
+        stack += inner[order[-1]][::-1]
+    counts = {k: rng.integers(200, 90000, columns) for k in order if not inner[k]}
+    for k in reversed(order):
+        counts[k] = counts.get(k, sum(counts[p] for p in inner[k]))
+    tree = {str(k): [str(p) for p in inner[k]] for k in order if inner[k]}
+    return [str(k) for k in order], tree, {str(k): counts[k] for k in order}
+
+
+def outline(labels, counts):
+    rows = [({"place": k, "year": str(y)}, int(n)) for k in labels for y, n in enumerate(counts[k])]
+    coded = CodedLabels([x for x, _ in rows], [(n, n) for _, n in rows])
+    return LabelSums("place", coded, {}).outline(labels, 8)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_tree_in_order_is_told_from_its_sums_alone(seed):
+    rng = np.random.default_rng(seed)
+    labels, tree, counts = places(rng, int(rng.integers(6, 90)), int(rng.integers(3, 6)))
+    assert outline(labels, counts) == tree
+    leaf = next(k for k in labels if k not in tree)
+    counts[leaf] = counts[leaf] + np.eye(len(counts[leaf]), dtype=np.int64)[0]
+    assert outline(labels, counts) == {}
+
+
+def test_small_counts_that_add_up_in_several_ways_are_no_tree():
+    counts = {k: np.array([n]) for k, n in zip("abcdefg", (6, 3, 1, 2, 3, 1, 2), strict=True)}
+    assert outline([*"abcdefg"], counts) == {}
+
+
+@pytest.mark.parametrize("size", [300, 3000])
+def test_steps_of_an_outline_grow_as_its_labels(size, monkeypatch):
+    labels, tree, counts = places(np.random.default_rng(size), size, 3)
+    steps, below = [], LabelSums._sums_below
+
+    def counted(self, label, rest):
+        steps.append(label)
+        return below(self, label, rest)
+
+    monkeypatch.setattr(LabelSums, "_sums_below", counted)
+    assert outline(labels, counts) == tree
+    assert len(steps) <= 2 * size
