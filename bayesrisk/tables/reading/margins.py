@@ -78,9 +78,9 @@ class _Columns:
         if float(np.log2(whole + 1.0).sum()) < bits + len(rest) or rows.sum() < 2:
             return [], rest
         results = list[list[int]]()
-        while found := self._combination(rest, whole, rows) or self._long_run(rest, whole, rows):
-            results.append(found)
-            rest = [i for i in rest if i not in found]
+        while parts := self._combination(rest, whole, rows) or self._long_run(rest, whole, rows):
+            results.append(parts)
+            rest = [i for i in rest if i not in parts]
         return results, rest
 
     def _long_run(self, columns: Sequence[int], whole: IntArray, rows: BoolArray) -> list[int]:
@@ -105,11 +105,11 @@ class _Columns:
         basis, free = np.zeros((len(whole), 0)), list[int]()
         chance, doubtful = _BITS + len(columns), list[int]()
         for i in sorted(columns, key=lambda i: counts[i].sum()):  # parts before their sums
-            beside = counts[i] - basis @ (basis.T @ counts[i])
-            beside -= basis @ (basis.T @ beside)
-            size = float(np.linalg.norm(beside))
+            residue = counts[i] - basis @ (basis.T @ counts[i])
+            residue -= basis @ (basis.T @ residue)
+            size = float(np.linalg.norm(residue))
             if size > _NO_PART * float(np.linalg.norm(counts[i])):
-                basis, free = np.column_stack([basis, beside / size]), [*free, i]
+                basis, free = np.column_stack([basis, residue / size]), [*free, i]
             elif counts[i].any() and np.log2(counts[i] + 1.0).sum() < chance:
                 doubtful.append(i)
         matrix = np.stack([counts[i] for i in free], axis=1) if free else basis
@@ -242,10 +242,10 @@ def margins(
         else:
             runs, rest = counts.runs(rest, total, bits)
             _, left = _variables(counts, groups, runs, rest, bits)
-            apart, _ = counts.partitions(left, total, bits)
-            if len(groups) + len(runs) + len(apart) > 1:
-                used = {*itertools.chain(*apart)}
-                runs, rest = [*runs, *apart], [i for i in rest if i not in used]
+            sets, _ = counts.partitions(left, total, bits)
+            if len(groups) + len(runs) + len(sets) > 1:
+                used = {*itertools.chain(*sets)}
+                runs, rest = [*runs, *sets], [i for i in rest if i not in used]
         if not totals and len(groups) + len(runs) < 2:  # a sum that holds by chance
             continue
         if any((counts.column(i) > counts.column(total)).any() for i in rest):  # of others, too
