@@ -13,6 +13,7 @@ from bayesrisk.tables.sheets.texts import number_range, total_word
 
 _BITS = 8  # sums of columns hold by chance in one case of 2**8 times those that are looked at
 _LONGEST = 40  # columns of a margin without a name
+_MOST_APART = 64  # columns whose tree is looked for where they do not follow each other
 _NO_PART = 1e-9  # of a column that is a combination of others, beside these
 
 
@@ -77,10 +78,11 @@ class _Columns:
         whole = self.column(total)[rows]
         if float(np.log2(whole + 1.0).sum()) < bits + len(rest) or rows.sum() < 2:
             return [], rest
-        results = list[list[int]]()
+        results, zeros = list[list[int]](), {i for i in rest if not self.column(i).any()}
         while parts := self._combination(rest, whole, rows) or self._long_run(rest, whole, rows):
-            results.append(parts)
-            rest = [i for i in rest if i not in parts]
+            inside = {*parts} | {i for i in zeros if min(parts) < i < max(parts)}
+            results.append([i for i in rest if i in inside])
+            rest = [i for i in rest if i not in inside]
         return results, rest
 
     def _long_run(self, columns: Sequence[int], whole: IntArray, rows: BoolArray) -> list[int]:
@@ -121,10 +123,14 @@ class _Columns:
         return way if len(way) > 1 and not other_ways and (sums == whole).all() else []
 
     def refine(self, fine: Sequence[int], coarse: Sequence[int], bits: float) -> bool:
-        """Return whether some of the first columns add up to each of some others."""
+        """Return whether some of the first columns add up to each of some others.
+
+        Of few, wherever they stand: for the tree of many, numbers are too few, and they are cuts.
+        """
+        few = len(fine) + len(coarse) <= _MOST_APART
         return all(
             any(self.run(fine[k:], i, bits) for k in range(len(fine)))
-            or self.partitions(fine, i, bits)[0]
+            or (few and self.partitions(fine, i, bits)[0])
             for i in coarse
         )
 
