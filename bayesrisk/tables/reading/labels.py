@@ -646,7 +646,7 @@ def _judge(
         alone = "what is in no sum" if one.wholes else "each"
         tail = f"; no total: {alone} is taken by itself" * one.separate
         one.near = evidence.near if one.separate else {}
-        tail += "".join(near.said(k, one.first) for k, near in one.near.items())
+        tail += "".join(near.clause(k, one.first) for k, near in one.near.items())
         rules.lines.append(line + _sums_text(one, evidence) + tail)
         return
     tail = ""

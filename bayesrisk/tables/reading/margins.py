@@ -13,6 +13,7 @@ from bayesrisk.tables.sheets.texts import number_range, total_word
 
 _BITS = 8  # sums of columns hold by chance in one case of 2**8 times those that are looked at
 _LONGEST = 40  # columns of a margin without a name
+_MOST_APART = 64  # columns whose tree is looked for where they do not follow each other
 _NO_PART = 1e-9  # of a column that is a combination of others, beside these
 
 
@@ -77,10 +78,11 @@ class _Columns:
         whole = self.column(total)[rows]
         if float(np.log2(whole + 1.0).sum()) < bits + len(rest) or rows.sum() < 2:
             return [], rest
-        results = list[list[int]]()
-        while found := self._combination(rest, whole, rows) or self._long_run(rest, whole, rows):
-            results.append(found)
-            rest = [i for i in rest if i not in found]
+        results, zeros = list[list[int]](), {i for i in rest if not self.column(i).any()}
+        while parts := self._combination(rest, whole, rows) or self._long_run(rest, whole, rows):
+            inside = {*parts} | {i for i in zeros if min(parts) < i < max(parts)}
+            results.append([i for i in rest if i in inside])
+            rest = [i for i in rest if i not in inside]
         return results, rest
 
     def _long_run(self, columns: Sequence[int], whole: IntArray, rows: BoolArray) -> list[int]:
@@ -105,11 +107,11 @@ class _Columns:
         basis, free = np.zeros((len(whole), 0)), list[int]()
         chance, doubtful = _BITS + len(columns), list[int]()
         for i in sorted(columns, key=lambda i: counts[i].sum()):  # parts before their sums
-            beside = counts[i] - basis @ (basis.T @ counts[i])
-            beside -= basis @ (basis.T @ beside)
-            size = float(np.linalg.norm(beside))
+            residue = counts[i] - basis @ (basis.T @ counts[i])
+            residue -= basis @ (basis.T @ residue)
+            size = float(np.linalg.norm(residue))
             if size > _NO_PART * float(np.linalg.norm(counts[i])):
-                basis, free = np.column_stack([basis, beside / size]), [*free, i]
+                basis, free = np.column_stack([basis, residue / size]), [*free, i]
             elif counts[i].any() and np.log2(counts[i] + 1.0).sum() < chance:
                 doubtful.append(i)
         matrix = np.stack([counts[i] for i in free], axis=1) if free else basis
@@ -121,10 +123,14 @@ class _Columns:
         return way if len(way) > 1 and not other_ways and (sums == whole).all() else []
 
     def refine(self, fine: Sequence[int], coarse: Sequence[int], bits: float) -> bool:
-        """Return whether some of the first columns add up to each of some others."""
+        """Return whether some of the first columns add up to each of some others.
+
+        Of few, wherever they stand: for the tree of many, numbers are too few, and they are cuts.
+        """
+        few = len(fine) + len(coarse) <= _MOST_APART
         return all(
             any(self.run(fine[k:], i, bits) for k in range(len(fine)))
-            or self.partitions(fine, i, bits)[0]
+            or (few and self.partitions(fine, i, bits)[0])
             for i in coarse
         )
 
@@ -242,10 +248,10 @@ def margins(
         else:
             runs, rest = counts.runs(rest, total, bits)
             _, left = _variables(counts, groups, runs, rest, bits)
-            apart, _ = counts.partitions(left, total, bits)
-            if len(groups) + len(runs) + len(apart) > 1:
-                used = {*itertools.chain(*apart)}
-                runs, rest = [*runs, *apart], [i for i in rest if i not in used]
+            sets, _ = counts.partitions(left, total, bits)
+            if len(groups) + len(runs) + len(sets) > 1:
+                used = {*itertools.chain(*sets)}
+                runs, rest = [*runs, *sets], [i for i in rest if i not in used]
         if not totals and len(groups) + len(runs) < 2:  # a sum that holds by chance
             continue
         if any((counts.column(i) > counts.column(total)).any() for i in rest):  # of others, too

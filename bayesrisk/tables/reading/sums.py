@@ -169,7 +169,7 @@ class NearSum(NamedTuple):
     groups: SumInGroups
     number: str
 
-    def said(self, label: str, first: Mapping[str, str]) -> str:
+    def clause(self, label: str, first: Mapping[str, str]) -> str:
         """Return the clause that says so, by the first spelling of each label."""
         return f"; {first[label]!r} is {' + '.join(first[k] for k in self.parts)} in {self.number}"
 
@@ -432,15 +432,15 @@ class LabelSums:
                 results.append(list(rest[first : last + 1]))
         return results
 
-    def near(self, labels: Sequence[str], known: Collection[str]) -> dict[str, NearSum]:
-        """Return for labels, but those known as sums, the neighbours that are it in most groups.
+    def near(self, labels: Sequence[str], wholes: Collection[str]) -> dict[str, NearSum]:
+        """Return for labels the neighbours that add up to each in most groups, but for some wholes.
 
         Two of the parts or more are above 0 there, so that no label alone is the same as another.
         """
         results = dict[str, NearSum]()
         small = self.low.size <= _MOST_COMPARED
         for k, label in enumerate(labels) if small else ():
-            if not label or label in known:
+            if not label or label in wholes:
                 continue
             for rest in (labels[:k][:-_LONGEST:-1], labels[k + 1 :][:_LONGEST]):
                 columns = [self.column[part] for part in rest]

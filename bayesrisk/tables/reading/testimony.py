@@ -165,7 +165,7 @@ def _evidence(
     for telling, good, *_, bits in (*evidence.values(), sum(evidence.values(), nothing)):
         counting |= (good > 0) & (good == telling) & ((good > 1) | (bits >= _BITS))
     most = np.zeros((2, len(files)), np.int64)
-    for one in [near.groups for some in variables.values() for near in some.near.values()]:
+    for one in [near.groups for variable in variables.values() for near in variable.near.values()]:
         counting |= one.by_place(column, len(columns))[4] > 0
         most += one.by_place(file, len(files)).astype(np.int64)[[4, 0]]
     near_sums = {name: f"sums hold in {most[0, i]:,} of {most[1, i]:,} groups" * bool(most[0, i])
