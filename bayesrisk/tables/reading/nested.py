@@ -163,12 +163,14 @@ def _without_levels(
         sums = LabelSums(name, CodedLabels(rest, ends), {})
         for ordered in places.orders():
             tree = sums.outline([key(places.texts[k]) for k in ordered], _SHOWN)
-            if len(tree) > 1 and places.changes(tree):
+            leaves = {*itertools.chain(*tree.values())} - tree.keys()
+            called = any(total_word(k, name) == 2 for k in leaves)
+            if len(tree) > 1 and not called and places.changes(tree):
                 levels = listing(places.neighbours)
                 says = "says" if len(places.neighbours) == 1 else "say"
                 rules.lines.append(f"  {levels} {says} where a label of {name} stands in a tree")
-                called = {key(x): x for x in places.texts}
-                nesting.trees[name] = {called[k]: [called[p] for p in parts]
+                spelled = {key(x): x for x in places.texts}
+                nesting.trees[name] = {spelled[k]: [spelled[p] for p in parts]
                                        for k, parts in tree.items()}  # fmt: skip
                 rest_cells = [c._replace(labels=x) for c, x in zip(cells, rest, strict=True)]
                 return _without_levels(rest_cells, ends, rules, nesting)

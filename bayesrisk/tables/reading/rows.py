@@ -274,9 +274,20 @@ def with_repeated(sheet: Sheet, rules: ReadingRules) -> Sheet:
         for c in columns
     ]  # fmt: skip
     words[:first] = [True] * first
-    rows = zip(*(filled(c) if w else c for c, w in zip(columns, words, strict=True)), strict=True)
-    numbers = [number for number, _ in sheet.rows]
+    counted = [row for _, row in sheet.rows]
+    labels = (_filled_labels(c, counted) if w else c for c, w in zip(columns, words, strict=True))
+    rows, numbers = zip(*labels, strict=True), [number for number, _ in sheet.rows]
     return sheet._replace(rows=[(i, [*row]) for i, row in zip(numbers, rows, strict=True)])
+
+
+def _filled_labels(column: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return labels with those above blanks, but for a mean above rows that have no decimals."""
+    texts, decimals = filled(column), [any(map(DECIMAL.fullmatch, row)) for row in rows]
+    first = [k for k, text in enumerate(column) if text]
+    for k, end in pairwise([*first, len(column)]):
+        if _rates(column[k]) and decimals[k] and not any(decimals[k + 1 : end]):
+            texts[k + 1 : end] = [BLANK] * (end - k - 1)
+    return texts
 
 
 def blanks_repeat(columns: Sequence[Sequence[str]]) -> bool:

@@ -31,16 +31,11 @@ _FEW_NUMBERS = 3  # of columns one after another
 _MOST_HEADINGS = 6  # rows
 _FEW_ROWS = 8  # that are looked at
 _FEW_BLANKS = 10  # headings for each that is missing
-_FEW_TIMES = 2  # headings
-#: Headings that name years, in the languages of words for totals; and those that name days.
+_FEW_YEARS = 2  # headings
+#: Headings that name years, in the languages of words for totals.
 _YEARS = re.compile(
     r"(calendar |financial |reference )?years?|jahre?|années?|ans?|años?|anos?|ann[oi]|jaar|jaren|"
     r"år|vuosi|vuodet|rok|lata",
-    re.IGNORECASE,
-)
-_DAYS = re.compile(
-    r"(weeks?|dates?|days?|wochen?|datum|semaines?|semanas?|fechas?|datas?|settimane?|weken|"
-    r"uker?|veckor?|viikko)( (number|no\.?|beginning|ending|commencing|starting|ended))? ?\d?",
     re.IGNORECASE,
 )
 
@@ -67,7 +62,7 @@ def headed(name: str, lines: Sequence[Line], columns: CountColumns) -> Headed:
     head, size = _first_rows_as_one(rows, columns, empty)
     head = _beside_empty(head, rows[size:], columns.counts)
     rows = [head, *rows[1:]] if size == 1 else rows
-    head = _beside_times(head, rows[size:], above, columns)
+    head = _beside_years(head, rows[size:], above, columns)
     head, left = distinct_headings(head, columns.counts), Left()
     if rows[size:] and numbers_columns(rows[size], rows[size + 1 :][:_FEW_ROWS]):
         left.append(lines[size].left("numbers of columns"))
@@ -243,23 +238,22 @@ def _names_labels(head: Sequence[str], row: Sequence[str], below: Sequence[Seque
     return named and not any(other[j] == row[j] for other in below for j in range(size))
 
 
-def _beside_times(
+def _beside_years(
     head: Sequence[str], rows: Sequence[Sequence[str]], above: Sequence[Line],
     columns: CountColumns,
 ) -> list[str]:  # fmt: skip
-    """Return headings without those of labels that name the years or weeks to the right of them.
+    """Return headings without those of labels that name the years to the right of them.
 
     *Years* stands before 1981 and 2019, above towns.  What stands above it, if anything, is theirs.
     """
     results, labels = list(head), [j for j in columns.labels if j < min(columns.counts, default=0)]
-    times = [plain_year(head[j].rpartition(PATH)[2]) for j in columns.counts if head[j]]
-    names = _YEARS if 2 * sum(map(is_year, times)) > len(times) else _DAYS
-    if len(times) < _FEW_TIMES or 2 * sum(map(is_date, times)) <= len(times):
+    years = [plain_year(head[j].rpartition(PATH)[2]) for j in columns.counts if head[j]]
+    if len(years) < _FEW_YEARS or 2 * sum(map(is_year, years)) <= len(years):
         return results
     titles = [line.row for line in above if any(line.row[j] for j in columns.counts)]
-    for j in [j for j in labels if all(map(names.fullmatch, head[j].split(PATH)))]:
+    for j in [j for j in labels if _YEARS.fullmatch(head[j])]:
         texts = [row[j] for row in rows if row[j]]
-        words = [t for t in texts if not re.search(r"\d", t)]  # no ages, and no weeks
+        words = [t for t in texts if not re.search(r"\d", t)]  # no ages
         if 2 * len(words) > len(texts):
             upper = titles[-1][: j + 1] if titles else []
             results[j] = next(filter(None, reversed(upper)), "")

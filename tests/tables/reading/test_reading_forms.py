@@ -481,3 +481,18 @@ def test_a_unit_beside_a_title_is_no_row_of_headings(tmp_path):
         file.write_text(f"Deaths,,,\n,by day,,{unit}\narea,0-17,18+,Total\nAsh,3,7,10\nElm,2,6,8\n")
         left = [reason for _, _, reason in file_sheet(file).left]
         assert ("what is counted" in left) == read_unit
+
+
+@pytest.mark.parametrize("means", [1, 3])
+def test_rows_below_a_mean_are_not_lost_with_it(means, tmp_path):
+    """Labels are those above, but for a mean above counts; means of several rows are left out."""
+    rows = ["All,All,52,48,61", "Mean of five years,Young,20.4,19.5,22.1"]
+    rows += [",Mid,9.5,8.1,7.2", ",Old,11.25,8.5,9.5"] if means > 1 else []
+    rows += [",Young,20,19,22", ",Mid,32,29,39"] if means == 1 else []
+    rows += ["North,Young,11,9,12", ",Mid,14,15,19", "South,Young,9,10,10", ",Mid,18,14,20"]
+    file = tmp_path / "t.csv"
+    file.write_text("Area,Age,2011,2012,2013\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    reading = TableReading.read(file, blank="above")
+    size = {1: 7, 3: 5}[means]
+    assert len(reading.cells[reading.cells["row"] > 0]) == 3 * size
+    assert "20.4" not in {*reading.cells["stated"]}
