@@ -602,12 +602,8 @@ def _runs(top: list[str], words: Mapping[str, int], sums: LabelSums) -> dict[str
     for ahead in (True, False):
         for label in list(reversed(top)) if ahead else list(top):
             if label not in children and label in top and words[label] != 2:
-                positions = top.index(label)
-                rest = (
-                    top[positions + 1 : positions + 41]
-                    if ahead
-                    else top[max(positions - 40, 0) : positions][::-1]
-                )
+                position = top.index(label)
+                rest = (top[position + 1 :] if ahead else top[:position][::-1])[:40]
                 end = next((i for i, k in enumerate(rest) if words[k] == 2), len(rest))
                 bits = _BITS + math.log2(len(top) * len(rest)) if rest else 0.0
                 runs = sums.runs(label, rest[:end], bits) if end > 1 else []
