@@ -72,6 +72,8 @@ def partitioned(
 
     crossings = math.prod(len(labels) for labels in every.values())
     joint = crossings <= _MOST_CROSSINGS
+    if not joint and not all(sums.stated(parted.first[k]) for k in (whole, *parts)):
+        return None  # each would be withheld several times, once in each section
     times = Counter(itertools.chain(*every.values()))
 
     def row(line: Line, section: str, label: str, group: str) -> tuple[int, list[str]]:
@@ -124,6 +126,11 @@ class _Sums:
 
     def __init__(self, counts: Sequence[int], number: int) -> None:
         self.counts, self.bits = counts, _BITS + math.log2(max(number, 1))
+
+    def stated(self, line: Line) -> bool:
+        """Return whether no count of a row is withheld."""
+        ends = [number_range(line.row[j]) for j in self.counts if line.row[j]]
+        return all(end and end[0] == end[1] for end in ends)
 
     def whole(self, rows: Sequence[Line], wholes: Mapping[str, Line]) -> str:
         """Return the label of the row that others make up, in two columns or more; empty if none.

@@ -102,3 +102,13 @@ def test_what_is_withheld_in_a_section_follows_from_the_first_row(size, tmp_path
     ends = bounds.counts.rename(columns={"geoid": "place"})
     one = reading.cells.merge(ends, on=["place", "table", "cell"]).query("stated == '*'")
     assert one[["low", "high"]].to_numpy().tolist() == [[people[:, :, 4, :, 1].sum()] * 2]
+
+
+@pytest.mark.parametrize("size", [9, 90])
+def test_a_total_that_is_withheld_is_one_count(size, tmp_path):
+    """Where sections are not crossed, its row would stand once in each of them."""
+    rows, _ = table(np.random.default_rng(3), [f"Board {k}" for k in range(size)])
+    rows[0][3] = "*"
+    reading = read(rows, tmp_path)
+    assert ("sex" in reading.cells) == (size == 9)
+    assert (reading.cells["stated"] == "*").sum() == 1
