@@ -271,9 +271,8 @@ def _guess(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) ->
         number = sum(d != 0 for d, _ in off)
         text = f"sums are off in {number:,} of {len(off):,} groups, in both directions, by little"
         text = "a note says that counts are changed" if note else text
-        text = f"{text}: each is changed by so much at most"
-        unseen = not any(d for d, _ in off)
-        return _Guess(f"perturbed-{largest}", text, doubtful=unseen)
+        text = f"{text}: each is changed by so much at most, which only the agency knows"
+        return _Guess(f"perturbed-{largest}", text, doubtful=True)
     threes = len(positive) >= _ENOUGH and min(positive) == 3
     threes = threes and positive.count(3) > max(1, positive.count(4))  # of 1 and 2, too
     threes = threes and any(3 < n < _SMALL for n in positive)
@@ -413,8 +412,10 @@ def _changed_labels(coded: CodedLabels, rules: ReadingRules) -> str:
                 keys = [coded.spellings[other][code] for code in changed]
                 results |= {(other, spelled[k]): most for k in keys if k}
     for (other, label), most in results.items():
-        text = f"{label}: changed by {most} at most, as sums show"
-        rules.ask(f"labels.{other}.{label}.counts", f"perturbed-{most}", text)
+        question = f"labels.{other}.{label}.counts"
+        text = f"{label}: sums show changes, of {most} or what only the agency knows at most"
+        if not rules.choices.get(question) and rules.ask(question, f"perturbed-{most}", text):
+            rules.open.add(question)
     return listing(label for _, label in results)
 
 
