@@ -70,6 +70,7 @@ _DECIMALS = "numbers with decimals or below 0"
 _LABELS = ("a period", "codes", "codes with leading zeros", SPELLED)
 _SEVERAL = 4  # columns of counts for each that is called one
 _DECIMAL_TEXTS = 4  # at most among counts
+_CODED, _CODE_ROWS = 20, 3  # texts for each code below 0, and its rows
 _SHORT = 3  # letters of a flag
 _FEW_REPEATS = 4  # of counts that may be the same in rows of one label by chance
 _PERSONS = re.compile(r"\b(persons?|people|individuals)\b")
@@ -140,7 +141,11 @@ class SheetColumns(ColumnEvidence):
                 or self._beside_words(i)
             ):
                 names[i] = head
-            elif self._withheld(i) or (2 * self.share(i) >= 1 and self._numbers(head, texts)):
+            elif (
+                self._withheld(i)
+                or self._codes_below_0(i)
+                or (2 * self.share(i) >= 1 and self._numbers(head, texts))
+            ):
                 numeric.append(i)
             else:
                 unnamed = "category" if "category" not in names.values() else f"column {i + 1}"
@@ -255,10 +260,18 @@ class SheetColumns(ColumnEvidence):
             return False
         wrong = [t for t in texts if DECIMAL.fullmatch(t.lstrip("<>≤≥~ ")) or NEGATIVE.fullmatch(t)]
         wrong = [t for t in wrong if not (self.points and POINTS.fullmatch(t))]
-        rows, below = self.row_counts[i], sum(map(bool, map(NEGATIVE.fullmatch, texts)))
+        wrong = [t for t in wrong if t not in self._codes_below_0(i)]
+        rows, below = self.row_counts[i], sum(map(bool, map(NEGATIVE.fullmatch, wrong)))
         if below > 1 or len(wrong) > _DECIMAL_TEXTS:  # one alone may be a code for what is withheld
             return True
         return 3 * sum(rows[t] for t in wrong) >= sum(rows[t] for t in texts if t[-1].isdigit()) > 0
+
+    def _codes_below_0(self, i: int) -> list[str]:
+        """Return the numbers below 0 of a column if they are codes: few, each in several rows."""
+        rows = self.row_counts[i]
+        codes = [t for t in rows if NEGATIVE.fullmatch(t)]
+        few = _CODED * len(codes) < len(rows) and all(rows[t] >= _CODE_ROWS for t in codes)
+        return codes if few else []
 
     def _refuse_estimates(self, choices: Mapping[int, str]) -> None:
         """Refuse a survey's estimates, which are weighted, and amounts: they count nobody."""

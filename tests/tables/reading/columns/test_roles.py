@@ -996,3 +996,22 @@ def test_means_and_years_of_life_count_nobody(head, tmp_path):
     assert {*stated(alone)} == {*stated(reading)}
     several = read_text(tmp_path, "\n".join(["school,pupils,Below average", *rows, ""]))
     assert len(several.cells) == 24
+
+
+@pytest.mark.parametrize("head", ["New cases", "Value"])
+def test_few_numbers_below_0_that_stand_again_are_codes_and_many_are_changes(head, tmp_path):
+    rng = np.random.default_rng(4)
+    counts = [*map(str, np.unique(rng.integers(5, 900, 90)))]
+    for codes, count in (
+        (["-1"] * 40 + ["-2"] * 5, True),
+        ([str(-k) for k in range(1, 46)], False),
+    ):
+        texts = [str(t) for t in rng.permutation([*counts, *codes])]
+        rows = "".join(f"County {k:03d},{t}\n" for k, t in enumerate(texts))
+        if not count:
+            with pytest.raises(DataError, match="must have a column of counts"):
+                read_text(tmp_path, f"County,{head}\n{rows}")
+            continue
+        reading = read_text(tmp_path, f"County,{head}\n{rows}")
+        assert {"-1", *counts} <= stated(reading)
+        assert reading.rules["marks.-1"] == reading.rules["marks.-2"] == "withheld"
