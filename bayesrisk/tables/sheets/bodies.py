@@ -325,8 +325,8 @@ def body_grid(body: Body, lines: Sequence[Line], columns: CountColumns) -> tuple
         head, rows = outlined(body.head, rows, depths, columns.counts)
     keep = [j for j, text in enumerate(head) if text or any(row[j] for _, row in rows)]
     texts_by_column = (([row[j] for _, row in rows], _ARROW.search(head[j])) for j in keep)
-    parted = (texts if flow else _with_arrows(texts) for texts, flow in texts_by_column)
-    numbers, cells = [i for i, _ in rows], map(list, zip(*parted, strict=True))
+    pathed = (texts if flow else _with_arrows(texts) for texts, flow in texts_by_column)
+    numbers, cells = [i for i, _ in rows], map(list, zip(*pathed, strict=True))
     return _with_arrows([head[j] for j in keep]), list(zip(numbers, cells, strict=True))
 
 
