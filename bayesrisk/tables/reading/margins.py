@@ -14,6 +14,7 @@ from bayesrisk.tables.sheets.texts import number_range, total_word
 _BITS = 8  # sums of columns hold by chance in one case of 2**8 times those that are looked at
 _LONGEST = 40  # columns of a margin without a name
 _MOST_APART = 64  # columns whose tree is looked for where they do not follow each other
+_MOST_ROWS = 2**14  # in which a combination of columns is looked for; it must hold in all
 _NO_PART = 1e-9  # of a column that is a combination of others, beside these
 
 
@@ -103,8 +104,8 @@ class _Columns:
         A column that is the same as another one, or a sum of others by few of its numbers, makes
         another way; those without a number make none.
         """
-        counts = {i: self.column(i)[rows].astype(float) for i in columns}
-        basis, free = np.zeros((len(whole), 0)), list[int]()
+        counts = {i: self.column(i)[rows][:_MOST_ROWS].astype(float) for i in columns}
+        basis, free = np.zeros((len(whole[:_MOST_ROWS]), 0)), list[int]()
         chance, doubtful = _BITS + len(columns), list[int]()
         for i in sorted(columns, key=lambda i: counts[i].sum()):  # parts before their sums
             residue = counts[i] - basis @ (basis.T @ counts[i])
@@ -115,7 +116,8 @@ class _Columns:
             elif counts[i].any() and np.log2(counts[i] + 1.0).sum() < chance:
                 doubtful.append(i)
         matrix = np.stack([counts[i] for i in free], axis=1) if free else basis
-        sides = np.stack([whole.astype(float), *(counts[i] for i in doubtful)], axis=1)
+        right = whole[:_MOST_ROWS].astype(float), *(counts[i] for i in doubtful)
+        sides = np.stack(right, axis=1)
         ways = np.rint(np.linalg.lstsq(matrix, sides)[0])
         way = [free[k] for k in np.flatnonzero(ways[:, 0])]
         sums = sum((self.column(i)[rows] for i in way), np.zeros_like(whole))
