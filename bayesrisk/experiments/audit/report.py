@@ -431,8 +431,8 @@ def _chosen(choice: pd.DataFrame, config: Row) -> list[Part]:
 
 
 _FEW = (
-    "So few because each person needs draws anew under each release, and no number of people was "
-    "given (--targets, --releases)."
+    "Few people are asked about, since each needs draws anew under each release; --targets and "
+    "--releases ask for more."
 )
 
 

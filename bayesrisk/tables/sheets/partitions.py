@@ -82,7 +82,8 @@ def partitioned(
             texts = [section, f"{label} ({section})" if times[label] > 1 else label]
         return line.number, [*texts, group, *(line.row[j] for j in counts)]
 
-    rows = [] if not joint else [row(line, "", "", groups[k]) for k, line in parted.first.items()]
+    above = parted.first if joint else means  # means are left out later, by name
+    rows = [row(parted.first[k], "", "", groups[k]) for k in above]
     for section in every if not joint else ():
         mine = {b.group for b in parted.blocks if b.section == section}
         rows += [row(line, section, "Total", groups[k]) for k, line in parted.first.items()

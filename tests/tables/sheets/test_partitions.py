@@ -112,3 +112,13 @@ def test_a_total_that_is_withheld_is_one_count(size, tmp_path):
     reading = read(rows, tmp_path)
     assert ("sex" in reading.cells) == (size == 9)
     assert (reading.cells["stated"] == "*").sum() == 1
+
+
+@pytest.mark.parametrize("size", [9, 90])
+def test_means_that_are_left_out_are_named(size, tmp_path):
+    rows, _ = table(np.random.default_rng(1), [f"Board {k}" for k in range(size)])
+    mean = ["All deaths: average of five years", "", 1204.6, 1310.2, 1190]
+    reading = read([*rows[:3], mean, *rows[3:]], tmp_path)
+    assert ("section" in reading.cells) == (size == 90)
+    left = [line for line in reading.lines if "left out" in line]
+    assert len(left) == 1 and "row 6" in left[0] and "average" in left[0]
