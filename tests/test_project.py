@@ -1,6 +1,7 @@
 """Files about the project: what is run for each change, and the list of changes."""
 
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -97,3 +98,16 @@ def test_the_distribution_has_a_name_of_its_own():
     page = (ROOT / "docs/start/install.md").read_text("utf-8")
     assert PROJECT["name"] in page
     assert "cannot" in page
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="an archive without its history")
+def test_nothing_but_what_is_named_stands_at_the_top():
+    """Results of trials, written into the checkout and added with everything else."""
+    listed = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    top = {line.partition("/")[0] for line in listed.stdout.splitlines()}
+    folders = {"benchmarks", "bayesrisk", "data", "docs", "notebooks", "tests"}
+    files = {"CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "Makefile"}
+    files |= {"README.md", "SECURITY.md", "pyproject.toml"}
+    assert {name for name in top if not name.startswith(".")} == folders | files
