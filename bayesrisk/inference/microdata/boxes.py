@@ -55,7 +55,8 @@ class _Piece(NamedTuple):
 @lru_cache(maxsize=256)
 def box_plan(matrix: bytes, rows: int) -> BoxPlan | None:
     """Return the plan for an integer matrix (rows, unknowns), or None if it is too wide."""
-    return _Planner(np.frombuffer(matrix, np.int64).reshape(rows, -1)).plan()
+    table = np.frombuffer(matrix, np.int64).reshape(rows, -1)
+    return _Planner(table).plan() if 0 < table.shape[1] <= _WIDE and rows <= _WIDE else None
 
 
 class _Planner:
@@ -68,11 +69,8 @@ class _Planner:
             _Piece(g, (g,), self._open_rows((g,)), _VALUES) for g in range(matrix.shape[1])
         ]
 
-    def plan(self) -> BoxPlan | None:
-        n_rows, unknowns = self._matrix.shape
-        if not 0 < unknowns <= _WIDE or n_rows > _WIDE:
-            return None
-        parts = list(self._leaves)
+    def plan(self) -> BoxPlan:
+        n_rows, parts = self._matrix.shape[0], list(self._leaves)
         while len(parts) > 1:
             touching = [[p for p in parts if r in p.rows] for r in range(n_rows)]
             chosen = min(

@@ -21,7 +21,14 @@ from bayesrisk.constraints.model import equal_rows
 from bayesrisk.constraints.solvers import Deadline
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.inference.microdata.contraction import starts
-from bayesrisk.inference.microdata.lattice_moves import Lattice, span_sums, walk, walks
+from bayesrisk.inference.microdata.lattice_moves import (
+    Lattice,
+    combine_near,
+    combine_small,
+    span_sums,
+    walk,
+    walks,
+)
 from bayesrisk.inference.microdata.people_model import KINDS, ChainState, PeopleModel, put
 from bayesrisk.inference.microdata.people_moves import sweep
 from bayesrisk.inference.microdata.system import GroupSystem, TooLargeError
@@ -185,24 +192,13 @@ def make_moves(basis: IntArray, more: IntArray, rng: np.random.Generator, count:
 
     A basis alone need not connect the points that are not negative.
     """
-    dimension = len(basis)
     groups = [basis, more]
-    longest = _SPARSEST * max(1, int(np.abs(basis).sum(axis=1).max(initial=1)))
-    if dimension > 1:
-        # Combinations of neighbours, moves that share a group, are shorter than others.
+    if len(basis) > 1:
         near = _products((basis != 0).astype(np.int64))
-        rows = []
-        for _ in range(count):
-            i = int(rng.integers(dimension))
-            z = basis[i].copy()
-            for _ in range(int(rng.integers(1, 4))):
-                j = _random_position(rng, near[i] + 0.05)
-                z += (2 * int(rng.integers(2)) - 1) * basis[j]
-            if z.any() and np.abs(z).sum() <= longest:
-                rows.append(z)
-        if rows:
-            groups.append(np.array(rows))
-    every = np.concatenate([f for f in groups if len(f)]) if dimension else more
+        longest = _SPARSEST * max(1, int(np.abs(basis).sum(axis=1).max(initial=1)))
+        rows = np.empty((count, basis.shape[1]), np.int64)
+        groups.append(rows[: combine_near(rng, basis, near, longest, np.empty(len(basis)), rows)])
+    every = np.concatenate(groups) if len(basis) else more
     if not len(every):
         return np.zeros((0, basis.shape[1]), np.int64)
     first = np.argmax(every != 0, axis=1)
@@ -216,39 +212,17 @@ def make_moves(basis: IntArray, more: IntArray, rng: np.random.Generator, count:
     return unique[unique.any(axis=1)]
 
 
-def _random_position(rng: np.random.Generator, weights: FloatArray) -> int:
-    """Return a position by its weight: as ``rng.choice`` does, without its checks."""
-    reach = np.cumsum(weights / weights.sum())
-    return int(np.searchsorted(reach / reach[-1], rng.random(), side="right"))
-
-
 def small_moves(
     basis: IntArray, changes: IntArray, rng: np.random.Generator, count: int
 ) -> IntArray:
     """Return combinations of two to four basis moves that hardly change the soft sums.
 
-    ``changes`` says by how much every move changes every soft sum.  To a random move another is
-    added or subtracted that takes back some of its change, and so on: such as one person here for
-    one there, and the same elsewhere the other way.  Sums that are known within a range leave no
-    room for other moves.
+    ``changes`` says by how much every move changes every soft sum.  Sums that are known within a
+    range leave no room for other moves.
     """
-    overlap, rows = _products(changes), []
-    size = np.diag(overlap).astype(float)
-    most = min(4, len(basis))
-    for _ in range(count if most > 1 else 0):
-        i = int(rng.integers(len(basis)))
-        z, left = basis[i].copy(), overlap[i].astype(float)  # changes of z times those of all
-        unused = np.arange(len(basis)) != i
-        for _ in range(int(rng.integers(1, most))):
-            # |c_z -+ c_j|^2 = |c_z|^2 - 2 |c_z c_j| + |c_j|^2, smallest for one of few moves.
-            weight = np.where(unused, 2.0 * np.abs(left) - size, -np.inf)
-            weight = np.exp(weight - weight.max())
-            j = _random_position(rng, weight)
-            sign = -int(np.sign(left[j])) or 1
-            z, left, unused[j] = z + sign * basis[j], left + sign * overlap[j], False
-        if z.any():
-            rows.append(z)
-    return np.array(rows, np.int64).reshape(-1, basis.shape[1])
+    rows = np.empty((count if len(basis) > 1 else 0, basis.shape[1]), np.int64)
+    left, reach = np.empty((2, len(basis)))
+    return rows[: combine_small(rng, basis, _products(changes), left, reach, rows)]
 
 
 @lru_cache(maxsize=1)
@@ -308,7 +282,12 @@ _FEWEST = 200
 _HALVINGS = 4
 _SINGLE, _LOOSE = 0.5, 0.5  # chances of a step of one record, and that it comes or goes
 _SOLVER_SECONDS = 30.0
+_TOO_LATE = "chains must have some draws within the limit of time"
 _NEAR = 0.1  # share by which a start may fall short of the most extreme one
+
+
+class TooLateError(ArgumentError):
+    """The time limit passed before the chains had any draws."""
 
 
 def check_kinds(system: GroupSystem) -> None:
@@ -324,12 +303,18 @@ def check_kinds(system: GroupSystem) -> None:
 class LatticeChains:
     """Starting points and moves of several chains on one lattice."""
 
-    def __init__(self, system: GroupSystem, chains: int, rng: np.random.Generator) -> None:
+    def __init__(
+        self,
+        system: GroupSystem,
+        chains: int,
+        rng: np.random.Generator,
+        deadline: Deadline | None = None,
+    ) -> None:
         self._system, matrix = system, system.model.rows
         check_kinds(system)
         hard = matrix[np.flatnonzero(system.hard), :].toarray().astype(np.int64)
         self.basis = kernel_basis(hard)
-        self.starts = _distant_states(system, chains, rng)
+        self.starts = _distant_states(system, chains, rng, deadline or Deadline())
         soft = matrix[np.flatnonzero(~system.hard), :].toarray().astype(np.int64)
         # No move knows the starts: chains that could leap from one to another would agree about
         # these alone, however many points there are between them.
@@ -394,10 +379,13 @@ class LatticeChain:
         return counts, density
 
 
-def _distant_states(system: GroupSystem, count: int, rng: np.random.Generator) -> list[IntArray]:
+def _distant_states(
+    system: GroupSystem, count: int, rng: np.random.Generator, deadline: Deadline
+) -> list[IntArray]:
     """Return ``count`` solutions far apart: nearly extreme points in random directions.
 
     Where sums have several runs, the first state has sums in the first runs if possible, and so on.
+    Past the deadline it is a TooLateError.
     """
     if not all(map(len, system.runs)):
         raise DataError("release contradicts itself or the prior: a count cannot be as it is")
@@ -405,9 +393,11 @@ def _distant_states(system: GroupSystem, count: int, rng: np.random.Generator) -
     for i in range(count):
         direction = rng.normal(size=system.mass.size)
         wanted = [i * len(runs) // count for runs in system.runs]
-        x = _solution(system, direction, wanted)
+        x = _solution(system, direction, wanted, deadline.sooner(_SOLVER_SECONDS))
         if x is None and any(len(runs) > 1 for runs in system.runs):
-            x = _solution(system, direction, [])
+            x = _solution(system, direction, [], deadline.sooner(_SOLVER_SECONDS))
+        if deadline.late:
+            raise TooLateError(_TOO_LATE)
         if x is None:
             raise DataError(
                 "release contradicts itself or the prior, or no counts that agree with all of it "
@@ -417,7 +407,9 @@ def _distant_states(system: GroupSystem, count: int, rng: np.random.Generator) -
     return states
 
 
-def _solution(system: GroupSystem, direction: FloatArray, wanted: Sequence[int]) -> IntArray | None:
+def _solution(
+    system: GroupSystem, direction: FloatArray, wanted: Sequence[int], deadline: Deadline
+) -> IntArray | None:
     """Return a solution extreme in a direction, with sums in the wanted runs (or any), or None.
 
     Where a sum has several runs, a binary variable for each says whether the sum is in it.
@@ -451,7 +443,7 @@ def _solution(system: GroupSystem, direction: FloatArray, wanted: Sequence[int])
             np.concatenate([np.zeros(direction.size), lower]),
             np.concatenate([top, np.ones(len(ends))]),
         ),
-        options={"mip_rel_gap": _NEAR, "time_limit": _SOLVER_SECONDS},
+        options={"mip_rel_gap": _NEAR, "time_limit": deadline.left},
     )
     if answer.x is None:
         return None
@@ -555,10 +547,6 @@ def _hopeless(sample: Draws, doublings: int) -> bool:
     return worth * _LUCK * 2.0**doublings < LEAST_ESS
 
 
-class TooLateError(ArgumentError):
-    """The time limit passed before the chains had any draws."""
-
-
 def _until(begin: Callable[[int], Step], deadline: Deadline | None) -> Callable[[int], Step]:
     """Return a maker of steps that raise an error once the deadline has passed."""
 
@@ -567,7 +555,7 @@ def _until(begin: Callable[[int], Step], deadline: Deadline | None) -> Callable[
 
         def checked(discard: int, out: IntArray) -> None:
             if deadline is not None and deadline.late:
-                raise TooLateError("chains must have some draws within the limit of time")
+                raise TooLateError(_TOO_LATE)
             step(discard, out)
 
         return checked

@@ -1,4 +1,4 @@
-r"""Steps of the Markov chains on lattice points, along moves and of single records.
+r"""Steps of the Markov chains on lattice points, along moves and of single records; and moves.
 
 A *move* z changes some counts and leaves every hard row as it is.  A step along it draws how far to
 go from the exact conditional law.  Where groups have equal hard columns, every second step is of
@@ -82,6 +82,7 @@ def _reach(lattice: Lattice, x: IntArray, sums: IntArray, move: Index) -> tuple[
 # Steps of one record.
 
 
+_FAR = 0.05  # weight of a move that shares no group with another
 _SPAN = 5  # log2 of the groups that are passed over together
 
 
@@ -331,3 +332,90 @@ def walks(
             counts[draw, i] = x[i]
         for i in range(sums.size):
             row_sums[draw, i] = sums[i]
+
+
+# Moves by combinations of a basis, set up once.
+
+
+@lean_kernel
+def combine_near(
+    rng: Rng, basis: IntArray, near: IntArray, longest: Index, reach: FloatArray, out: IntArray
+) -> int:
+    """Fill ``out`` with combinations of two to four basis moves that share groups.
+
+    ``near`` has the number of groups that each two moves share; such combinations are shorter than
+    others.  Those longer than ``longest`` are left out.  Returns the number that are filled.
+    """
+    dimension, groups = basis.shape
+    filled: Index = 0
+    for _ in range(len(out)):
+        move = np.int64(rng.random() * dimension)
+        for g in range(groups):
+            out[filled, g] = basis[move, g]
+        for _ in range(1 + np.int64(rng.random() * 3.0)):
+            # P(j) ~ n_ij + 1 / 20, for the n_ij groups that the first move i and j share
+            total = 0.0
+            for j in range(dimension):
+                total += near[move, j] + _FAR
+                reach[j] = total
+            other, sign = _random_group(rng, reach), 1 if rng.random() < 0.5 else -1
+            for g in range(groups):
+                out[filled, g] += sign * basis[other, g]
+        length: Index = 0
+        for g in range(groups):
+            length += abs(out[filled, g])
+        if 0 < length <= longest:
+            filled += 1
+    return filled
+
+
+@lean_kernel
+def combine_small(
+    rng: Rng,
+    basis: IntArray,
+    overlap: IntArray,
+    left: FloatArray,
+    reach: FloatArray,
+    out: IntArray,
+) -> int:
+    """Fill ``out`` with combinations of two to four basis moves that hardly change soft sums.
+
+    ``overlap`` has the products c_i c_j of the changes c_i of the soft sums by each move i.  To a
+    random move another is added or subtracted that takes back some of its change, and so on: such
+    as one person here for one there, and the same elsewhere the other way.  Returns the number that
+    are filled.
+    """
+    dimension, groups = basis.shape
+    filled: Index = 0
+    for _ in range(len(out)):
+        move = np.int64(rng.random() * dimension)
+        for g in range(groups):
+            out[filled, g] = basis[move, g]
+        second: Index = -1
+        third: Index = -1
+        for j in range(dimension):
+            left[j] = overlap[move, j]  # c_z c_j, for the change c_z of the combination
+        for _ in range(1 + np.int64(rng.random() * (min(4, dimension) - 1))):
+            # |c_z -+ c_j|^2 = |c_z|^2 - 2 |c_z c_j| + |c_j|^2, smallest for one of few moves.
+            best = -math.inf
+            for j in range(dimension):
+                reach[j] = 2.0 * abs(left[j]) - overlap[j, j]
+                if j not in (move, second, third):
+                    best = max(best, reach[j])
+            total = 0.0
+            for j in range(dimension):
+                if j not in (move, second, third):
+                    total += math.exp(reach[j] - best)
+                reach[j] = total
+            other = _random_group(rng, reach)
+            sign = -1 if left[other] > 0.0 else 1
+            second, third = other, second
+            for g in range(groups):
+                out[filled, g] += sign * basis[other, g]
+            for j in range(dimension):
+                left[j] += sign * overlap[other, j]
+        for g in range(groups):
+            if out[filled, g] != 0:
+                filled += 1
+                break
+    return filled

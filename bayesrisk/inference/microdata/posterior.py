@@ -159,7 +159,7 @@ def record_law(
         mass = np.tile(system.mass, len(system.places))
         group, weight = np.arange(system.size, dtype=np.int64), np.ones(system.size)
     else:
-        sampler = LatticeChains(small, chains, generators[-1])
+        sampler = LatticeChains(small, chains, generators[-1], deadline)
         initial = sampler.begin(generators[:-1], sampler.halvings)
         doublings += sampler.halvings
         group, weight, mass = small.group, small.weight, small.mass
@@ -485,7 +485,7 @@ def _lattice_chains(
     if not small.mass.size:
         return _exact(system, questions, functions, Deadline())
     generators, origin = spawn(settings.rng, settings.chains + 1)
-    sampler = LatticeChains(small, settings.chains, generators[-1])
+    sampler = LatticeChains(small, settings.chains, generators[-1], settings.deadline)
     if not len(sampler.moves):  # the exact counts leave one point
         return _exact(system, questions, functions, Deadline())
     identity = sp.csr_array(sp.eye_array(small.mass.size, dtype=np.int64))

@@ -136,6 +136,7 @@ def values(cells: Sequence[Cell], rules: ReadingRules, sheets: Sequence[Sheet]) 
     answers = _ask_nines(cells, rules) | _ask_dashes(cells, rules) | _ask_flags(cells, rules)
     answers |= _ask_notes(cells, laws, rules, notes)
     answers |= _ask_nothing(cells, laws, rules)
+    answers |= _ask_sums(cells, laws, rules, answers)
     answers |= _sentences(cells, rules, answers)
     cache: dict[tuple[str, int, bool, int], Value] = {}  # few texts stand in many cells
     results = []
@@ -601,10 +602,17 @@ def _fits(mark: str, text: str, cells: Sequence[Cell], laws: Sequence[PlainLaw])
              if c.row and max(low, 1) <= a <= b <= high]  # fmt: skip
     if _FEWER * len(small) > sum(cell.text == mark for cell in cells):
         return False
-    proposal = [(low, high) if c.text == mark else e for c, e in zip(cells, every, strict=True)]
-    labels = [cell.labels for cell in cells]
-    pairs = zip(_sums(labels, every), _sums(labels, proposal), strict=True)
+    pairs = _sums_with(mark, (low, high), cells, every)
     return not any(a.telling == a.good and b.telling > b.good for a, b in pairs)
+
+
+def _sums_with(
+    mark: str, ends: Ends, cells: Sequence[Cell], every: Sequence[Ends]
+) -> Iterator[tuple[Groups, Groups]]:
+    """Yield for each total the groups that add up to it, without and with the range of a mark."""
+    proposal = [ends if c.text == mark else e for c, e in zip(cells, every, strict=True)]
+    labels = [cell.labels for cell in cells]
+    return zip(_sums(labels, every), _sums(labels, proposal), strict=True)
 
 
 def _sums(labels: Sequence[Mapping[str, str]], ends: Sequence[Ends]) -> Iterator[Groups]:
@@ -615,7 +623,7 @@ def _sums(labels: Sequence[Mapping[str, str]], ends: Sequence[Ends]) -> Iterator
         every = max(words, key=lambda k: words[k], default="")
         total = every if words.get(every) else ""
         if total or not coded.codes[:, column].all():
-            sums = LabelSums(name, coded, {})
+            sums = LabelSums(name, coded, coded.following(name))
             parts = [k for k in sums.column if k and k != total]
             if total in sums.column and len(parts) > 1:
                 yield sums.adding_up(parts)(total)
@@ -637,6 +645,29 @@ def _ask_dashes(cells: Sequence[Cell], rules: ReadingRules) -> dict[str, str]:
             text = f"{dash!r} is 0: without it the others add up to a total in {len(full)} rows"
             answers[dash] = rules.ask(f"marks.{dash}", "0", text)
     return answers
+
+
+def _ask_sums(
+    cells: Sequence[Cell], laws: Sequence[PlainLaw], rules: ReadingRules, answers: Mapping[str, str]
+) -> dict[str, str]:
+    """Ask whether a mark is no count, where totals are then exactly the sums of all others."""
+    results = dict[str, str]()
+    if not all(law.law == TrueCounts() for law in laws):
+        return results
+    every = [_number(cell.text) or (0, UNBOUNDED) for cell in cells]
+    for mark in sorted({cell.text for cell in cells if is_mark(cell.text)} - answers.keys()):
+        if not mark or f"marks.{mark}" in rules.all:
+            continue
+        good, denied = 0, False
+        for before, after in _sums_with(mark, (0, 0), cells, every):
+            more, fits = after.telling - before.telling, after.good - before.good
+            denied |= more != fits
+            good += fits * (before.telling == before.good and after.no_chance)
+        if good >= _ROWS and not denied:
+            text = f"totals are the sums of all others in {good} groups"
+            guess, what = ("0", "0") if mark in _DASHES else ("missing", "no count, and left out")
+            results[mark] = rules.ask(f"marks.{mark}", guess, f"{mark!r} is {what}: {text}")
+    return results
 
 
 def _ask_nothing(

@@ -241,6 +241,11 @@ def _read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:
     rules.lines += [f"not read: {text}" for sheet in sheets for text in sheet.unread]
     cells = cells_of(sheets, rules)
     meanings = values(cells, rules, sheets)
+    pairs = [*zip(cells, meanings, strict=True)]
+    pairs = [(cell, value) for cell, value in pairs if value.kind != "missing"]
+    if not pairs:
+        raise DataError("tables must hold counts, got none but those that are left out")
+    cells, meanings = [cell for cell, _ in pairs], [value for _, value in pairs]
     ends = [value.ends for value in meanings]
     check_ranges(cells, ends, rules)
     cells, nesting = nested(cells, ends, rules)
@@ -253,11 +258,7 @@ def _read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:
     _ask_large(cells, variables_, rules)
     trees, variables_ = tree_parts(variables_), take_trees(cells, meanings, variables_)
     limits = list(_limits(cells, meanings, nesting, variables_))
-    pairs = [*zip(cells, meanings, strict=True), *limits]
-    pairs = [(cell, value) for cell, value in pairs if value.kind != "missing"]
-    if not pairs:
-        raise DataError("tables must hold counts, got none but those that are left out")
-    cells, meanings = [cell for cell, _ in pairs], [value for _, value in pairs]
+    cells, meanings = [*cells, *(c for c, _ in limits)], [*meanings, *(v for _, v in limits)]
     if limits:
         rules.lines.append(f"  a part is no more than what it is of: {len(limits)} limits")
     frame, parts, places = _tables(cells, meanings, variables_)

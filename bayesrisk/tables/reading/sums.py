@@ -197,6 +197,15 @@ class CodedLabels:
         sides = np.fromiter(itertools.chain.from_iterable(ends), np.int64, 2 * len(ends))
         self.low, self.high = sides.reshape(-1, 2).T
 
+    def following(self, name: str) -> dict[str, list[str]]:
+        """Return the labels of variables of which each label of ``name`` has one: its levels."""
+        column, results = self.codes[:, self.names.index(name)], dict[str, list[str]]()
+        for other, codes in zip(self.names, self.codes.T, strict=True):
+            pairs = np.unique(column * len(self.spellings[other]) + codes)
+            if other != name and pairs.size == np.unique(column).size:
+                results[other] = self.spellings[other]
+        return results
+
 
 class LabelSums:
     """Counts by the labels of one variable, in groups that have all other labels in common.

@@ -8,8 +8,14 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings, strategies as st
 
-from bayesrisk.inference.microdata.chains import _random_position, lattice, make_moves
-from bayesrisk.inference.microdata.lattice_moves import _random_record, span_sums, walks
+from bayesrisk.inference.microdata.chains import lattice, make_moves
+from bayesrisk.inference.microdata.lattice_moves import (
+    _random_record,
+    combine_near,
+    combine_small,
+    span_sums,
+    walks,
+)
 
 TOP = 3
 
@@ -126,8 +132,30 @@ def test_moves_are_different_up_to_their_sign_and_in_order(shape, size, seed):
     assert all(tuple(z) in rows or tuple(-z) in rows for z in basis if z.any())
 
 
-@given(weights=st.lists(st.floats(0.01, 10.0), min_size=1, max_size=9), seed=st.integers(0, 99))
-def test_a_position_is_drawn_as_numpy_draws_it(weights, seed):
-    share = np.array(weights) / np.sum(weights)
-    expected = np.random.default_rng(seed).choice(share.size, p=share)
-    assert _random_position(np.random.default_rng(seed), np.array(weights)) == expected
+def test_combinations_prefer_moves_that_share_groups():
+    """A move that shares both groups comes with weight 2.05, one that shares none with .05."""
+    basis = np.array([[1, -1, 0, 0], [1, -1, 0, 0], [0, 0, 1, -1]])
+    near = (basis != 0).astype(int) @ (basis != 0).astype(int).T
+    out, rng = np.empty((20_000, 4), np.int64), np.random.default_rng(3)
+    number = combine_near(rng, basis, near, 10**6, np.empty(3), out)
+    # Of two-move combinations that start with the third, 2.05 of 2.15 add or take the third again.
+    assert 0 < number <= len(out)  # z - z is nothing, and not kept
+    mixed = out[:number, :2].any(axis=1) & out[:number, 2:].any(axis=1)
+    assert 0.02 < mixed.mean() < 0.2
+    short = combine_near(np.random.default_rng(3), basis, near, 2, np.empty(3), out)
+    assert np.abs(out[:short]).sum(axis=1).max() == 2
+    assert short < number
+
+
+def test_small_combinations_take_back_changes_of_soft_sums():
+    """Two moves that change the same sum by 5 nearly always cancel, a third that changes none."""
+    basis, changes = np.eye(3, dtype=np.int64), np.array([[5], [5], [0]])
+    overlap = changes @ changes.T
+    out, work = np.empty((4000, 3), np.int64), np.empty((2, 3))
+    number = combine_small(np.random.default_rng(5), basis, overlap, work[0], work[1], out)
+    assert number == len(out)  # each move at most once: none is nothing
+    assert np.abs(out).max() == 1
+    change = np.abs(out @ changes).ravel()
+    paired = out[:, :2].all(axis=1)
+    assert (change[paired] == 0).all()
+    assert paired.mean() > 0.5

@@ -1753,3 +1753,23 @@ def test_totals_of_different_nouns_beside_each_other_count_not_all(other, tmp_pa
     sheet = sheet_of(tmp_path, "quarter,metric,value\n" + "\n".join(rows) + "\n")
     line = next(x for x in read_layouts([sheet], {}).lines if x.startswith("  metric: "))
     assert ("counts all" in line) == (other == "Deaths")
+
+
+@pytest.mark.parametrize("more", [0, 2])
+@pytest.mark.parametrize("mark", [".", "n/a"])
+def test_marks_without_which_totals_are_sums_are_no_counts(mark, more, tmp_path):
+    """A place that did not report is in no total; one that did and is withheld is in all."""
+    rng = np.random.default_rng(5)
+    counts = rng.integers(0, 60, (6, 5))
+    lines = [f"{place},{','.join(map(str, row))}" for place, row in zip(WARDS, counts, strict=True)]
+    lines.insert(3, "Lime," + ",".join([mark] * 5))
+    lines.append("Total," + ",".join(map(str, counts.sum(axis=0) + more)))
+    text = "ward,flu,measles,mumps,rubella,polio\n" + "\n".join(lines) + "\n"
+    said = read_layouts([sheet_of(tmp_path, text)], {})
+    guess, _ = said.questions[f"marks.{mark}"]
+    if more:
+        assert guess == "withheld"
+        return
+    assert guess == "missing"
+    assert mark not in set(said.cells["stated"])
+    assert "totals.ward" not in said.questions

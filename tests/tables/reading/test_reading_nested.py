@@ -595,3 +595,19 @@ def test_of_many_sums_some_are_shown_and_all_are_used(tmp_path):
     assert name not in reading.separate
     assert len({*reading.cells[name]}) == len(rows) == 3661
     assert max(map(len, reading.lines)) < 40 * 60 * 12
+
+
+@pytest.mark.parametrize("off", [0, 3])
+def test_a_column_of_two_levels_leaves_one_sum_of_all_places(off, tmp_path):
+    """Rows of the nation have one table's number, those of its states another."""
+    rng = np.random.default_rng(11)
+    counts = rng.integers(20, 400, (4, 6))
+    rows = [f"T1,Land,{age},{n + off * (age == 'a3')}" for age, n in
+            zip(["a1", "a2", "a3", "a4", "a5", "a6"], counts.sum(axis=0), strict=True)]  # fmt: skip
+    rows += [f"T7,{place},a{k + 1},{n}" for place, line in zip("PQRS", counts, strict=True)
+             for k, n in enumerate(line)]  # fmt: skip
+    said = indented(tmp_path, "\n".join(["series,area,cause,pupils", *rows]) + "\n")
+    names = {*said.cells.columns} & {"series", "area", "cause"}
+    assert names == {"area", "cause"} | ({"series"} if off else set())
+    of_all = said.cells[said.cells["area"] == "all"]["stated"].tolist()
+    assert of_all == ([] if off else list(map(str, counts.sum(axis=0))))
