@@ -420,8 +420,8 @@ def check_screen(screen, statements, errors, population=None, *, wide=0.05, word
 
 _INTERVAL = r"(?: \((?:[\d,]+|fewer than 1) to [\d,]+\)| \(too few\)| \(in no release\))?"
 _PEOPLE = (
-    rf"(?:about )?(?P<people>nobody|none seen|fewer than 1|[\d,]+){_INTERVAL}"
-    r"(?: of (?P<all>[\d,]+) people(?:, of whom [\d,]+ were asked)?)?"
+    rf"(?:about )?(?P<people>nobody|none of the [\d,]+ asked|fewer than 1|[\d,]+){_INTERVAL}"
+    r"(?:,? of (?P<all>[\d,]+) people(?:, of whom [\d,]+ were asked)?)?"
 )
 _CLAUSES = [
     (rf"<(?P<who>\d+)> doubles (?:the chance of being guessed right|it) for {_PEOPLE}", "doubled"),
@@ -449,7 +449,7 @@ def check_lead(lead, means, cost, people, words):
                 assert_cost(part["cost"], cost.loc[name, "error"])
                 continue
             mean = means.loc[name, measure if kind == "again" else kind]
-            shown = {"nobody": 0.0, "none seen": 0.0, "fewer than 1": 1.0}.get(part["people"])
+            shown = {"nobody": 0.0, "none": 0.0, "fewer": 1.0}.get(part["people"].split()[0])
             shown = float(part["people"].replace(",", "")) if shown is None else shown
             assert mean < 0.5 if part["people"] == "nobody" else close(shown, mean)
             assert part.get("all") is None or int(part["all"].replace(",", "")) == people

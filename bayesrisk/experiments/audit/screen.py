@@ -249,7 +249,7 @@ def _people(screen: Screen, best: str, measure: str, beats: Callable[[str, str],
     verb, repeated = _VERBS[measure]
     parts, whole = (
         [f"{words[best]} {verb} {_doubled(rows[best], measure)}"],
-        _population(rows[best]),
+        _population(rows[best], measure),
     )
     for name in [*[n for n in beaten if n != base][:_NAMED], base]:
         if name is None or (name == screen.plain and base is None):  # it was said already
@@ -278,18 +278,25 @@ def _sampled(row: Row) -> bool:
     return bool(row["targets"] < row["people"])
 
 
+def _none_seen(row: Row, measure: str) -> bool:
+    """Return whether nobody of a sample is affected, so that no interval is known."""
+    return _sampled(row) and row[measure] == 0.0 and math.isnan(row[f"{measure}_lower"])
+
+
 def _number(row: Row, measure: str) -> str:
     """Return a number of people as text, with an interval if only a sample was asked."""
     value, low, high = (row[f"{measure}{end}"] for end in ("", "_lower", "_upper"))
     if not _sampled(row):
         return people_text(value)
-    if value == 0.0 and math.isnan(low):
-        return "none seen"
+    if _none_seen(row, measure):
+        return f"none of the {row['targets']:,} asked"
     return f"about {people_interval(value, low, high, row['people'])}"
 
 
-def _population(row: Row) -> str:
+def _population(row: Row, measure: str = "doubled") -> str:
     """Return text on the size of the population, and of its sample if there is one."""
+    if _none_seen(row, measure):  # said with the number
+        return f", of {row['people']:,} people"
     sample = f", of whom {row['targets']:,} were asked" if _sampled(row) else ""
     return f" of {row['people']:,} people{sample}"
 
@@ -454,7 +461,8 @@ def _line(protection: str, row: Row) -> str:
     """Return in a line what is learned under a protection."""
     after, low, high = (row[f"answers_posterior{end}"] for end in ("", "_lower", "_upper"))
     doubled, proved = (_number(row, measure) for measure in ("doubled", "proved"))
-    sample = f" ({row['targets']:,} asked)" if _sampled(row) else ""
+    none = any(_none_seen(row, measure) for measure in ("doubled", "proved"))
+    sample = f" ({row['targets']:,} asked)" if _sampled(row) and not none else ""
     return (
         f"{shown_name(protection)}: remaining answers {answers_text(row['answers_prior'])} "
         f"before, {interval_text(after, low, high)} after; of {row['people']:,} people{sample} "

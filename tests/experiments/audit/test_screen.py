@@ -97,7 +97,7 @@ def test_of_everybody_asked_no_interval_is_said():
 def test_nobody_is_not_said_where_some_were_asked():
     frames = asked_about({"noise": 0.0}, 300)
     assert "nobody" not in lead(first_screen(*frames))
-    assert "none seen of 300 people, of whom 30 were asked" in lead(first_screen(*frames))
+    assert "none of the 30 asked, of 300 people" in lead(first_screen(*frames))
     assert "nobody of 30 people" in lead(first_screen(*asked_about({"noise": 0.0}, 30)))
 
 
