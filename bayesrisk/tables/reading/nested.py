@@ -165,7 +165,8 @@ def _without_levels(
             tree = sums.outline([key(places.texts[k]) for k in ordered], _SHOWN)
             leaves = {*itertools.chain(*tree.values())} - tree.keys()
             called = any(total_word(k, name) == 2 for k in leaves)
-            if tree and not called and places.changes(tree):
+            shown = len(tree) > 1 or places.has_one_level(tree)
+            if shown and not called and places.changes(tree):
                 levels = listing(places.neighbours)
                 says = "says" if len(places.neighbours) == 1 else "say"
                 rules.lines.append(f"  {levels} {says} where a label of {name} stands in a tree")
@@ -236,6 +237,14 @@ class _Places(NamedTuple):
             prefixes = [codes[b].startswith(codes[a]) for a, b in itertools.pairwise(ordered)]
             if sum(prefixes) > 1 and ordered != [*every]:
                 yield ordered
+
+    def has_one_level(self, tree: Mapping[str, Sequence[str]]) -> bool:
+        """Return whether the parts of one label have the same label of each other variable."""
+        place = {key(x): k for k, x in enumerate(self.texts)}
+        parts = [place[part] for part in itertools.chain(*tree.values())]
+        return bool(parts) and all(
+            len({x[k] for k in parts}) == 1 for x in self.neighbours.values()
+        )
 
     def changes(self, tree: Mapping[str, Sequence[str]]) -> bool:
         """Return whether each other variable has other labels beside some parts of a label.
