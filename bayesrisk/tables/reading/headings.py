@@ -44,7 +44,8 @@ _COUNTED = re.compile(
     r"número|numero"
 )
 _FOR = re.compile(r"total (for|of)\b", re.IGNORECASE)
-_LETTERS = re.compile(r"(?<=[a-zà-ÿ])(?=[A-Z])")  # between words written as one: PupilsMale
+#: Between words that are written as one: PupilsMale.
+LETTERS = re.compile(r"(?<=[a-zà-ÿ])(?=[A-Z])")
 _KNOWN = ("sex", "age", "year")
 #: A label of a dimension, as Statistics Canada writes it above a column.
 MEMBER = re.compile(r"dim: (.*?)(?: \(\d+\))?: member id: \[\d+\]: ", re.IGNORECASE)
@@ -281,7 +282,7 @@ def _by_words(heads: Mapping[int, str]) -> dict[int, list[str]]:
     totals = {i: [head] for i, head in heads.items() if total_word(head) == 2}
     rest: dict[int, list[str]]
     for rest in ({}, totals) if totals else ({},):
-        words = {i: _LETTERS.sub(" ", head).split() for i, head in heads.items() if i not in rest}
+        words = {i: LETTERS.sub(" ", head).split() for i, head in heads.items() if i not in rest}
         while len({*(tuple(w[-1:]) for w in words.values())}) == 1 < min(map(len, words.values())):
             words = {i: w[:-1] for i, w in words.items()}
         places = {i: [k for k, word in enumerate(w) if sex(word)] for i, w in words.items()}

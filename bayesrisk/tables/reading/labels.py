@@ -524,7 +524,7 @@ def _total(
     best, finding = _Evidence(children, []), list[_Evidence]()
     for label in sorted(top, key=lambda k: -words[k]):
         size, word = len(parts) - (label in inside), words[label]
-        if not size or label in smaller or (whole and not word):
+        if not size or label in smaller or (not word and (whole or label not in sums.counting)):
             continue
         groups = judge(label)
         holds = groups.telling == groups.good or groups.nearly
@@ -661,7 +661,8 @@ def _judge(
             rounded = " within rounding" * (groups.exact < groups.good)
             tail += f" (the sums hold{rounded} in {groups.good} groups)"
     wrong = evidence.impossible[kind == "partial"]
-    wrong -= (groups.telling - groups.good) * (groups.nearly and kind == "complete")
+    off = (groups.telling - groups.good) * (groups.nearly and kind == "complete")
+    wrong = max(0, wrong - off)
     if kind != "separate" and not {"totals", f"totals.{name}"} & {*rules.choices}:
         if wrong:
             tail += f"; if labels excluded each other, no records would fit in {wrong} groups"
@@ -708,6 +709,9 @@ def _totals_rule(name: str, one: TableVariable, evidence: _Evidence, rules: Read
         text = f"the labels of {name} make up its total in {groups.good:,} of {groups.telling:,}"
         text += " groups, and the counts of the others are left out"
         return rules.ask(plain, "complete", text + overlap)
+    if len(one.labels) == 1 and one.exclusive and not groups.above:
+        text = f"the total of {name} counts {one.labels[0]!r} and {REST}, whom only totals count"
+        return rules.ask(plain, "partial", text)
     if (groups.above and not one.exclusive) or len(one.labels) < 2:
         return "separate"  # more than the total: some are counted twice
     unseen = groups.vague and not groups.telling  # words alone say that nobody else is counted

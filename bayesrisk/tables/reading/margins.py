@@ -12,7 +12,7 @@ from bayesrisk.tables.sheets.sheet import Sheet
 from bayesrisk.tables.sheets.texts import number_range, total_word
 
 _BITS = 8  # sums of columns hold by chance in one case of 2**8 times those that are looked at
-_LONGEST = 40  # columns of a margin without a name
+_LONGEST = 128  # columns of a margin without a name, such as years of age
 _MOST_APART = 64  # columns whose tree is looked for where they do not follow each other
 _MOST_ROWS = 2**14  # in which a combination of columns is looked for; it must hold in all
 _NO_PART = 1e-9  # of a column that is a combination of others, beside these
@@ -261,7 +261,7 @@ def margins(
         if any((counts.column(i) <= 0).all() for i in rest):  # it may be a part of any sum
             continue
         results, _ = _variables(counts, groups, runs, rest, bits)
-        if len({*results.values()}) > 1:
+        if len({*results.values()}) > 1 or len(groups) + len(runs) > 1:
             return results
     return {}
 

@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -254,6 +255,17 @@ class LabelSums:
         """Whether some counts have no label of the variable, and so count all."""
         return "" in self.column
 
+    @cached_property
+    def empty(self) -> BoolArray:
+        """Whether the count of each label is 0 wherever it stands."""
+        return np.all(~self.present | (self.high == 0), axis=0)
+
+    @cached_property
+    def counting(self) -> frozenset[str]:
+        """Labels of which some count is known that may be above 0: others are no sums."""
+        some = (self.largest > 0).any(axis=0)
+        return frozenset(k for k, i in self.column.items() if some[i])
+
     def meet(self, labels: Sequence[str]) -> bool:
         """Return whether two of some labels stand in one group."""
         columns = [self.column[k] for k in labels]
@@ -415,6 +427,9 @@ class LabelSums:
         """
         rows = np.flatnonzero(self.bounded[:, self.column[label]])
         columns = np.array([self.column[k] for k in rest], np.int64)
+        known = self.bounded[np.ix_(rows, columns[:2])].all(axis=1)
+        if (known & (self.high[rows, self.column[label]] > 0)).sum() < 2:
+            return []
         parts = np.ix_(rows, columns)
         low, high = self.low[parts].cumsum(axis=1), self.largest[parts].cumsum(axis=1)
         full = np.logical_and.accumulate(self.bounded[parts], axis=1)
@@ -422,7 +437,7 @@ class LabelSums:
         telling, good, _, _, weight = [groups.sum(axis=0) for groups in every]
         enough = (good > 1) & (good == telling) & (weight >= bits)
         results, positive = list[list[str]](), self.low[parts] > 0
-        empty = (~self.present | (self.high == 0)).all(axis=0)[columns]
+        empty = self.empty[columns]
         for last in map(int, np.flatnonzero(enough[1:]) + 1):
             telling_rows = np.flatnonzero(every[1][:, last])
             above = np.logical_or.reduce(positive[telling_rows, : last + 1], axis=0)
@@ -499,6 +514,8 @@ class LabelSums:
         column, parts = self.column[label], list[str]()
         rows = np.flatnonzero(self.bounded[:, column])
         low, high, full = 0 * rows, 0 * rows, rows >= 0
+        if not self.high[rows, column].any():  # parts of nobody say nothing
+            return
         while rest:
             (part, rest), k = rest, self.column[rest[0]]
             parts.append(part)

@@ -10,6 +10,7 @@ import pandas as pd
 from bayesrisk.exceptions import DataError, quote
 from bayesrisk.tables.reading.cells import Cell
 from bayesrisk.tables.reading.labels import TableVariable
+from bayesrisk.tables.reading.nested import REST
 from bayesrisk.tables.reading.notes import stated_unit, titles
 from bayesrisk.tables.reading.rows import UNITS
 from bayesrisk.tables.reading.rules import ReadingRules
@@ -156,7 +157,8 @@ def _evidence(
         clean += exact * (missed == 0)
         if not (overlap and f"totals.{name}" in rules.choices):  # labels are known to overlap
             little += near * ((missed == near) & (missed < _ONE_WAY))
-        rest += missed * (not overlap)
+        several = variables[name].labels[1:] != [REST]  # a total is no sum of one label
+        rest += missed * (several and not overlap)
     denied = {
         "miss totals both ways": both_ways | (mixed & (clean < _GROUPS)),
         "miss totals by little": (little > 0) & (clean < _GROUPS),

@@ -25,7 +25,7 @@ from bayesrisk.tables.reading.columns.attributes import (
     one_spelling,
     points_shown,
 )
-from bayesrisk.tables.reading.headings import MEMBER, in_persons
+from bayesrisk.tables.reading.headings import LETTERS, MEMBER, in_persons
 from bayesrisk.tables.reading.rows import (
     blanks_end,
     counting_rows,
@@ -89,7 +89,9 @@ class ColumnEvidence:
         self.sheet = with_parts(counting_rows(with_repeated(self.sheet, rules)), rules)
         sheet = self.sheet
         plain = [MEMBER.sub("", head) or head for head in sheet.heads]
-        self.heads = [key(re.sub(r"\(\d+ categories\)", "", head)) for head in plain]
+        plain = [re.sub(r"\(\d+ categories\)", "", head) for head in plain]
+        self.heads = [*map(key, plain)]
+        self.spoken = [key(LETTERS.sub(" ", head)) for head in plain]
         rows = [row for _, row in sheet.rows]
         self.columns = [*map(one_spelling, zip(*rows, strict=True))] or [[] for _ in self.heads]
         if rules.all.get("blank") == "above":
@@ -273,7 +275,7 @@ class ColumnEvidence:
         distinct = len(plain) == len(texts) == len(different) > _FEW_DISTINCT
         if not head and i == 0 and distinct and words and all(self.heads[1:]):
             return ROWS  # of a longer table
-        if is_measure(head, self.heads) and not self.adds_up(i, whole=total_word(head) < 2):
+        if is_measure(self.spoken[i], self.heads) and not self.adds_up(i, whole=total_word(head) < 2):
             return MEASURE
         even = len({b - a for a, b in itertools.pairwise(plain)}) == 1
         rising = len(plain) > (2 if even else 5) and plain[0] > 999 and plain == sorted({*plain})

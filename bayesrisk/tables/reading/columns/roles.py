@@ -111,8 +111,8 @@ class SheetColumns(ColumnEvidence):
         stages = {"p1", "p2", "p3"} <= {*self.heads}  # of schools; else they are percentiles
         for i, head in enumerate(self.heads):
             texts = [t for t in self.row_counts[i] if t]
-            measure = says_no_count(head) and not (stages and re.fullmatch(r"p\d", head))
-            mean = says_mean(head) and not (COUNT.fullmatch(head) or self.adds_up(i))
+            measure = says_no_count(self.spoken[i]) and not (stages and re.fullmatch(r"p\d", head))
+            mean = says_mean(self.spoken[i]) and not (COUNT.fullmatch(head) or self.adds_up(i))
             measure = measure or mean
             if i in choices:
                 continue
