@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import pairwise
 
-from bayesrisk.tables.reading.margins import margin_sums, margins, named_margins
+from bayesrisk.tables.reading.margins import CountedColumns, margin_sums, margins, named_margins
 from bayesrisk.tables.reading.rows import part_paths
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.sheets.sheet import Sheet
@@ -152,7 +152,7 @@ def wide(
     if flat:
         labels = {i: part[0] for i, part in parts.items()}
         named = {i: ks[0] if ks else "" for i, ks in kinds.items()}
-        side_by_side = margins(sheet, labels, named, UNNAMED)
+        side_by_side = margins(CountedColumns.from_sheet(sheet, [*labels]), labels, named, UNNAMED)
     if side_by_side:
         kinds = {i: [side_by_side.get(i, UNNAMED)] for i in parts}
         plain = {i: [i not in side_by_side] for i in parts}

@@ -68,13 +68,14 @@ def ask_for_counts(
         counted = [head for other, head in columns if other == sheet.name]
         if len(counted) > 1 and not any(map(says_records, counted)):
             units |= {sheet.name for text in sheet.captions if titles_records(text)}
+    aged = {file for file, head in counting if interval(head)}  # groups of ages are of the same
     for file in files:
         question, name = _question(file, rules), Path(file).name
         heads = [
             repr(head) for pair, other in columns.items()
             if other == file and file not in rules.rounded_sums
             and pair not in counting and key(head := pair[1]) not in stated and file not in units
-            and not _names_records(head, words[file])
+            and not _names_records(head, words[file] or (file in aged and bool(interval(head))))
         ]  # fmt: skip
         if heads:
             every = f"no sum and no word of {name} shows that {listing(heads)} counts people"

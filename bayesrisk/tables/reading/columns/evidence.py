@@ -102,6 +102,8 @@ class ColumnEvidence:
             self.columns = [filled(column[::-1])[::-1] for column in self.columns]
         self.row_counts = [Counter(column) for column in self.columns]  # of rows with each text
         self.reasons: dict[int, str] = {}  # why a column is not used
+        self.unused = list[int]()  # whole numbers that are asked about
+        self.repeated: dict[int, list[int]] = {}  # totals, and the labels that they count over
         #: Whether a column says the same in all rows of all files that have it.
         sheets = sheets if len(sheets) > 1 else [sheet]  # rows that count nobody are left out
         positions = [heading_positions(list(map(key, s.heads))) for s in sheets]
@@ -275,7 +277,8 @@ class ColumnEvidence:
         distinct = len(plain) == len(texts) == len(different) > _FEW_DISTINCT
         if not head and i == 0 and distinct and words and all(self.heads[1:]):
             return ROWS  # of a longer table
-        if is_measure(self.spoken[i], self.heads) and not self.adds_up(i, whole=total_word(head) < 2):
+        measure = is_measure(self.spoken[i], self.heads)
+        if measure and not self.adds_up(i, whole=total_word(head) < 2):
             return MEASURE
         even = len({b - a for a, b in itertools.pairwise(plain)}) == 1
         rising = len(plain) > (2 if even else 5) and plain[0] > 999 and plain == sorted({*plain})

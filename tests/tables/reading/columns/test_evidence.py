@@ -170,3 +170,12 @@ def test_a_number_of_all_rows_is_no_count_beside_others(tmp_path):
         some = [(n, number, area, sex) for n, _, area, sex in some]
         said = read_text(tmp_path, table(["data", "rabies", "area", "sex"], some))
         assert str(number) in {*said.cells["stated"]}
+
+
+@pytest.mark.parametrize("measure", ["AreaInSqKm", "DensityPerSqKm", "BirthRate", "area in km2"])
+def test_words_written_as_one_say_what_is_no_count(tmp_path, measure):
+    rows = [(f"t{k}", 900 + 37 * k * k, 5 + 3 * k) for k in range(8)]
+    reading = read_text(tmp_path, table(["Town", "Deaths", measure], rows))
+    assert {*reading.stated_cells["stated"]} == {str(n) for _, n, _ in rows}
+    reading = read_text(tmp_path, table(["Town", "Deaths", "MarriedMen"], rows))
+    assert len(reading.stated_cells) == 2 * len(rows)
