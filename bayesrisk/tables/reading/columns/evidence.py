@@ -164,14 +164,16 @@ class ColumnEvidence:
             return False
         return len(set(zip(self.columns[i], self.columns[j], strict=True))) == size
 
-    def adds_up(self, i: int, *, whole: bool = False) -> bool:
+    def adds_up(self, i: int, *, whole: bool = False, exact: bool = True) -> bool:
         """Return whether a column is the sum of some beside it, or one of those of a sum.
 
-        If ``whole``, it is the sum itself, which may miss in some rows.
+        If ``whole``, it is the sum itself, which may miss in some rows, as others may if they need
+        not be ``exact``.
         """
         if whole:
             return any(i == total for total, _, _ in self.sums)
-        every = (i == total or i in parts for total, parts, exact in self.sums if exact)
+        sums = (one for one in self.sums if one[2] or not exact)
+        every = (i == total or i in parts for total, parts, _ in sums)
         return any(every) or self._sums_rows(i)
 
     @functools.cached_property

@@ -306,7 +306,7 @@ class SheetColumns(ColumnEvidence):
         for i in numeric:
             summed = doubts[i] == MEASURE and self.in_sum(i, clear, several=True)
             if doubts[i] == SPELLED:
-                summed = self.adds_up(i) or self.in_sum(i, clear)
+                summed = self.adds_up(i, exact=False) or self.in_sum(i, clear)
             doubts[i] = "" if summed else doubts[i]
         repeats = self._attributes(doubts, names)
         if any(i not in repeats and doubts[i] in ("", SPELLED) for i in numeric):
