@@ -143,8 +143,21 @@ class _SheetCells(SheetColumns):
                 if absent:
                     keys[tuple(cell.labels.items())] = None
                 yield cell
+        yield from self._repeated(names, next(iter(counts.values())))
         if absent:
             yield from self._zeros(list(keys))
+
+    def _repeated(self, names: Mapping[int, str], more: dict[str, str]) -> Iterator[Cell]:
+        """Yield once each total that stands in all rows of what it counts."""
+        for column, axes in self.repeated.items():
+            keys = set[tuple[str, ...]]()
+            for position, (row, texts) in enumerate(self.sheet.rows):
+                every = more.copy()
+                for i in names.keys() - {*axes}:
+                    every |= self._label(i, names[i], self.columns[i][position])
+                if (spelled := tuple(every.values())) not in keys:
+                    keys.add(spelled)
+                    yield Cell(self.sheet.name, row, self.sheet.heads[column], every, texts[column])
 
     def _flags_by_count(self, flags: Sequence[int], counts: Sequence[int]) -> dict[int, list[int]]:
         """Return the columns of flags that belong to each column of counts.

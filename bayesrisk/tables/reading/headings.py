@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import pairwise
 
-from bayesrisk.tables.reading.margins import margin_sums, margins, named_margins
+from bayesrisk.tables.reading.margins import CountedColumns, margin_sums, margins, named_margins
 from bayesrisk.tables.reading.rows import part_paths
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.sheets.sheet import Sheet
@@ -44,7 +44,8 @@ _COUNTED = re.compile(
     r"número|numero"
 )
 _FOR = re.compile(r"total (for|of)\b", re.IGNORECASE)
-_LETTERS = re.compile(r"(?<=[a-zà-ÿ])(?=[A-Z])")  # between words written as one: PupilsMale
+#: Between words that are written as one: PupilsMale.
+LETTERS = re.compile(r"(?<=[a-zà-ÿ])(?=[A-Z])")
 _KNOWN = ("sex", "age", "year")
 #: A label of a dimension, as Statistics Canada writes it above a column.
 MEMBER = re.compile(r"dim: (.*?)(?: \(\d+\))?: member id: \[\d+\]: ", re.IGNORECASE)
@@ -151,7 +152,7 @@ def wide(
     if flat:
         labels = {i: part[0] for i, part in parts.items()}
         named = {i: ks[0] if ks else "" for i, ks in kinds.items()}
-        side_by_side = margins(sheet, labels, named, UNNAMED)
+        side_by_side = margins(CountedColumns.from_sheet(sheet, [*labels]), labels, named, UNNAMED)
     if side_by_side:
         kinds = {i: [side_by_side.get(i, UNNAMED)] for i in parts}
         plain = {i: [i not in side_by_side] for i in parts}
@@ -281,7 +282,7 @@ def _by_words(heads: Mapping[int, str]) -> dict[int, list[str]]:
     totals = {i: [head] for i, head in heads.items() if total_word(head) == 2}
     rest: dict[int, list[str]]
     for rest in ({}, totals) if totals else ({},):
-        words = {i: _LETTERS.sub(" ", head).split() for i, head in heads.items() if i not in rest}
+        words = {i: LETTERS.sub(" ", head).split() for i, head in heads.items() if i not in rest}
         while len({*(tuple(w[-1:]) for w in words.values())}) == 1 < min(map(len, words.values())):
             words = {i: w[:-1] for i, w in words.items()}
         places = {i: [k for k, word in enumerate(w) if sex(word)] for i, w in words.items()}

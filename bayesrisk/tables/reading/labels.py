@@ -23,6 +23,7 @@ from bayesrisk.tables.reading.sums import (
     NearSum,
     SumInGroups,
     consecutive,
+    may_lie_in,
     overlapping,
 )
 from bayesrisk.tables.sheets.texts import (
@@ -375,7 +376,7 @@ def _neighbour_evidence(
     if not whole and len(sums.low) and not all(map(is_date, top)):
         trees = _outline(top, {*children}, words, sums)
         trees = trees or (_runs(top, words, sums) if len(top) <= _MOST_RUNS else {})
-        children |= {k: ps for k, ps in trees.items() if all(_may_lie_in(p, k) for p in ps)}
+        children |= {k: ps for k, ps in trees.items() if all(may_lie_in(p, k) for p in ps)}
     totals = [k for k, v in choices.items() if v == "all"]
     if len(top) == 1 and children.get(top[0]) and not totals:  # the subtotal of all others
         parts = children.pop(top[0])
@@ -398,6 +399,8 @@ def _neighbour_evidence(
         inner = _parts_below(members[:size], members[size:], sums) if members[size:] else None
         if inner is not None:
             return _joined(evidence, members[:size], inner, sums)
+        if evidence.groups.above and (run := sums.only_run(every, members, 2 * _BITS_ALONE)):
+            return _Evidence({**children, every: run}, [])  # what else there is counts others
     ranges = {k: end for k, end in ends.items() if end}
     evidence = _range_evidence(evidence, ranges, parts, sums)
     if evidence.disjoint:
@@ -524,7 +527,7 @@ def _total(
     best, finding = _Evidence(children, []), list[_Evidence]()
     for label in sorted(top, key=lambda k: -words[k]):
         size, word = len(parts) - (label in inside), words[label]
-        if not size or label in smaller or (whole and not word):
+        if not size or label in smaller or (not word and (whole or label not in sums.counting)):
             continue
         groups = judge(label)
         holds = groups.telling == groups.good or groups.nearly
@@ -554,12 +557,6 @@ def _total(
             groups = min(best.groups, judge(label), key=lambda one: one.good)
             best = _Evidence(children, [*best.totals, label], groups)  # each in groups of its own
     return best
-
-
-def _may_lie_in(part: str, label: str) -> bool:
-    """Return whether a label may be a part of another: of two ranges it lies in the other."""
-    inner, outer = interval(part), interval(label)
-    return not (inner and outer) or outer[0] <= inner[0] <= inner[1] <= outer[1]
 
 
 def _outline(
@@ -661,7 +658,7 @@ def _judge(
             rounded = " within rounding" * (groups.exact < groups.good)
             tail += f" (the sums hold{rounded} in {groups.good} groups)"
     wrong = evidence.impossible[kind == "partial"]
-    wrong -= (groups.telling - groups.good) * (groups.nearly and kind == "complete")
+    wrong -= min(wrong, groups.telling - groups.good) * (groups.nearly and kind == "complete")
     if kind != "separate" and not {"totals", f"totals.{name}"} & {*rules.choices}:
         if wrong:
             tail += f"; if labels excluded each other, no records would fit in {wrong} groups"
@@ -670,7 +667,9 @@ def _judge(
             tail += (
                 f"; the total may leave out {one.first.get(label, label)!r} where it is withheld"
             )
-        kind = "separate" if wrong else kind
+        if wrong:
+            kind = "separate"  # and what was asked about is not so
+            rules.questions.pop(f"totals.{name}", None)
     if kind == "separate":
         one.take_by_itself(summed=summed)
         alone = "what is in no sum" if one.wholes else "each"
@@ -708,6 +707,8 @@ def _totals_rule(name: str, one: TableVariable, evidence: _Evidence, rules: Read
         text = f"the labels of {name} make up its total in {groups.good:,} of {groups.telling:,}"
         text += " groups, and the counts of the others are left out"
         return rules.ask(plain, "complete", text + overlap)
+    if len(one.labels) == 1 and one.exclusive and not groups.above:
+        return rules.ask(plain, "partial", f"all of {name} are {one.labels[0]!r} and {REST}")
     if (groups.above and not one.exclusive) or len(one.labels) < 2:
         return "separate"  # more than the total: some are counted twice
     unseen = groups.vague and not groups.telling  # words alone say that nobody else is counted

@@ -12,25 +12,32 @@ from bayesrisk.tables.sheets.sheet import Sheet
 from bayesrisk.tables.sheets.texts import number_range, total_word
 
 _BITS = 8  # sums of columns hold by chance in one case of 2**8 times those that are looked at
-_LONGEST = 40  # columns of a margin without a name
+_LONGEST = 128  # columns of a margin without a name, such as years of age
 _MOST_APART = 64  # columns whose tree is looked for where they do not follow each other
 _MOST_ROWS = 2**14  # in which a combination of columns is looked for; it must hold in all
 _NO_PART = 1e-9  # of a column that is a combination of others, beside these
 
 
-class _Columns:
-    """Counts by row and column, and the sums of columns that are known in enough rows."""
+class CountedColumns:
+    """Counts by row and column, and the sums of columns that are known in enough rows.
 
-    def __init__(self, sheet: Sheet, columns: Sequence[int]) -> None:
-        self.position = {i: j for j, i in enumerate(columns)}
+    Those that are not known are -1.
+    """
+
+    def __init__(self, counts: IntArray, columns: Sequence[int]) -> None:
+        self.counts, self.position = counts, {i: j for j, i in enumerate(columns)}
+
+    @classmethod
+    def from_sheet(cls, sheet: Sheet, columns: Sequence[int]) -> "CountedColumns":
+        """Return the counts of some columns of a sheet."""
         texts = {row[i] for _, row in sheet.rows for i in columns}
         ends = {text: number_range(text) for text in texts}
         exact = {text: end[0] for text, end in ends.items() if end and end[0] == end[1]}
-        self.counts = np.array(
-            [[exact.get(row[i], -1) for i in columns] for _, row in sheet.rows], np.int64
-        ).reshape(len(sheet.rows), len(columns))
+        rows = [[exact.get(row[i], -1) for i in columns] for _, row in sheet.rows]
+        return cls(np.array(rows, np.int64).reshape(len(rows), len(columns)), columns)
 
     def column(self, column: int) -> IntArray:
+        """Return the counts of a column."""
         return self.counts[:, self.position[column]]
 
     def add_up(self, parts: Sequence[int], total: int, bits: float = 0.0) -> bool:
@@ -85,6 +92,12 @@ class _Columns:
             results.append([i for i in rest if i in inside])
             rest = [i for i in rest if i not in inside]
         return results, rest
+
+    def sets(self, columns: Sequence[int], total: int) -> list[list[int]]:
+        """Return the runs of columns that add up to a total, or else sets wherever they stand."""
+        bits = _BITS + 2 * math.log2(len(self.position))
+        runs, _ = self.runs(columns, total, bits)
+        return runs or self.partitions(columns, total, bits)[0]
 
     def _long_run(self, columns: Sequence[int], whole: IntArray, rows: BoolArray) -> list[int]:
         """Return the first columns in a row that add up to a total, without zeros at their ends."""
@@ -159,7 +172,7 @@ def named_margins(sheet: Sheet, paths: Mapping[int, Sequence[str]]) -> dict[int,
     labels = [frozenset(paths[i][1] for i in group) for group in groups.values()]
     if len(wholes) > 1 or not groups or len({*labels}) < len(labels):
         return {}
-    counts = _Columns(sheet, list(paths))
+    counts = CountedColumns.from_sheet(sheet, list(paths))
     bits, results = _BITS + 2 * math.log2(len(paths)), dict[int, str]()
     total = wholes[0] if wholes else -1
     for name, group in groups.items():
@@ -198,7 +211,11 @@ def margin_sums(
                 columns.setdefault((d, path[d]), []).append(i)
     named = {d: {ks[d] for ks in kinds.values() if len(ks) > d and not ks[d].startswith(unnamed)}
              for d, _ in columns}  # fmt: skip
-    counts = _Columns(sheet, list(paths)) if any(len(named[d]) == 1 for d, _ in columns) else None
+    counts = (
+        CountedColumns.from_sheet(sheet, list(paths))
+        if any(len(named[d]) == 1 for d, _ in columns)
+        else None
+    )
     for (d, label), positions in columns.items():
         if counts is None or len(named[d]) != 1:
             continue
@@ -216,13 +233,13 @@ def margin_sums(
     return results
 
 
-def _all_add_up(counts: _Columns, sums: Sequence[tuple[int, Sequence[int]]]) -> bool:
+def _all_add_up(counts: CountedColumns, sums: Sequence[tuple[int, Sequence[int]]]) -> bool:
     """Return whether each of some totals, one or more, is the sum of two parts or more."""
     return bool(sums) and all(len(p) > 1 and counts.add_up(p, i, _BITS) for i, p in sums)
 
 
 def margins(
-    sheet: Sheet, labels: Mapping[int, str], kinds: Mapping[int, str], unnamed: str
+    counts: CountedColumns, labels: Mapping[int, str], kinds: Mapping[int, str], unnamed: str
 ) -> dict[int, str]:
     """Return the variable of each column of counts, without that of all; empty for one variable.
 
@@ -234,7 +251,6 @@ def margins(
     numbers = list(labels)
     if len(totals) > 1 or len(labels) < 4 or "year" in kinds.values():
         return {}
-    counts = _Columns(sheet, numbers)
     bits = _BITS + 2 * math.log2(len(numbers))
     largest = max(numbers, key=lambda i: counts.column(i).sum())
     for total in totals or dict.fromkeys((numbers[0], numbers[-1], largest)):
@@ -261,14 +277,14 @@ def margins(
         if any((counts.column(i) <= 0).all() for i in rest):  # it may be a part of any sum
             continue
         results, _ = _variables(counts, groups, runs, rest, bits)
-        if len({*results.values()}) > 1:
+        if len({*results.values()}) > 1 or len(groups) + len(runs) > 1:
             return results
     return {}
 
 
 def _variables(
-    counts: _Columns, groups: Mapping[str, list[int]], runs: list[list[int]], rest: Sequence[int],
-    bits: float,
+    counts: CountedColumns, groups: Mapping[str, list[int]], runs: list[list[int]],
+    rest: Sequence[int], bits: float,
 ) -> tuple[dict[int, str], list[int]]:  # fmt: skip
     """Return the variable of each column, and columns of none; parts of a margin are of its."""
     names = {group[0]: name for name, group in groups.items()}

@@ -20,6 +20,7 @@ from bayesrisk.exceptions import ArgumentError, BayesRiskError, DataError, quote
 from bayesrisk.tables._grammar import MOST_WEIGHTS, Part
 from bayesrisk.tables.likelihoods import UNBOUNDED, Likelihood, TrueCounts
 from bayesrisk.tables.reading.cells import Cell, cells as cells_of
+from bayesrisk.tables.reading.crossings import crossed
 from bayesrisk.tables.reading.headings import numbered
 from bayesrisk.tables.reading.labels import TableVariable, variables
 from bayesrisk.tables.reading.laws import Value, limit_value, values
@@ -249,6 +250,7 @@ def _read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:
     ends = [value.ends for value in meanings]
     check_ranges(cells, ends, rules)
     cells, nesting = nested(cells, ends, rules)
+    cells = crossed(cells, ends, nesting, rules)
     variables_ = variables(cells, ends, nesting, rules)
     ask_for_counts(cells, variables_, sheets, rules)
     _check_names(sheets, [*variables_, *nesting.outer], rules)

@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from bayesrisk._base.validation import BoolArray, IntArray
 from bayesrisk.tables.likelihoods import UNBOUNDED
-from bayesrisk.tables.sheets.texts import key
+from bayesrisk.tables.sheets.texts import interval, key
 
 _MOST_ENTRIES = 2**24
 _LONGEST = 40  # labels beside one that may add up to it in most groups
@@ -69,6 +70,12 @@ def consecutive(ends: Mapping[str, Ends]) -> list[str]:
             chain.append(label)
         age = best[age][2]
     return chain
+
+
+def may_lie_in(part: str, label: str) -> bool:
+    """Return whether a label may be a part of another: of two ranges it lies in the other."""
+    inner, outer = interval(part), interval(label)
+    return not (inner and outer) or outer[0] <= inner[0] <= inner[1] <= outer[1]
 
 
 def overlapping(ends: Mapping[str, Ends]) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
@@ -263,6 +270,18 @@ class LabelSums:
         """Whether some counts have no label of the variable, and so count all."""
         return "" in self.column
 
+    @cached_property
+    def empty(self) -> BoolArray:
+        """Whether the count of each label is 0 wherever it stands."""
+        nobody: BoolArray = np.all(~self.present | (self.high == 0), axis=0)
+        return nobody
+
+    @cached_property
+    def counting(self) -> frozenset[str]:
+        """Labels of which some count is known that may be above 0: others are no sums."""
+        positive: BoolArray = np.any(self.largest > 0, axis=0)
+        return frozenset(k for k, i in self.column.items() if positive[i])
+
     def meet(self, labels: Sequence[str]) -> bool:
         """Return whether two of some labels stand in one group."""
         columns = [self.column[k] for k in labels]
@@ -424,6 +443,9 @@ class LabelSums:
         """
         rows = np.flatnonzero(self.bounded[:, self.column[label]])
         columns = np.array([self.column[k] for k in rest], np.int64)
+        mask = self.bounded[np.ix_(rows, columns[:2])].all(axis=1)
+        if (mask & (self.high[rows, self.column[label]] > 0)).sum() < 2:
+            return []
         parts = np.ix_(rows, columns)
         low, high = self.low[parts].cumsum(axis=1), self.largest[parts].cumsum(axis=1)
         full = np.logical_and.accumulate(self.bounded[parts], axis=1)
@@ -431,7 +453,7 @@ class LabelSums:
         telling, good, _, _, weight = [groups.sum(axis=0) for groups in every]
         enough = (good > 1) & (good == telling) & (weight >= bits)
         results, positive = list[list[str]](), self.low[parts] > 0
-        empty = (~self.present | (self.high == 0)).all(axis=0)[columns]
+        empty = self.empty[columns]
         for last in map(int, np.flatnonzero(enough[1:]) + 1):
             telling_rows = np.flatnonzero(every[1][:, last])
             above = np.logical_or.reduce(positive[telling_rows, : last + 1], axis=0)
@@ -440,6 +462,13 @@ class LabelSums:
             if above[last] and above.sum() > 1 and fits:
                 results.append(list(rest[first : last + 1]))
         return results
+
+    def only_run(self, total: str, labels: Sequence[str], bits: float) -> list[str]:
+        """Return the labels beside each other that add up to a total; none where several do."""
+        bits += 2 * math.log2(len(labels))
+        firsts = (self.runs(total, labels[i : i + _LONGEST], bits) for i in range(len(labels)))
+        runs = [*dict.fromkeys(map(tuple, itertools.chain(*firsts)))]
+        return [*runs[0]] if len(runs) == 1 else []
 
     def near(self, labels: Sequence[str], wholes: Collection[str]) -> dict[str, NearSum]:
         """Return for labels the neighbours that add up to each in most groups, but for some wholes.
@@ -508,6 +537,8 @@ class LabelSums:
         column, parts = self.column[label], list[str]()
         rows = np.flatnonzero(self.bounded[:, column])
         low, high, full = 0 * rows, 0 * rows, rows >= 0
+        if not self.high[rows, column].any():  # parts of nobody say nothing
+            return
         while rest:
             (part, rest), k = rest, self.column[rest[0]]
             parts.append(part)

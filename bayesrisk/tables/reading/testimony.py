@@ -10,6 +10,7 @@ import pandas as pd
 from bayesrisk.exceptions import DataError, quote
 from bayesrisk.tables.reading.cells import Cell
 from bayesrisk.tables.reading.labels import TableVariable
+from bayesrisk.tables.reading.nested import REST
 from bayesrisk.tables.reading.notes import stated_unit, titles
 from bayesrisk.tables.reading.rows import UNITS
 from bayesrisk.tables.reading.rules import ReadingRules
@@ -67,13 +68,14 @@ def ask_for_counts(
         counted = [head for other, head in columns if other == sheet.name]
         if len(counted) > 1 and not any(map(says_records, counted)):
             units |= {sheet.name for text in sheet.captions if titles_records(text)}
+    aged = {file for file, head in counting if interval(head)}  # groups of ages are of the same
     for file in files:
         question, name = _question(file, rules), Path(file).name
         heads = [
             repr(head) for pair, other in columns.items()
             if other == file and file not in rules.rounded_sums
             and pair not in counting and key(head := pair[1]) not in stated and file not in units
-            and not _names_records(head, words[file])
+            and not _names_records(head, words[file] or (file in aged and bool(interval(head))))
         ]  # fmt: skip
         if heads:
             every = f"no sum and no word of {name} shows that {listing(heads)} counts people"
@@ -156,7 +158,8 @@ def _evidence(
         clean += exact * (missed == 0)
         if not (overlap and f"totals.{name}" in rules.choices):  # labels are known to overlap
             little += near * ((missed == near) & (missed < _ONE_WAY))
-        rest += missed * (not overlap)
+        several = variables[name].labels[1:] != [REST]  # a total is no sum of one label
+        rest += missed * (several and not overlap)
     denied = {
         "miss totals both ways": both_ways | (mixed & (clean < _GROUPS)),
         "miss totals by little": (little > 0) & (clean < _GROUPS),

@@ -72,10 +72,10 @@ class Body(NamedTuple):
 
 def bodied(table: Headed, columns: CountColumns) -> tuple[Body, Left]:
     """Return the body of a table from its headings on, and the rows that are words before parts."""
-    ends = before_notes(table.below) or table.below
+    ends = with_last_total(before_notes(table.below) or table.below, columns)
     stating = (columns.states_counts(x.row) and not _is_aside(x.row, columns) for x in ends)
     size = max(itertools.compress(itertools.count(1), stating), default=0)
-    inside, below = table.below[:size], table.below[size:]
+    inside, below = ends[:size], table.below[size:]
     left = [line.left("words before parts") for line in inside if _is_before_parts(line)]
     inside = [line for line in inside if not (_is_before_parts(line) or _is_rule(line))]
     inside = _with_whole_labels(inside)
@@ -109,6 +109,25 @@ def bodied(table: Headed, columns: CountColumns) -> tuple[Body, Left]:
     reasons = dict.fromkeys(other_rows, "below a heading of its own")
     reasons |= _repeated([*inside, *below], heads)
     return Body(head, inside, below, {} if other_rows else sections, reasons, listed), left
+
+
+def with_last_total(lines: Sequence[Line], columns: CountColumns) -> Sequence[Line]:
+    """Return lines of which a number alone at the end, the sum of all above it, has a label."""
+    filled = [k for k, line in enumerate(lines) if any(line.row[1:])]  # notes stand below
+    last = lines[filled[-1]] if filled else None
+    places = [j for j, text in enumerate(last.row) if text] if last else []
+    if last is None or len(places) != 1 or places[0] not in columns.counts - {0}:
+        return lines
+    ends = [(lines[k].row, number_range(lines[k].row[places[0]])) for k in filled]
+    *stated, (_, whole) = [(row, end[0] if end and end[0] == end[1] else -1) for row, end in ends]
+    parts = [[n for row, n in stated if every or not any(total_word(t) == 2 for t in row)]
+             for every in (True, False)]  # fmt: skip
+    if not any(len(p) > 2 and min(p) >= 0 and whole == sum(p) > max(p) for p in parts):
+        return lines
+    row = [*last.row]
+    for j in columns.labels or [0]:
+        row[j] = "Total"
+    return [*lines[: filled[-1]], last._replace(row=row), *lines[filled[-1] + 1 :]]
 
 
 def _without_codes(lines: list[Line]) -> list[Line]:

@@ -143,7 +143,7 @@ def total_word(label: str, variable: str = "") -> int:
     """
     if label.isdecimal():
         return int(not label.strip("9"))
-    plain = " ".join(label.split()).rstrip(":").casefold()
+    plain = " ".join(label.replace("_", " ").split()).rstrip(":").casefold()
     plain = re.sub(r"(?<=[\u3400-\u9fff]) (?=[\u3400-\u9fff])", "", plain)  # set wide
     if label.strip().casefold() == "_t" or _TOTALS.fullmatch(plain) or _ALL.fullmatch(plain):
         return 2

@@ -326,7 +326,7 @@ def test_each_set_that_adds_up_is_one_that_enumeration_finds(seed):
     rows = [
         (i, [*map(str, row), str(n)]) for i, (row, n) in enumerate(zip(counts, total, strict=True))
     ]
-    columns = margins._Columns(Sheet("t", list("abcdefgz"), rows, []), range(8))
+    columns = margins.CountedColumns.from_sheet(Sheet("t", list("abcdefgz"), rows, []), range(8))
     every = [
         {*one} for size in range(2, 8) for one in itertools.combinations(range(7), size)
         if (counts[:, one].sum(axis=1) == total).all()
@@ -335,3 +335,62 @@ def test_each_set_that_adds_up_is_one_that_enumeration_finds(seed):
     assert [*map(set, sets)] in ([], every[:1])
     assert len(every) > 1 or sets
     assert sorted([*itertools.chain(*sets), *rest]) == [*range(7)]
+
+
+def rows_of(seed, *, extra=0, places=7):
+    """Return rows of a total, of its parts and their parts, and of another way to make it up."""
+    rng, rows = np.random.default_rng(seed), list[tuple[str, str, int]]()
+    for place in range(places):
+        parts = rng.integers(3, 200, 4)
+        total = int(parts.sum())
+        cut = np.sort(rng.choice(np.arange(1, total), 2, replace=False))
+        other = np.diff([0, *cut, total])
+        other[0] += extra
+        counts = [total, parts[:2].sum(), *parts[:2], parts[2:].sum(), *parts[2:], *other]
+        labels = ["Total", "alba", "bern", "cora", "dora", "elba", "fino", "gala", "hugo", "iris"]
+        rows += [(f"p{place}", k, int(n)) for k, n in zip(labels, counts, strict=True)]
+    return pd.DataFrame(rows, columns=["Place", "Kind", "Number of people"]).astype(str)
+
+
+def test_two_ways_to_make_up_a_total_in_rows_are_two_variables():
+    frame = rows_of(3)
+    frame.loc[2, "Number of people"] = "*"
+    reading = TableReading.from_frame(frame)
+    assert any("kind: each way to make up its total" in line for line in reading.lines)
+    assert {*reading.accepted().parts[0].schema.names} == {"kind", "kind 2"}
+    tables = PublishedTables(*reading.accepted().parts)
+    bounds = count_bounds(tables)
+    assert not bounds.conflict
+    cell = reading.cells[reading.cells["stated"] == "*"].iloc[0]
+    (low,) = bounds.counts.loc[
+        (bounds.counts["geoid"] == cell["place"]) & (bounds.counts["cell"] == cell["cell"]), "low"
+    ]
+    truth = rows_of(3).loc[2, "Number of people"]
+    assert low == int(truth)
+    again = TableReading.from_frame(frame, reading=reading)
+    assert again.cells.equals(reading.cells)
+
+
+def test_labels_that_exceed_the_total_are_no_way_to_make_it_up():
+    reading = TableReading.from_frame(rows_of(3, extra=1))
+    assert "kind 2" not in reading.cells
+
+
+@pytest.mark.parametrize("last", ["90", "90+"])
+@pytest.mark.parametrize("places", [3, 12])
+def test_single_years_of_age_beside_groups_of_them_are_one_variable(last, places):
+    rng = np.random.default_rng(7)
+    counts = rng.integers(5, 60, (places, 91))
+    heads = ["aged_0_to_15", "aged_16_to_64", "aged_65_and_over"]
+    rows = [
+        [f"p{p}", n.sum(), n[:16].sum(), n[16:65].sum(), n[65:].sum(), *n]
+        for p, n in enumerate(counts)
+    ]
+    columns = ["area", "all_ages", *heads, *map(str, range(90)), last]
+    frame = pd.DataFrame(rows, columns=columns).astype(str)
+    frame.loc[1, "70"] = "*"
+    reading = TableReading.from_frame(frame)
+    variables = reading.accepted().parts[0].schema.names
+    assert len(variables) == 1
+    assert not reading.open
+    assert any("sums hold in" in line for line in reading.lines)

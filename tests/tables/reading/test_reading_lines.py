@@ -2,7 +2,7 @@
 
 import pytest
 
-from bayesrisk import PublishedTables
+from bayesrisk import PublishedTables, TableReading
 from bayesrisk.exceptions import DataError
 from bayesrisk.reconstruction import count_bounds
 from bayesrisk.tables.reading.reading import read
@@ -156,3 +156,21 @@ def test_words_in_the_place_of_counts_say_nothing_of_them(place, words, tmp_path
     assert none["high"].fillna(10**6).item() > 100
     chosen = read(said.sheets, {f"marks.{words.format(1)}": "1-4"})
     assert chosen.rules[f"marks.{words.format(1)}"] == "1-4"
+
+
+@pytest.mark.parametrize("last", ["", "\nSource: made up,,"])
+def test_a_number_alone_below_a_table_is_the_total_of_all(tmp_path, last):
+    rows = ["Male,0-17,37", "Male,18+,9", "Female,0-17,14", "Female,18+,7"]
+    file = tmp_path / "t.csv"
+    file.write_text("\n".join(["Sex,Age,Cases", *rows, ",,67"]) + last)
+    reading = TableReading.read(file)
+    total = reading.cells[reading.cells["stated"] == "67"]
+    assert total[["sex", "age"]].to_numpy().tolist() == [["all", "all"]]
+
+
+def test_a_number_alone_that_is_no_sum_is_refused(tmp_path):
+    rows = ["Male,0-17,37", "Male,18+,9", "Female,0-17,14", "Female,18+,7"]
+    file = tmp_path / "t.csv"
+    file.write_text("\n".join(["Sex,Age,Cases", *rows, ",,68"]))
+    with pytest.raises(DataError, match="row 6: must be a row of the table"):
+        TableReading.read(file)

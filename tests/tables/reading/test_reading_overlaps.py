@@ -317,3 +317,36 @@ def test_no_sum_is_said_to_hold_in_no_group():
     frame = pd.DataFrame(rows, columns=["section", "division", "Men", "Women", "Not stated"])
     texts = [text for _, text in TableReading.from_frame(frame.astype(str)).questions.values()]
     assert not any(" in 0 groups" in text or "of ranges" in text for text in texts)
+
+
+def graduates(seed, *, wrong=0):
+    """Return a total with its sexes, and numbers of others that exceed it in some rows."""
+    rng, rows = np.random.default_rng(seed), list[tuple[object, ...]]()
+    for k in range(12):
+        men, women = (int(n) for n in rng.integers(20, 900, 2))
+        jobs, hours = (int(n) for n in rng.integers(10, 2500, 2))
+        total = men + women + wrong * (k % 3 == 0)
+        rows.append((f"s{k}", total, men, women, jobs, hours))
+    columns = ["subject", "Total", "Men", "Women", "College jobs", "Other jobs"]
+    return pd.DataFrame(rows, columns=columns).astype(str)
+
+
+def test_a_total_of_sexes_is_their_sum_beside_numbers_of_others():
+    reading = TableReading.from_frame(graduates(3))
+    assert any("'Total' = Men + Women" in line for line in reading.lines)
+    assert not any(name.startswith("totals") for name in reading.questions)
+
+
+def test_sexes_that_do_not_make_up_a_total_are_not_its_sum():
+    reading = TableReading.from_frame(graduates(3, wrong=9))
+    assert not any("'Total' = Men + Women" in line for line in reading.lines)
+
+
+def test_a_group_of_ages_beside_the_total_of_all_ages_is_a_part_of_it():
+    rows = [(f"t{k}", age, n) for k in range(9) for age, n in (("under18", 10 + k), ("total", 50))]
+    frame = pd.DataFrame(rows, columns=["town", "ages", "population"]).astype(str)
+    reading = TableReading.from_frame(frame)
+    assert reading.rules["totals.ages"] == "partial"
+    assert not reading.open
+    frame["ages"] = frame["ages"].replace("under18", "tested")  # of whatever else
+    assert "totals.ages" not in TableReading.from_frame(frame).questions

@@ -36,7 +36,7 @@ _OTHERS = re.compile(
     r"pop( (cnt|count|size|est\w*|\d{2,4}))?|"
     r"([\w\-]+ )*population( (size|estimates?|at risk|served|base|denominator|\(?[\d-]{4,}\)?))*|"
     rf"{_POPULATION}( \W?[\d.-]{{4,}}\W?)?|"
-    r"((land|water|total|surface) )?area( \W*(km.?|sq|square|ha|hectares|miles|acres)\b.*)?|"
+    r"((land|water|total|surface) )?area( (in )?\W*(km.?|sq|square|ha|hectares|miles|acres)\b.*)?|"
     r".*\b(persons? at risk|density|dens|depth|elevation|altitude|lat(itude)?|lon(gitude)?|"
     r"change|delta|difference|moe|margin of error|standard error|ci|"
     r"(lower|upper)( \S+)* (bounds?|limits?|ci|cl|\d+ ?%.*))\b.*|lower|upper|days|hours|minutes|"

@@ -25,7 +25,7 @@ from bayesrisk.tables.reading.columns.attributes import (
     one_spelling,
     points_shown,
 )
-from bayesrisk.tables.reading.headings import MEMBER, in_persons
+from bayesrisk.tables.reading.headings import LETTERS, MEMBER, in_persons
 from bayesrisk.tables.reading.rows import (
     blanks_end,
     counting_rows,
@@ -89,7 +89,9 @@ class ColumnEvidence:
         self.sheet = with_parts(counting_rows(with_repeated(self.sheet, rules)), rules)
         sheet = self.sheet
         plain = [MEMBER.sub("", head) or head for head in sheet.heads]
-        self.heads = [key(re.sub(r"\(\d+ categories\)", "", head)) for head in plain]
+        plain = [re.sub(r"\(\d+ categories\)", "", head) for head in plain]
+        self.heads = [*map(key, plain)]
+        self.spoken = [key(LETTERS.sub(" ", head)) for head in plain]
         rows = [row for _, row in sheet.rows]
         self.columns = [*map(one_spelling, zip(*rows, strict=True))] or [[] for _ in self.heads]
         if rules.all.get("blank") == "above":
@@ -100,6 +102,8 @@ class ColumnEvidence:
             self.columns = [filled(column[::-1])[::-1] for column in self.columns]
         self.row_counts = [Counter(column) for column in self.columns]  # of rows with each text
         self.reasons: dict[int, str] = {}  # why a column is not used
+        self.unused = list[int]()  # whole numbers that are asked about
+        self.repeated: dict[int, list[int]] = {}  # totals, and the labels that they count over
         #: Whether a column says the same in all rows of all files that have it.
         sheets = sheets if len(sheets) > 1 else [sheet]  # rows that count nobody are left out
         positions = [heading_positions(list(map(key, s.heads))) for s in sheets]
@@ -160,14 +164,16 @@ class ColumnEvidence:
             return False
         return len(set(zip(self.columns[i], self.columns[j], strict=True))) == size
 
-    def adds_up(self, i: int, *, whole: bool = False) -> bool:
+    def adds_up(self, i: int, *, whole: bool = False, exact: bool = True) -> bool:
         """Return whether a column is the sum of some beside it, or one of those of a sum.
 
-        If ``whole``, it is the sum itself, which may miss in some rows.
+        If ``whole``, it is the sum itself, which may miss in some rows, as others may if they need
+        not be ``exact``.
         """
         if whole:
             return any(i == total for total, _, _ in self.sums)
-        every = (i == total or i in parts for total, parts, exact in self.sums if exact)
+        sums = (one for one in self.sums if one[2] or not exact)
+        every = (i == total or i in parts for total, parts, _ in sums)
         return any(every) or self._sums_rows(i)
 
     @functools.cached_property
@@ -273,7 +279,8 @@ class ColumnEvidence:
         distinct = len(plain) == len(texts) == len(different) > _FEW_DISTINCT
         if not head and i == 0 and distinct and words and all(self.heads[1:]):
             return ROWS  # of a longer table
-        if is_measure(head, self.heads) and not self.adds_up(i, whole=total_word(head) < 2):
+        measure = is_measure(self.spoken[i], self.heads)
+        if measure and not self.adds_up(i, whole=total_word(head) < 2):
             return MEASURE
         even = len({b - a for a, b in itertools.pairwise(plain)}) == 1
         rising = len(plain) > (2 if even else 5) and plain[0] > 999 and plain == sorted({*plain})

@@ -31,6 +31,7 @@ from bayesrisk.tables.reading.columns.evidence import (
     SPELLED,
     ColumnEvidence,
 )
+from bayesrisk.tables.reading.columns.repeats import counted_over
 from bayesrisk.tables.reading.headings import RESERVED, UNIT, free_name, is_group, numbered, wide
 from bayesrisk.tables.reading.notes import estimates, no_counts, stated_unit
 from bayesrisk.tables.reading.rows import (
@@ -111,8 +112,8 @@ class SheetColumns(ColumnEvidence):
         stages = {"p1", "p2", "p3"} <= {*self.heads}  # of schools; else they are percentiles
         for i, head in enumerate(self.heads):
             texts = [t for t in self.row_counts[i] if t]
-            measure = says_no_count(head) and not (stages and re.fullmatch(r"p\d", head))
-            mean = says_mean(head) and not (COUNT.fullmatch(head) or self.adds_up(i))
+            measure = says_no_count(self.spoken[i]) and not (stages and re.fullmatch(r"p\d", head))
+            mean = says_mean(self.spoken[i]) and not (COUNT.fullmatch(head) or self.adds_up(i))
             measure = measure or mean
             if i in choices:
                 continue
@@ -182,6 +183,7 @@ class SheetColumns(ColumnEvidence):
         self._leave_out(names, [*counts, *flags])
         name_blanks(self.columns, names, self.sheet, self.rules.choices.get("blank", ""))
         tell_apart(self.columns, self.sheet, names, counts, self.rules)
+        self._ask_unused(names, counts)
         return self._titled(names, counts, flags, choices)
 
     def _beside_words(self, i: int) -> bool:
@@ -304,7 +306,7 @@ class SheetColumns(ColumnEvidence):
         for i in numeric:
             summed = doubts[i] == MEASURE and self.in_sum(i, clear, several=True)
             if doubts[i] == SPELLED:
-                summed = self.adds_up(i) or self.in_sum(i, clear)
+                summed = self.adds_up(i, exact=False) or self.in_sum(i, clear)
             doubts[i] = "" if summed else doubts[i]
         repeats = self._attributes(doubts, names)
         if any(i not in repeats and doubts[i] in ("", SPELLED) for i in numeric):
@@ -381,15 +383,25 @@ class SheetColumns(ColumnEvidence):
             or i in units
             or (reason == repeats.get(i) and total_word(self.heads[i]))
         ]  # fmt: skip
-        heads = [self.sheet.heads[i] for i in unused
-                 if self.heads[i] and len({*self.numbers[i]}) > 1]  # fmt: skip
+        self.unused = [i for i in unused if self.heads[i] and len({*self.numbers[i]}) > 1]
+        return chosen
+
+    def _ask_unused(self, names: Mapping[int, str], counts: Iterable[int]) -> None:
+        """Take totals that repeat in rows; ask about other whole numbers that are not used."""
+        counted, labels = [*counts], {j: self.columns[j] for j in names}
+        for i in self.unused if len(counted) == 1 else ():
+            named = "total" in self.spoken[i]
+            axes = counted_over(self.columns[i], self.columns[counted[0]], labels, named=named)
+            if axes:
+                self.repeated[i] = axes
+                del self.reasons[i]
+        heads = [self.sheet.heads[i] for i in self.unused if i not in self.repeated]
         chosen_by_user = any(
             t in ("count", "ignored") or "=" in t for t in self.rules.columns.values()
         )
         if heads and not chosen_by_user:
             text = f"{listing(heads)}: whole numbers that are not used (=count reads one instead)"
             self.rules.ask(f"columns.{heads[0]}", "ignored", text)
-        return chosen
 
     def _attributes(self, doubts: Mapping[int, str], names: Mapping[int, str]) -> dict[int, str]:
         """Return of columns that are numbers of labels what they are."""
@@ -562,6 +574,8 @@ class SheetColumns(ColumnEvidence):
             lines.append("  points part thousands: 1.204 is 1,204")
         if unused:
             lines.append(f"  not used: {listing(unused, 120)}")
+        for i, axes in self.repeated.items():
+            lines.append(f"  {sheet.heads[i]}: the total over {listing(names[j] for j in axes)}")
         if sheet.left:
             lines.append(f"  left out: {sheet.left_out()}")
         short = {

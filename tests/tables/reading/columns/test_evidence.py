@@ -170,3 +170,23 @@ def test_a_number_of_all_rows_is_no_count_beside_others(tmp_path):
         some = [(n, number, area, sex) for n, _, area, sex in some]
         said = read_text(tmp_path, table(["data", "rabies", "area", "sex"], some))
         assert str(number) in {*said.cells["stated"]}
+
+
+@pytest.mark.parametrize("measure", ["AreaInSqKm", "DensityPerSqKm", "BirthRate", "area in km2"])
+def test_words_written_as_one_say_what_is_no_count(tmp_path, measure):
+    rows = [(f"t{k}", 900 + 37 * k * k, 5 + 3 * k) for k in range(8)]
+    reading = read_text(tmp_path, table(["Town", "Deaths", measure], rows))
+    assert {*reading.stated_cells["stated"]} == {str(n) for _, n, _ in rows}
+    reading = read_text(tmp_path, table(["Town", "Deaths", "MarriedMen"], rows))
+    assert len(reading.stated_cells) == 2 * len(rows)
+
+
+@pytest.mark.parametrize("missed", [0, 1])
+def test_counts_that_rise_beside_one_text_a_row_are_parts_of_their_total(tmp_path, missed):
+    counts = [(1100 * k, 1300 * k + k * k, 2100 * k) for k in range(1, 8)]
+    rows = [(f"page {k}", *n, sum(n) + missed * (k == 6)) for k, n in enumerate(counts)]
+    reading = read_text(tmp_path, table(["source", "North", "South", "West", "total"], rows))
+    assert len(reading.stated_cells) == 4 * len(rows)
+    rows = [(f"page {k}", *n, 99 * k + 7) for k, n in enumerate(counts)]  # numbers of pages
+    reading = read_text(tmp_path, table(["source", "North", "South", "West", "total"], rows))
+    assert len(reading.stated_cells) == len(rows)

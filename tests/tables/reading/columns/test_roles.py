@@ -754,7 +754,8 @@ def test_equal_headings_are_told_apart_by_their_number(tmp_path):
     with pytest.raises(DataError, match="#2=ignored"):
         TableReading.read(file)
     left = TableReading.read(file, **{"columns.Men#2": "ignored"})
-    assert [*left.cells["stated"]] == [str(n) for m, w in counts for n in (m, m + w)]
+    texts = [str(n) for m, w in counts for n in (m, m + w)]
+    assert sorted(left.cells["stated"]) == sorted(texts)
     labels = {"Men#1": "sex=Men", "Men#2": "sex=Women", "Total": "sex=Total"}
     both = TableReading.read(file, columns=labels)
     stated = both.cells.query("sex == 'Women'")["stated"]
