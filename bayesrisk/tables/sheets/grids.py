@@ -13,6 +13,7 @@ from bayesrisk._base.disk.text import named
 from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.tables.sheets.joined_headings import called_again
 from bayesrisk.tables.sheets.lines import Grid, Left, filled_texts
+from bayesrisk.tables.sheets.merged_headings import Merged, join_merged_headings
 from bayesrisk.tables.sheets.texts import WHOLE, is_date, is_mark, is_year, key, says_number
 
 _UNPACKED, _NOTES = 2**28, 2**10
@@ -138,8 +139,10 @@ def _is_count(text: str) -> bool:
 def _sheet_grid(sheet: Any) -> Grid:
     """Return the rows of a sheet; a cell merged with those below it stands in each with texts."""
     rows = [[_text(value) for value in row] for row in sheet.iter_rows()]
+    cells = [Merged(*start, *end) for start, end in sheet.merged_cell_ranges or ()]
+    join_merged_headings(rows, cells)
     filled = [any(map(str.strip, row)) for row in rows]
-    merged = {(top, left): bottom for (top, left), (bottom, _) in sheet.merged_cell_ranges or ()}
+    merged = {(cell.top, cell.left): cell.bottom for cell in cells}
     _part_numbers(rows, merged)
     for (top, left), bottom in merged.items():
         for row in itertools.compress(rows[top + 1 : bottom + 1], filled[top + 1 :]):

@@ -196,6 +196,8 @@ def _first_rows_as_one(
     """Return the headings that rows begin with as one row, and how many rows these are."""
     head, size = rows[0], 1
     while size < min(_MOST_HEADINGS, len(rows) - 1):
+        if numbers_columns(rows[size], rows[size + 1 :][:_FEW_ROWS]):
+            break
         more = _with_next(head, rows[:size], rows[size:], columns, empty)
         if not more:
             break
