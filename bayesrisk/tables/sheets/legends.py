@@ -1,0 +1,43 @@
+"""Legends: what marks stand for, as sheets of a workbook that hold no table say it."""
+
+import re
+from collections.abc import Mapping
+
+from bayesrisk.tables.sheets.lines import Grid, filled_texts
+from bayesrisk.tables.sheets.texts import is_mark, says_number
+
+#: The names of sheets, numbers of rows and sentences, such as *c = fewer than 5*.
+Legend = tuple[tuple[str, int, str], ...]
+
+_QUOTED = r"['\"‘“]?(\[?(?:\w{1,2}|low|[*#~^†‡.:-]{1,3})\]?)['\"’”]?"
+_SIGN = re.compile(_QUOTED)
+_SAYS = re.compile(
+    rf"(?:the )?(?:symbol )?{_QUOTED} ?(?:[=:–—]|- |,? ?(?:represents?|means|denotes?|"
+    r"indicates?|refers to|stands for)\b) ?(\S.*)",
+    re.IGNORECASE,
+)
+_LONGEST = 300  # sentence
+_PAIR = 2  # words
+
+
+def legend(grids: Mapping[str, Grid]) -> Legend:
+    """Return what sheets without a table say of marks, each with one meaning."""
+    results = dict[str, list[tuple[str, int, str]]]()
+    for tab, grid in grids.items():
+        rows = [(i, [text.strip() for text in row]) for i, row in grid]
+        full = [row for _, row in rows if any(row)]
+        if 2 * sum(any(map(says_number, row[1:])) for row in full) >= len(full):
+            continue
+        for i, row in rows:
+            first, *rest = [text for text in row if text] or [""]
+            sign, said = _SIGN.fullmatch(first), _SAYS.fullmatch(first)
+            mark, meaning = "", ""
+            if sign and filled_texts(row) == _PAIR and len(rest[0].split()) >= _PAIR:
+                mark, meaning = sign[1], rest[0]
+            elif said and not rest:
+                mark, meaning = said[1], said[2]
+            if mark and is_mark(mark) and len(meaning) <= _LONGEST:
+                line = (tab, i, f"{mark} = {meaning}")
+                results.setdefault(mark.strip("[]").casefold(), []).append(line)
+    lines = (said for said in results.values() if len({text.casefold() for *_, text in said}) == 1)
+    return tuple(said[0] for said in lines)
