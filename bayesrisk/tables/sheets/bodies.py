@@ -44,7 +44,7 @@ from bayesrisk.tables.sheets.texts import (
 
 _NOTE = re.compile(
     r"\W*(source|notes?|data source|copyright|info|footnotes?|legend|key|\w\)|\(\w\)|[*†‡^#])\b.*|"
-    r"[*†‡©].*",
+    r"[*†‡©].*|\\\w{1,2}\\.*|\d{1,2}/ ?\D.*|[¹²³⁰⁴⁵⁶⁷⁸⁹].*",
     re.IGNORECASE,
 )
 _PAIR = 2  # texts

@@ -11,6 +11,7 @@ from bayesrisk.tables.sheets.joined_headings import (
     distinct_headings,
     joined_headings,
     spread,
+    without_number,
     wrapped,
 )
 from bayesrisk.tables.sheets.lines import CountColumns, Left, Line, filled_texts, said_once, short
@@ -40,6 +41,9 @@ _YEARS = re.compile(
 )
 
 
+#: Beside a year: 2014(2), 1997 /1.
+_NOTE_AT_YEAR = re.compile(r"(?<=\d{4}) ?[(\[/\\*†‡^]{1,2}\w{0,2}[)\]\\]?$")
+_NOTE_NUMBER = re.compile(r"\\\w{1,2}\\|[(\[](note )?\w{1,2}[)\]]|[¹²³⁰⁴⁵⁶⁷⁸⁹]+", re.IGNORECASE)
 #: The number of a table, which a title says.
 _TABLE = re.compile(rf"{TABLE}\w", re.IGNORECASE)
 
@@ -63,7 +67,7 @@ def headed(name: str, lines: Sequence[Line], columns: CountColumns) -> Headed:
     head = _beside_empty(head, rows[size:], columns.counts)
     rows = [head, *rows[1:]] if size == 1 else rows
     head = _beside_years(head, rows[size:], above, columns)
-    head, left = distinct_headings(head, columns.counts), Left()
+    head, left = without_number(distinct_headings(head, columns.counts)), Left()
     if rows[size:] and numbers_columns(rows[size], rows[size + 1 :][:_FEW_ROWS]):
         left.append(lines[size].left("numbers of columns"))
         size += 1
@@ -176,7 +180,7 @@ def _stands_below(
     filled = filled or [j for j in columns.counts if not heads and row[j]]
     texts = [next((head[j] for head in above[::-1] if head[j]), "") for j in filled]
     values = [block[0][j] for j in filled]
-    years = len(texts) > 1 and all(map(is_year, texts))
+    years = len(texts) > 1 and all(is_year(_NOTE_AT_YEAR.sub("", text)) for text in texts)
     words = years or not any(map(says_number, texts))
     named = words and texts.count("") * _FEW_BLANKS <= len(texts)
     numbers = all(DECIMAL.fullmatch(t) or WHOLE.fullmatch(t) or is_mark(t) for t in values)
@@ -184,10 +188,21 @@ def _stands_below(
 
 
 def _empty_columns(lines: Sequence[Line]) -> set[int]:
-    """Return the columns that have nothing but perhaps one sign, in lines of several fields."""
+    """Return the columns that have nothing but perhaps one sign, or numbers of notes.
+
+    Those are of lines of several fields.
+    """
     rows = [line.row for line in lines if line.size > 1]
     texts = [[*filter(None, column)] for column in zip(*rows, strict=True)]
-    return {j for j, t in enumerate(texts) if len(t) < 2 and not any(map(str.isalnum, "".join(t)))}
+    return {
+        j for j, t in enumerate(texts)
+        if (len(t) < 2 and not any(map(str.isalnum, "".join(t)))) or _are_notes(t)
+    }  # fmt: skip
+
+
+def _are_notes(texts: Sequence[str]) -> bool:
+    r"""Return whether texts are numbers of notes: *\1\*, *(1)*, *[2]*."""
+    return all(map(_NOTE_NUMBER.fullmatch, texts))
 
 
 def _first_rows_as_one(

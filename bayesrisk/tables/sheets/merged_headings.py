@@ -142,7 +142,7 @@ class _Block(NamedTuple):
 def _counts(rows: Sequence[Sequence[str]], wide: Sequence[Merged]) -> set[int]:
     """Return the columns of which at least half of the texts are counts or marks.
 
-    So are the other columns below a heading of one, but for the first.
+    So are columns of marks alone below a heading of one.
     """
     full = [[text.strip() for text in row] for row in rows]
     full = [row for row in full if filled_texts(row) > 1]
@@ -152,5 +152,5 @@ def _counts(rows: Sequence[Sequence[str]], wide: Sequence[Merged]) -> set[int]:
         if j and any(map(says_number, column))
         and 2 * sum(says_number(t) or is_mark(t) for t in column) >= len(column)
     }  # fmt: skip
-    under = [{*range(cell.left, cell.right + 1)} for cell in wide if cell.left in counts]
-    return counts.union(*under)
+    under = {j for c in wide if c.left in counts for j in range(c.left, c.right + 1)}
+    return counts | {j for j in under if texts[j:] and texts[j] and all(map(is_mark, texts[j]))}
