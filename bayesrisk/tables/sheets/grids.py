@@ -129,15 +129,15 @@ def workbook_grids(
     withheld = {n: wanted is None and withheld_counts(grids[n]) >= _FEW_WITHHELD for n in names}
     names.sort(key=lambda n: (n != wanted, not withheld[n], -counts[n]))
     if names and wanted is None:  # a first sheet of years comes before one made of it
-        alike = (n for n in grids if n in names and withheld[n] == withheld[names[0]])
-        candidates = (n for n in alike if _share_form(grids[n], grids[names[0]]))
+        same_kind = (n for n in grids if n in names and withheld[n] == withheld[names[0]])
+        candidates = (n for n in same_kind if _share_form(grids[n], grids[names[0]]))
         first = next(candidates, names[0])
         names.sort(key=lambda n: n != first)
     return tuple((n, grids[n]) for n in names), len(grids), legend(grids)
 
 
 def withheld_counts(grid: Grid) -> int:
-    """Return how many texts stand in the place of counts, such as <5 or *, beside numbers.
+    """Return the number of texts in the place of counts, such as <5 or *, beside numbers.
 
     Signs and words that say that there is none, or that nobody knows it, are no such texts.
     """

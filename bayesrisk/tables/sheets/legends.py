@@ -21,7 +21,7 @@ _PAIR = 2  # words
 
 
 def legend(grids: Mapping[str, Grid]) -> Legend:
-    """Return what sheets without a table say of marks, each with one meaning."""
+    """Return the sentences on marks of sheets without a table: each mark has one meaning."""
     results = dict[str, list[tuple[str, int, str]]]()
     for tab, grid in grids.items():
         rows = [(i, [text.strip() for text in row]) for i, row in grid]
@@ -30,14 +30,15 @@ def legend(grids: Mapping[str, Grid]) -> Legend:
             continue
         for i, row in rows:
             first, *rest = [text for text in row if text] or [""]
-            sign, said = _SIGN.fullmatch(first), _SAYS.fullmatch(first)
+            sign, sentence = _SIGN.fullmatch(first), _SAYS.fullmatch(first)
             mark, meaning = "", ""
             if sign and filled_texts(row) == _PAIR and len(rest[0].split()) >= _PAIR:
                 mark, meaning = sign[1], rest[0]
-            elif said and not rest:
-                mark, meaning = said[1], said[2]
+            elif sentence and not rest:
+                mark, meaning = sentence[1], sentence[2]
             if mark and is_mark(mark) and len(meaning) <= _LONGEST:
                 line = (tab, i, f"{mark} = {meaning}")
                 results.setdefault(mark.strip("[]").casefold(), []).append(line)
-    lines = (said for said in results.values() if len({text.casefold() for *_, text in said}) == 1)
-    return tuple(said[0] for said in lines)
+    return tuple(
+        lines[0] for lines in results.values() if len({text.casefold() for *_, text in lines}) == 1
+    )

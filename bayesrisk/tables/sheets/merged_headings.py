@@ -34,7 +34,7 @@ def join_merged_headings(rows: list[list[str]], cells: Sequence[Merged]) -> None
     for top in sorted({cell.top for cell in wide}):
         if top <= end:
             continue
-        block = _Block.at(rows, cells, top)
+        block = _Headings.first(rows, cells, top)
         if block is not None:
             end = block.end
             block.write()
@@ -45,7 +45,7 @@ def _text(rows: Sequence[Sequence[str]], cell: Merged) -> str:
     return row[cell.left].strip() if cell.left < len(row) else ""
 
 
-class _Block(NamedTuple):
+class _Headings(NamedTuple):
     """Rows of headings from ``begin`` to ``end``, and the merged cells that begin in them."""
 
     rows: list[list[str]]
@@ -55,10 +55,10 @@ class _Block(NamedTuple):
     counts: Collection[int]
 
     @classmethod
-    def at(cls, rows: list[list[str]], cells: Sequence[Merged], top: int) -> "_Block | None":
+    def first(cls, rows: list[list[str]], cells: Sequence[Merged], top: int) -> "_Headings | None":
         """Return the headings whose first wide cells are in a row; None if these are none."""
-        here = [cell for cell in cells if cell.top <= top <= cell.bottom]
-        begin = min((cell.top for cell in here), default=top)
+        top_cells = [cell for cell in cells if cell.top <= top <= cell.bottom]
+        begin = min((cell.top for cell in top_cells), default=top)
         near = [cell for cell in cells if begin <= cell.top < begin + _MOST_ROWS]
         wide = [cell for cell in near if cell.right > cell.left]
         last = top  # row that has wide cells
@@ -88,7 +88,7 @@ class _Block(NamedTuple):
         numbers = [t for t in texts if says_number(t) and not is_year(plain_year(t))]
         if any(is_mark(t) and not t.isalnum() for t in texts) or (numbers and not tall):
             return False
-        wide = [c for c in self.cells if len(self._under(c)) >= _PAIR]
+        wide = [c for c in self.cells if len(self._columns(c)) >= _PAIR]
         titles = any(c.left not in self.counts for c in wide)
         heads = [head for j, head in enumerate(self._joined()) if j in self.counts]
         return bool(
@@ -96,7 +96,7 @@ class _Block(NamedTuple):
             and all(heads) and len({*heads}) == len(heads)
         )  # fmt: skip
 
-    def _under(self, cell: Merged) -> set[int]:
+    def _columns(self, cell: Merged) -> set[int]:
         return {*range(cell.left, cell.right + 1)} & {*self.counts}
 
     def _paths(self, j: int) -> list[tuple[str, Merged | None]]:
@@ -109,7 +109,7 @@ class _Block(NamedTuple):
                 inside = one.top <= i <= one.bottom and one.left <= j <= one.right
                 if inside and (j in self.counts or j == one.left):
                     text = _text(self.rows, one)
-                    cell = one if len(self._under(one)) >= _PAIR else None
+                    cell = one if len(self._columns(one)) >= _PAIR else None
             if text and (not results or results[-1][0] != text):
                 results.append((text, cell))
         return results
@@ -152,5 +152,5 @@ def _counts(rows: Sequence[Sequence[str]], wide: Sequence[Merged]) -> set[int]:
         if j and any(map(says_number, column))
         and 2 * sum(says_number(t) or is_mark(t) for t in column) >= len(column)
     }  # fmt: skip
-    under = {j for c in wide if c.left in counts for j in range(c.left, c.right + 1)}
-    return counts | {j for j in under if texts[j:] and texts[j] and all(map(is_mark, texts[j]))}
+    spanned = {j for c in wide if c.left in counts for j in range(c.left, c.right + 1)}
+    return counts | {j for j in spanned if texts[j:] and texts[j] and all(map(is_mark, texts[j]))}
