@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 
@@ -330,13 +331,12 @@ def without_number(heads: Sequence[str]) -> list[str]:
     """Return headings without *Number* below one that has a share beside it: *Men!!Number*."""
     parts = [head.rpartition(PATH) for head in heads]
     shared = {upper for upper, _, name in parts if upper and _SHARE.fullmatch(name)}
+    numbers = Counter(upper for upper, _, name in parts if _NUMBER.fullmatch(name))
+    single = {upper for upper in shared.difference(heads) if numbers[upper] == 1}
     return [
-        upper
-        if upper in shared and _NUMBER.fullmatch(name) and upper not in heads
-        and sum(u == upper and bool(_NUMBER.fullmatch(n)) for u, _, n in parts) == 1
-        else head
+        upper if upper in single and _NUMBER.fullmatch(name) else head
         for head, (upper, _, name) in zip(heads, parts, strict=True)
-    ]  # fmt: skip
+    ]
 
 
 def distinct_headings(heads: Sequence[str], columns: Collection[int]) -> list[str]:

@@ -57,8 +57,8 @@ def section_headings(
 
     A row of one text is a heading if rows with counts, or another heading, stand below it.  Rows
     before the first heading are the total, or of no section. There are sections if a label repeats
-    below two headings, if an empty row stands before each, if rows are indented below them, or if
-    the rows of each add up to the same total. There are, too, if there is one heading, which is no
+    below two headings, if an empty row stands before each, if rows are indented below them, if the
+    rows of each add up to the same total, or the first rows of one to the only row above. There are, too, if there is one heading, which is no
     day and not in its place in a list of labels by the alphabet.
 
     A section ends at a total below its own, and where another group begins in the column ``group``.
@@ -78,6 +78,8 @@ def section_headings(
     called = len(leading) < 2 or all(name for name, _ in leading)  # beside the total an average
     if called and _same_total(parts, columns.beside_ages):
         return sections
+    if called and len(leading) == 1 and _begins_with_parts(parts, columns.beside_ages):
+        return named
     listed = by_alphabet([line.row for line in lines])
     return {} if listed or several_sections or lone.days else named
 
@@ -328,6 +330,22 @@ def _same_total(sections: Sequence[_Section], counts: Collection[int]) -> bool:
             bits.append(sum(math.log2(b) for _, b in pairs))
     weights = [b for b in bits if b >= (_BITS / 2 if stated else _BITS)]
     return len(weights) > 1 and 2 * len(weights) >= len(every) and sum(weights) >= _BITS
+
+
+def _begins_with_parts(sections: Sequence[_Section], counts: Collection[int]) -> bool:
+    """Return whether the first rows of a section add up to the row above all sections.
+
+    They do in two columns or more, and in all where counts are known.
+    """
+    whole = {j: number_range(sections[0].rows[0][0][j]) for j in counts}
+    totals = {j: ends[0] for j, ends in whole.items() if ends and ends[0] == ends[1] > 0}
+    for section in sections[1:]:
+        for size in range(_PAIR, len(section.rows) + 1):
+            sums = _Section("", section.rows[:size]).sums(totals)
+            bits = sum(math.log2(totals[j]) for j in sums)
+            if len(sums) >= _PAIR and sums == {j: totals[j] for j in sums} and bits >= 2 * _BITS:
+                return True
+    return False
 
 
 def by_variable(

@@ -176,3 +176,22 @@ def test_notes_below_a_table_may_begin_in_a_column_of_counts(notes, tmp_path):
 def test_a_row_of_numbers_is_no_note_whatever_it_is_called(row, tmp_path):
     (tmp_path / "t.csv").write_text(f"area,Male,Female,Total\nAsh,14,15,29\nBay,16,2,18\n{row}\n")
     assert len(TableReading.read(tmp_path / "t.csv").cells) == 9
+
+
+KINDS = "Fish,M,F,Total\nAll fish,300,400,700\nKind\ncarp,100,250,350\ntrout,200,150,350\neel{}\n"
+MARKED = "Mark\nwith a ring,30,40,70\nwith a tag,35,50,85\nwith either,60,80,140\n"
+
+
+def test_a_heading_is_one_if_the_first_rows_below_it_make_up_the_row_above_all(tmp_path):
+    """Then others are headings, too: rows below them may overlap."""
+    sheet = sheet_of(tmp_path, KINDS.format(",7,9,16") + MARKED)
+    assert {row[0] for _, row in sheet.rows} == {"All fish", "Kind", "Mark"}
+    reading = TableReading.read(tmp_path / "t.csv")
+    assert any("Mark: with a tag" in label for label in map(str, reading.cells.to_numpy().ravel()))
+
+
+@pytest.mark.parametrize("change", [("100", "101"), ("Kind\n", "Kind\nbream,1,1,2\n")])
+def test_a_row_of_one_text_is_no_heading_if_no_sum_shows_it(change, tmp_path):
+    text = (KINDS.format(",7,9,16") + MARKED).replace(*change)
+    with pytest.raises(DataError, match="must be a row of the table, with counts, got 'Kind'"):
+        sheet_of(tmp_path, text)
