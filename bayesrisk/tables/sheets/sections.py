@@ -56,10 +56,11 @@ def section_headings(
     """Return the heading of the section of each line, by its number; empty for none.
 
     A row of one text is a heading if rows with counts, or another heading, stand below it.  Rows
-    before the first heading are the total, or of no section. There are sections if a label repeats
+    before the first heading are the total, or of no section.  There are sections if a label repeats
     below two headings, if an empty row stands before each, if rows are indented below them, if the
-    rows of each add up to the same total, or the first rows of one to the only row above. There are, too, if there is one heading, which is no
-    day and not in its place in a list of labels by the alphabet.
+    rows of each add up to the same total, or the first rows of one to the only row above them.
+    There are, too, if there is one heading, which is no day and not in its place in a list of
+    labels by the alphabet.
 
     A section ends at a total below its own, and where another group begins in the column ``group``.
     """
