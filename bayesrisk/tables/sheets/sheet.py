@@ -158,7 +158,7 @@ def frame_sheets(frames: pd.DataFrame | Sequence[pd.DataFrame]) -> list[Sheet]:
 
 @uncollected()
 def file_sheet(file: Path, sheet: str | None = None, encoding: str | None = None) -> Sheet:
-    """Return the sheet of a text file or a workbook; of a workbook that with the most counts.
+    """Return the sheet of a text file or a workbook; of a workbook the best one for an attack.
 
     A text file has an ``encoding``; without one it is UTF-8, or what :func:`decoded` finds.
     """
