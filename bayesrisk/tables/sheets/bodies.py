@@ -134,8 +134,8 @@ def _with_whole_labels(lines: Sequence[Line]) -> list[Line]:
     results, times = list[Line](), Counter(line.row[0] for line in lines)
     for line, below in itertools.zip_longest(lines, lines[1:], fillvalue=lines[0]):
         label, *rest = line.row
-        again = below.row[0] != "" and times[below.row[0]] > 1
-        heads = times[label] == 1 and (again or below.depth > line.depth)
+        times_below = times[below.row[0]] if below.row[0] else 0
+        heads = times[label] == 1 and (times_below > 1 or below.depth > line.depth)
         goes_on = label[:1].islower() and label[-1] != ":" and not (any(rest) or sex(label))
         if results and goes_on and not heads:
             above = results[-1].row

@@ -41,8 +41,11 @@ _YEARS = re.compile(
 )
 
 
-#: Beside a year: 2014(2), 1997 /1.
-_NOTE_AT_YEAR = re.compile(r"(?<=\d{4}) ?[(\[/\\*†‡^]{1,2}\w{0,2}[)\]\\]?$")
+#: Beside a year: 2014(2), 1997 /1, 2019 [note 3].
+_NOTE_AT_YEAR = re.compile(
+    r"(?<=\d{4})( ?[(\[/\\*†‡^]{1,2}(notes? ?)?(\w{1,2}([, ]{1,2}\w{1,2})*)?[)\]\\]?)+$",
+    re.IGNORECASE,
+)
 _NOTE_NUMBER = re.compile(r"\\\w{1,2}\\|[(\[](note )?\w{1,2}[)\]]|[¹²³⁰⁴⁵⁶⁷⁸⁹]+", re.IGNORECASE)
 #: The number of a table, which a title says.
 _TABLE = re.compile(rf"{TABLE}\w", re.IGNORECASE)
@@ -119,7 +122,8 @@ def _title_rows(rows: Sequence[Sequence[str]], columns: CountColumns) -> int:
     """Return the number of titles above headings: rows of one text at the left, or two.
 
     Several stand one below the other, or the first says which table it is.  Between their texts
-    are columns of counts, and below them is a row with headings of most columns.
+    are columns of counts, and below them is a row with headings of most columns.  One alone has a
+    text at each end, above a row without a heading of the labels.
     """
     size = 0
     for row in rows:
@@ -131,6 +135,9 @@ def _title_rows(rows: Sequence[Sequence[str]], columns: CountColumns) -> int:
         size += 1
     numbered = any(map(_TABLE.match, filter(None, rows[0]))) if size else False
     below = rows[size : size + 1]
+    ends = size == 1 and filled_texts(rows[0]) > 1 and rows[0][-1] != ""
+    if ends and any(not row[0] and filled_texts(row) > 1 for row in below):
+        return 0 if columns.has_count(below[0]) else size
     named = any(row[0] and 2 * filled_texts(row) > len(row) for row in below)
     return size if (size > 1 or numbered) and named and not columns.has_count(below[0]) else 0
 
@@ -176,11 +183,14 @@ def _stands_below(
         several = sum(bool(above[-1][j]) for j in columns.counts) > 1
         if several and repeat_each_other(heads, columns.counts):
             return True
+    gaps = [j for j in columns.counts if row[j] and not any(head[j] for head in heads)]
+    if 0 < len(gaps) < len(columns.counts) - 1 and all(above[-1][j] for j in gaps) and heads:
+        return True  # they fill what the others leave free
     filled = [j for j in columns.counts if says_number(block[0][j])]
     filled = filled or [j for j in columns.counts if not heads and row[j]]
     texts = [next((head[j] for head in above[::-1] if head[j]), "") for j in filled]
     values = [block[0][j] for j in filled]
-    years = len(texts) > 1 and all(is_year(_NOTE_AT_YEAR.sub("", text)) for text in texts)
+    years = len(texts) > 1 and all(map(_is_noted_year, texts))
     words = years or not any(map(says_number, texts))
     named = words and texts.count("") * _FEW_BLANKS <= len(texts)
     numbers = all(DECIMAL.fullmatch(t) or WHOLE.fullmatch(t) or is_mark(t) for t in values)
@@ -314,7 +324,7 @@ def first_heading_row(name: str, lines: Sequence[Line], numeric: set[int]) -> in
     rows = [line.row for line in lines]
     start, row = len(rows) - 1, rows[-1]
     numbers = [row[j] for j in numeric if says_number(row[j])]
-    if not numbers or all(is_year(t) or (is_date(t) and not t.isdecimal()) for t in numbers):
+    if not numbers or all(_is_noted_year(t) or (is_date(t) and not t.isdecimal()) for t in numbers):
         return start
     above = rows[start - 1] if start else []
     alone = filled_texts(above) == 1
@@ -335,6 +345,10 @@ def first_heading_row(name: str, lines: Sequence[Line], numeric: set[int]) -> in
     if alone and (named or any(above[j] for j in numeric)):
         return start - 1
     raise _without_headings(name, lines[-1])
+
+
+def _is_noted_year(text: str) -> bool:
+    return is_year(_NOTE_AT_YEAR.sub("", text))
 
 
 def _are_headings(texts: Sequence[str]) -> bool:

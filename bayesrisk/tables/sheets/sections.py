@@ -233,7 +233,8 @@ def with_totals_first(
     """Return lines whose sections begin with their total, called so, and the section of each.
 
     That row has the name of the section.  The labels below it stand in other sections, too, and
-    add up to it, or to no more where a sign stands beside one.
+    add up to it, or to no more where a sign stands beside one.  The first row may be the sum of
+    those of all sections.
     """
     times = Counter(line.row[0] for line in lines if any(line.row))
     blocks, bits = list[list[Line]](), 0.0
@@ -243,6 +244,12 @@ def with_totals_first(
         if not blocks or not line.row[0] or not {*columns.labels} <= {0}:
             return lines, {}
         blocks[-1].append(line)
+    whole = blocks.pop(0) if len(blocks) > _PAIR and len(blocks[0]) == 1 else []
+    sums = _Section("", [(first.row, 0) for first, *_ in blocks]).sums(columns.beside_ages)
+    if whole and not (
+        sums and all(number_range(whole[0].row[j]) == (n, n) for j, n in sums.items())
+    ):
+        return lines, {}
     below = [[line.row[0] for line in rest] for _, *rest in blocks]
     if len(blocks) < _PAIR or any(not _PAIR <= len({*b}) == len(b) for b in below):
         return lines, {}
@@ -255,10 +262,11 @@ def with_totals_first(
         if total < least or (exact and total != least):
             return lines, {}
         bits += math.log2(max(total, 1)) if total == least else 0.0
+    blocks = [whole, *blocks] if whole else blocks
     sections = {line.number: block[0].row[0] for block in blocks for line in block}
     firsts = {block[0].number for block in blocks}
     called = [x._replace(row=["Total", *x.row[1:]]) if x.number in firsts else x for x in lines]
-    return (called, sections) if bits >= _BITS * len(blocks) else (lines, {})
+    return (called, sections) if bits >= _BITS * (len(blocks) - bool(whole)) else (lines, {})
 
 
 def rows_of_others(

@@ -89,3 +89,42 @@ def test_a_code_without_a_heading_is_no_count(tmp_path):
     reading = read([sheet], {})
     assert len(reading.cells) == 8
     assert not {"1", "2"} & {*reading.cells["stated"]}
+
+
+@pytest.mark.parametrize("note", ["[Note 1]", "[note 12]", "[Note 1][Note 2]", "(r)", "*"])
+def test_years_with_notes_below_a_title_are_headings(note, tmp_path):
+    heads = f"Fish of the ponds\n\nTable 8a: fish\nPond,2018,2019 {note},2020 {note}\n"
+    sheet = sheet_of(tmp_path, f"{heads}Ash,1,2,3\nBay,4,5,6\n")
+    assert len(sheet.rows) == 2
+    assert sheet.heads[:2] == ["Pond", "2018"]
+
+
+GAPS = "Fish by age{},,,,,T 1\n,Total,Age,,,Mean age\n,,,,,\n,,0-1,2-3,4+,\nAll,30,9,10,11,2.5\n"
+SEXES = "Carp,18,5,6,7,2.5\nMale,10,3,3,4,2.6\nFemale,8,2,3,3,2.4\n"
+OTHERS = "Trout,12,4,4,4,2.1\nMale,6,2,2,2,2.2\nFemale,6,2,2,2,2.3\n"
+
+
+def test_headings_fill_the_gaps_of_those_below_an_empty_row(tmp_path):
+    """A title with its number at the other end is none; sections begin with their totals."""
+    sheet = sheet_of(tmp_path, GAPS.format("") + SEXES + OTHERS)
+    assert sheet.heads == ["section", "", "Total", "0-1", "2-3", "4+", "Mean age"]
+    cells = read([sheet], {}).cells
+    assert {*cells["section"]} == {"all", "Carp", "Trout"}
+    assert len(cells) == 28
+
+
+def test_a_first_row_that_is_no_sum_of_sections_makes_none(tmp_path):
+    text = GAPS.format("").replace("All,30", "All,31") + SEXES + OTHERS
+    assert "section" not in sheet_of(tmp_path, text).heads
+
+
+def test_a_count_with_its_share_is_a_count(tmp_path):
+    text = 'Month,Here,Elsewhere\nJanuary,675 (8.84%),61 (.80%)\nFebruary,"1,622 (18.1%)",* (*%)\n'
+    rows = sheet_of(tmp_path, text.replace("* (*%)", "* (1%)")).rows
+    assert [row for _, row in rows] == [["January", "675", "61"], ["February", "1,622", "*"]]
+
+
+@pytest.mark.parametrize("other", ["675 (8.84)", "675 (of 900)"])
+def test_a_count_with_another_number_stays(other, tmp_path):
+    text = f"Month,Here,There\nJanuary,{other},7\nFebruary,9,8\nMarch,5,6\n"
+    assert sheet_of(tmp_path, text).rows[0][1][1] == other
