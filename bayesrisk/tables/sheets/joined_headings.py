@@ -333,6 +333,7 @@ def without_number(heads: Sequence[str]) -> list[str]:
     shared = {upper for upper, _, name in parts if upper and _SHARE.fullmatch(name)}
     numbers = Counter(upper for upper, _, name in parts if _NUMBER.fullmatch(name))
     single = {upper for upper in shared.difference(heads) if numbers[upper] == 1}
+    single = set() if any(map(_NUMBER.fullmatch, single)) else single  # Yes and No
     return [
         upper if upper in single and _NUMBER.fullmatch(name) else head
         for head, (upper, _, name) in zip(heads, parts, strict=True)
