@@ -134,7 +134,8 @@ def values(cells: Sequence[Cell], rules: ReadingRules, sheets: Sequence[Sheet]) 
     samples = {s.name: sampled(s, [h for f, h in heads if f == s.name]) for s in sheets}
     laws = _cell_laws(cells, rules, notes, samples)
     answers = _ask_nines(cells, rules) | _ask_dashes(cells, rules) | _ask_flags(cells, rules)
-    answers |= _ask_notes(cells, laws, rules, notes)
+    legend = [Note(row, text, tab) for sheet in sheets for tab, row, text in sheet.legend]
+    answers |= _ask_notes(cells, laws, rules, [*itertools.chain(*notes.values()), *legend])
     answers |= _ask_nothing(cells, laws, rules)
     answers |= _ask_sums(cells, laws, rules, answers)
     answers |= _sentences(cells, rules, answers)
@@ -552,16 +553,15 @@ def _ask_nines(cells: Sequence[Cell], rules: ReadingRules) -> dict[str, str]:
 
 def _ask_notes(
     cells: Sequence[Cell], laws: Sequence[PlainLaw], rules: ReadingRules,
-    notes: Mapping[str, Sequence[Note]],
+    notes: Sequence[Note],
 ) -> dict[str, str]:  # fmt: skip
     """Ask whether marks are what notes say, where the numbers do not speak against it."""
-    every = list(itertools.chain(*notes.values()))
-    texts = {c.text for c in cells if not number_range(c.text)} if every else set[str]()
+    texts = {c.text for c in cells if not number_range(c.text)} if notes else set[str]()
     marks = [t for t in texts if f"marks.{t}" not in rules.all and not noted(t)]
     marks = sorted(t for t in marks if is_mark(t) or not any(map(str.isdigit, t)))
     answers = dict[str, str]()
     for mark in marks:
-        finding = marked(mark, every, alone=len(marks) == 1)
+        finding = marked(mark, notes, alone=len(marks) == 1)
         if finding and (finding[0] in _UNKNOWN or _fits(mark, finding[0], cells, laws)):
             meaning = _UNKNOWN.get(finding[0], finding[0])
             text = f"{mark!r} is {meaning}: {finding[1].quoted}"

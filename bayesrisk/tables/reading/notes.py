@@ -107,15 +107,17 @@ _MOST_TEXTS = 64  # of a column of notes
 
 
 class Note(NamedTuple):
-    """A sentence around a table, and the row where it stands."""
+    """A sentence around a table, the row where it stands, and the sheet if it is another one."""
 
     row: int
     text: str
+    tab: str = ""
 
     @property
     def quoted(self) -> str:
         """The sentence as evidence."""
-        return f"row {self.row} says {cut(self.text, 90)!r}"
+        place = f" of sheet {self.tab!r}" * bool(self.tab)
+        return f"row {self.row}{place} says {cut(self.text, 90)!r}"
 
 
 def titles(sheet: Sheet) -> Iterator[str]:

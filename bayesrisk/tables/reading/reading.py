@@ -218,11 +218,13 @@ def read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:
         if one is None:
             raise
         refused = one.refused(fault)
+        unread = [*one.unread, str(refused)]
         for other in () if has_estimates(one) else other_sheets(one):
-            instead = other._replace(unread=(*one.unread, str(refused), *other.unread))
+            instead = other._replace(unread=(*unread, *other.unread))
             try:
                 reading = _read([instead if s is one else s for s in sheets], options)
-            except BayesRiskError:
+            except BayesRiskError as more:
+                unread += [str(other.refused(more) if isinstance(more, DataError) else more)]
                 continue
             if "sheet" not in options:
                 return reading

@@ -43,8 +43,10 @@ from bayesrisk.tables.sheets.texts import (
 )
 
 _NOTE = re.compile(
-    r"\W*(source|notes?|data source|copyright|info|footnotes?|legend|key|\w\)|\(\w\)|[*†‡^#])\b.*|"
-    r"[*†‡©].*",
+    r"\W*(sources?|notes?|data source|copyright|info|footnotes?|legend|key|fonte|fuente|quelle|"
+    r"källa|kilde|bron|źródło|zdroj|forrás|lähde|kaynak|источник|nota|anmerkung(en)?|remarque|uwaga|obs|"
+    r"\w\)|\(\w\)|[*†‡^#])\b.*|\([a-z]?\d{1,6}\).*|[-–—.…:]{2,3} ?[^\W\d_]{2}.*|[*†‡©].*|"
+    r"\\\w{1,2}\\.*|\d{1,2}/ ?\D.*|[¹²³⁰⁴⁵⁶⁷⁸⁹].*",
     re.IGNORECASE,
 )
 _PAIR = 2  # texts
@@ -151,7 +153,8 @@ def _with_whole_labels(lines: Sequence[Line]) -> list[Line]:
     results, times = list[Line](), Counter(line.row[0] for line in lines)
     for line, below in itertools.zip_longest(lines, lines[1:], fillvalue=lines[0]):
         label, *rest = line.row
-        heads = times[label] == 1 and (times[below.row[0]] > 1 or below.depth > line.depth)
+        times_below = times[below.row[0]] if below.row[0] else 0
+        heads = times[label] == 1 and (times_below > 1 or below.depth > line.depth)
         goes_on = label[:1].islower() and label[-1] != ":" and not (any(rest) or sex(label))
         if results and goes_on and not heads:
             above = results[-1].row

@@ -12,12 +12,29 @@ from typing import Any
 from bayesrisk._base.disk.text import named
 from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.tables.sheets.joined_headings import called_again
+from bayesrisk.tables.sheets.legends import Legend, legend
 from bayesrisk.tables.sheets.lines import Grid, Left, filled_texts
-from bayesrisk.tables.sheets.texts import WHOLE, is_date, is_mark, is_year, key, says_number
+from bayesrisk.tables.sheets.merged_headings import Merged, join_merged_headings
+from bayesrisk.tables.sheets.texts import (
+    WHOLE,
+    is_date,
+    is_mark,
+    is_year,
+    key,
+    number_range,
+    says_number,
+)
 
 _UNPACKED, _NOTES = 2**28, 2**10
 _FACTS = 15  # rows about series
 _OF_SEVERAL = ".."  # where one number stands for several rows, none of them has a count
+_FEW_WITHHELD = 2  # counts, beside as many that are not
+#: In the place of counts that are none, that nobody knows, or that are provisional.
+_NONE = re.compile(
+    r"[-–—.…:]+|\W*(n/?a|n\.a\.?|nil|none|null|nan|missing|[zrpe]|"
+    r"(\w+ )?not (applicable|available))\W*",
+    re.IGNORECASE,
+)
 _TOP = 40  # rows in which headings may be
 _MOST_FEWER = 20  # times the numbers of a sheet that another one has
 #: Counts of all files together.
@@ -83,10 +100,11 @@ def _without_dimensions(grid: Grid) -> Grid:
 
 def workbook_grids(
     file: str, raw: bytes, wanted: str | None
-) -> tuple[tuple[tuple[str, Grid], ...], int]:
-    """Return names and rows of sheets, those with the most numbers first, and how many there are.
+) -> tuple[tuple[tuple[str, Grid], ...], int, Legend]:
+    """Return names and rows of sheets, the best ones first, how many there are, and the legend.
 
-    The sheet that is asked for comes before all, and sheets with few numbers are left out.
+    Those come first that withhold counts, and those with more numbers; before all comes the sheet
+    that is asked for.  Sheets with few numbers are left out.
     """
     if raw[:2] == b"PK":
         with named(file), zipfile.ZipFile(io.BytesIO(raw)) as archive:
@@ -108,12 +126,36 @@ def workbook_grids(
     counts = {n: sum(says_number(text) for _, row in g for text in row) for n, g in grids.items()}
     most = max(counts.values(), default=0)
     names = [n for n, count in counts.items() if n == wanted or count * _MOST_FEWER >= most]
-    names.sort(key=lambda n: (n != wanted, -counts[n]))
+    withheld = {n: wanted is None and withheld_counts(grids[n]) >= _FEW_WITHHELD for n in names}
+    names.sort(key=lambda n: (n != wanted, not withheld[n], -counts[n]))
     if names and wanted is None:  # a first sheet of years comes before one made of it
-        candidates = (n for n in grids if n in names and _share_form(grids[n], grids[names[0]]))
+        same_kind = (n for n in grids if n in names and withheld[n] == withheld[names[0]])
+        candidates = (n for n in same_kind if _share_form(grids[n], grids[names[0]]))
         first = next(candidates, names[0])
         names.sort(key=lambda n: n != first)
-    return tuple((n, grids[n]) for n in names), len(grids)
+    return tuple((n, grids[n]) for n in names), len(grids), legend(grids)
+
+
+def withheld_counts(grid: Grid) -> int:
+    """Return the number of texts in the place of counts, such as <5 or *, beside numbers.
+
+    Signs and words that say that there is none, or that nobody knows it, are no such texts.
+    """
+    rows = [[text.strip() for text in row[1:]] for _, row in grid if any(map(says_number, row))]
+    number = 0
+    for column in itertools.zip_longest(*rows, fillvalue=""):
+        texts = Counter(filter(None, column))
+        numbers = sum(n for t, n in texts.items() if WHOLE.fullmatch(t))
+        marks = sum(n for t, n in texts.items() if is_mark(t))
+        hidden = sum(n for t, n in texts.items() if _is_withheld(t))
+        counted = numbers >= _FEW_WITHHELD and 2 * (numbers + marks + hidden) >= texts.total()
+        number += hidden * counted
+    return number
+
+
+def _is_withheld(text: str) -> bool:
+    ends = None if WHOLE.fullmatch(text) else number_range(text)
+    return (ends[0] < ends[1]) if ends else is_mark(text) and not _NONE.fullmatch(text)
 
 
 def _share_form(grid: Grid, other: Grid) -> bool:
@@ -138,8 +180,10 @@ def _is_count(text: str) -> bool:
 def _sheet_grid(sheet: Any) -> Grid:
     """Return the rows of a sheet; a cell merged with those below it stands in each with texts."""
     rows = [[_text(value) for value in row] for row in sheet.iter_rows()]
+    cells = [Merged(*start, *end) for start, end in sheet.merged_cell_ranges or ()]
+    join_merged_headings(rows, cells)
     filled = [any(map(str.strip, row)) for row in rows]
-    merged = {(top, left): bottom for (top, left), (bottom, _) in sheet.merged_cell_ranges or ()}
+    merged = {(cell.top, cell.left): cell.bottom for cell in cells}
     _part_numbers(rows, merged)
     for (top, left), bottom in merged.items():
         for row in itertools.compress(rows[top + 1 : bottom + 1], filled[top + 1 :]):

@@ -11,6 +11,7 @@ from bayesrisk.tables.sheets.joined_headings import (
     distinct_headings,
     joined_headings,
     spread,
+    without_number,
     wrapped,
 )
 from bayesrisk.tables.sheets.lines import CountColumns, Left, Line, filled_texts, said_once, short
@@ -40,6 +41,12 @@ _YEARS = re.compile(
 )
 
 
+#: Beside a year: 2014(2), 1997 /1, 2019 [note 3].
+_NOTE_AT_YEAR = re.compile(
+    r"(?<=\d{4})( ?[(\[/\\*†‡^]{1,2}(notes? ?)?(\w{1,2}([, ]{1,2}\w{1,2})*)?[)\]\\]?)+$",
+    re.IGNORECASE,
+)
+_NOTE_NUMBER = re.compile(r"\\\w{1,2}\\|[(\[](note )?\w{1,2}[)\]]|[¹²³⁰⁴⁵⁶⁷⁸⁹]+", re.IGNORECASE)
 #: The number of a table, which a title says.
 _TABLE = re.compile(rf"{TABLE}\w", re.IGNORECASE)
 
@@ -63,7 +70,7 @@ def headed(name: str, lines: Sequence[Line], columns: CountColumns) -> Headed:
     head = _beside_empty(head, rows[size:], columns.counts)
     rows = [head, *rows[1:]] if size == 1 else rows
     head = _beside_years(head, rows[size:], above, columns)
-    head, left = distinct_headings(head, columns.counts), Left()
+    head, left = without_number(distinct_headings(head, columns.counts)), Left()
     if rows[size:] and numbers_columns(rows[size], rows[size + 1 :][:_FEW_ROWS]):
         left.append(lines[size].left("numbers of columns"))
         size += 1
@@ -115,7 +122,8 @@ def _title_rows(rows: Sequence[Sequence[str]], columns: CountColumns) -> int:
     """Return the number of titles above headings: rows of one text at the left, or two.
 
     Several stand one below the other, or the first says which table it is.  Between their texts
-    are columns of counts, and below them is a row with headings of most columns.
+    are columns of counts, and below them is a row with headings of most columns.  One alone has a
+    text at each end, above a row without a heading of the labels.
     """
     size = 0
     for row in rows:
@@ -127,6 +135,9 @@ def _title_rows(rows: Sequence[Sequence[str]], columns: CountColumns) -> int:
         size += 1
     numbered = any(map(_TABLE.match, filter(None, rows[0]))) if size else False
     below = rows[size : size + 1]
+    ends = size == 1 and filled_texts(rows[0]) > 1 and rows[0][-1] != ""
+    if ends and any(not row[0] and filled_texts(row) > 1 for row in below):
+        return 0 if columns.has_count(below[0]) else size
     named = any(row[0] and 2 * filled_texts(row) > len(row) for row in below)
     return size if (size > 1 or numbered) and named and not columns.has_count(below[0]) else 0
 
@@ -172,11 +183,14 @@ def _stands_below(
         several = sum(bool(above[-1][j]) for j in columns.counts) > 1
         if several and repeat_each_other(heads, columns.counts):
             return True
+    gaps = [j for j in columns.counts if row[j] and not any(head[j] for head in heads)]
+    if 0 < len(gaps) < len(columns.counts) - 1 and all(above[-1][j] for j in gaps) and heads:
+        return True  # they fill what the others leave free
     filled = [j for j in columns.counts if says_number(block[0][j])]
     filled = filled or [j for j in columns.counts if not heads and row[j]]
     texts = [next((head[j] for head in above[::-1] if head[j]), "") for j in filled]
     values = [block[0][j] for j in filled]
-    years = len(texts) > 1 and all(map(is_year, texts))
+    years = len(texts) > 1 and all(map(_is_noted_year, texts))
     words = years or not any(map(says_number, texts))
     named = words and texts.count("") * _FEW_BLANKS <= len(texts)
     numbers = all(DECIMAL.fullmatch(t) or WHOLE.fullmatch(t) or is_mark(t) for t in values)
@@ -184,10 +198,21 @@ def _stands_below(
 
 
 def _empty_columns(lines: Sequence[Line]) -> set[int]:
-    """Return the columns that have nothing but perhaps one sign, in lines of several fields."""
+    """Return the columns that have nothing but perhaps one sign, or numbers of notes.
+
+    Those are of lines of several fields.
+    """
     rows = [line.row for line in lines if line.size > 1]
     texts = [[*filter(None, column)] for column in zip(*rows, strict=True)]
-    return {j for j, t in enumerate(texts) if len(t) < 2 and not any(map(str.isalnum, "".join(t)))}
+    return {
+        j for j, t in enumerate(texts)
+        if (len(t) < 2 and not any(map(str.isalnum, "".join(t)))) or _are_notes(t)
+    }  # fmt: skip
+
+
+def _are_notes(texts: Sequence[str]) -> bool:
+    r"""Return whether texts are numbers of notes: *\1\*, *(1)*, *[2]*."""
+    return all(map(_NOTE_NUMBER.fullmatch, texts))
 
 
 def _first_rows_as_one(
@@ -196,6 +221,8 @@ def _first_rows_as_one(
     """Return the headings that rows begin with as one row, and how many rows these are."""
     head, size = rows[0], 1
     while size < min(_MOST_HEADINGS, len(rows) - 1):
+        if numbers_columns(rows[size], rows[size + 1 :][:_FEW_ROWS]):
+            break
         more = _with_next(head, rows[:size], rows[size:], columns, empty)
         if not more:
             break
@@ -297,7 +324,7 @@ def first_heading_row(name: str, lines: Sequence[Line], numeric: set[int]) -> in
     rows = [line.row for line in lines]
     start, row = len(rows) - 1, rows[-1]
     numbers = [row[j] for j in numeric if says_number(row[j])]
-    if not numbers or all(is_year(t) or (is_date(t) and not t.isdecimal()) for t in numbers):
+    if not numbers or all(_is_noted_year(t) or (is_date(t) and not t.isdecimal()) for t in numbers):
         return start
     above = rows[start - 1] if start else []
     alone = filled_texts(above) == 1
@@ -318,6 +345,10 @@ def first_heading_row(name: str, lines: Sequence[Line], numeric: set[int]) -> in
     if alone and (named or any(above[j] for j in numeric)):
         return start - 1
     raise _without_headings(name, lines[-1])
+
+
+def _is_noted_year(text: str) -> bool:
+    return is_year(_NOTE_AT_YEAR.sub("", text))
 
 
 def _are_headings(texts: Sequence[str]) -> bool:

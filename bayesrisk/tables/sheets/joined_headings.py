@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 
@@ -29,6 +30,16 @@ _JOINT = re.compile(
 )
 #: Before a number: Under / 20.
 _OPEN = re.compile(r"under|below|less than|aged?|ages", re.IGNORECASE)
+#: What counts are called beside shares of them.
+_NUMBER = re.compile(
+    r"(numbers?|no\.?|n|counts?|head ?count|anzahl|nombres?|effectifs?|n[uú]meros?|aantal|antal|"
+    r"antall|liczba|počet|numero)( ?\(n\))?",
+    re.IGNORECASE,
+)
+_SHARE = re.compile(
+    r".*(%|per ?cent|\b(rates?|shares?|proportions?|anteil|taux|tasa|procent|prozent|andel)\b).*",
+    re.IGNORECASE,
+)
 _FEW_NUMBERS, _YEARS_DIGITS = 3, 4  # of headings that are numbers one after another
 
 
@@ -313,6 +324,19 @@ def _paths(
     return [
         f"{a}{PATH}{b}" if a and b and a.rpartition(PATH)[2] != b else a or b
         for a, b in zip(above, row, strict=True)
+    ]
+
+
+def without_number(heads: Sequence[str]) -> list[str]:
+    """Return headings without *Number* below one that has a share beside it: *Men!!Number*."""
+    parts = [head.rpartition(PATH) for head in heads]
+    shared = {upper for upper, _, name in parts if upper and _SHARE.fullmatch(name)}
+    numbers = Counter(upper for upper, _, name in parts if _NUMBER.fullmatch(name))
+    single = {upper for upper in shared.difference(heads) if numbers[upper] == 1}
+    single = set() if any(map(_NUMBER.fullmatch, single)) else single  # Yes and No
+    return [
+        upper if upper in single and _NUMBER.fullmatch(name) else head
+        for head, (upper, _, name) in zip(heads, parts, strict=True)
     ]
 
 

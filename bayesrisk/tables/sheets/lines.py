@@ -19,6 +19,8 @@ _NAMED_UNIT = re.compile(r"(units?|einheit|unité|[単单單]位|단위) ?[:：]
 _PAIR = 2  # texts
 _DASHES = re.compile(r"\s*[-–—•·]+ ?(?=[^\W\d_])")
 _NOTE_BEFORE_YEAR = re.compile(r"\(\w\) ?(?=(?:18|19|20)\d\d$)")
+#: A count with its share of a hundred: *675 (8.84%)*.
+_WITH_SHARE = re.compile(r"^([<>≤≥]? ?\d[\d,.]*|[*†]{1,2}) ?\(\W?\d*[.,]?\d+ ?%\)$")
 _NOTES = re.compile(r"\W*((foot)?notes?|(symbol )?legend|key|simbologia)\W*", re.IGNORECASE)
 #: Rows with their numbers in the file.
 Grid = list[tuple[int, list[str]]]
@@ -118,6 +120,7 @@ def grid_lines(grid: Grid) -> tuple[list[Line], Left]:
     units = [(i, short(row), "what is counted") for i, row in grid if _is_unit(row)]
     grid = _without_margin([(i, row) for i, row in grid if not _is_unit(row)])
     rows = [[_NOTE_BEFORE_YEAR.sub("", " ".join(t.split())) for t in row] for _, row in grid]
+    rows = [[_WITH_SHARE.sub(r"\1", text) for text in row] for row in rows]
     width = _width(rows)
     lines = [
         Line(i, [*row, *[""] * width][:width], len(_trimmed(row)), _depth(fields), fields)

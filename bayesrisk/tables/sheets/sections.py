@@ -56,10 +56,11 @@ def section_headings(
     """Return the heading of the section of each line, by its number; empty for none.
 
     A row of one text is a heading if rows with counts, or another heading, stand below it.  Rows
-    before the first heading are the total, or of no section. There are sections if a label repeats
-    below two headings, if an empty row stands before each, if rows are indented below them, or if
-    the rows of each add up to the same total. There are, too, if there is one heading, which is no
-    day and not in its place in a list of labels by the alphabet.
+    before the first heading are the total, or of no section.  There are sections if a label repeats
+    below two headings, if an empty row stands before each, if rows are indented below them, if the
+    rows of each add up to the same total, or the first rows of one to the only row above them.
+    There are, too, if there is one heading, which is no day and not in its place in a list of
+    labels by the alphabet.
 
     A section ends at a total below its own, and where another group begins in the column ``group``.
     """
@@ -78,6 +79,8 @@ def section_headings(
     called = len(leading) < 2 or all(name for name, _ in leading)  # beside the total an average
     if called and _same_total(parts, columns.beside_ages):
         return sections
+    if called and len(leading) == 1 and _begins_with_parts(parts, columns.beside_ages):
+        return named
     listed = by_alphabet([line.row for line in lines])
     return {} if listed or several_sections or lone.days else named
 
@@ -230,7 +233,8 @@ def with_totals_first(
     """Return lines whose sections begin with their total, called so, and the section of each.
 
     That row has the name of the section.  The labels below it stand in other sections, too, and
-    add up to it, or to no more where a sign stands beside one.
+    add up to it, or to no more where a sign stands beside one.  The first row may be the sum of
+    those of all sections.
     """
     times = Counter(line.row[0] for line in lines if any(line.row))
     blocks, bits = list[list[Line]](), 0.0
@@ -240,6 +244,12 @@ def with_totals_first(
         if not blocks or not line.row[0] or not {*columns.labels} <= {0}:
             return lines, {}
         blocks[-1].append(line)
+    whole = blocks.pop(0) if len(blocks) > _PAIR and len(blocks[0]) == 1 else []
+    sums = _Section("", [(first.row, 0) for first, *_ in blocks]).sums(columns.beside_ages)
+    if whole and not (
+        sums and all(number_range(whole[0].row[j]) == (n, n) for j, n in sums.items())
+    ):
+        return lines, {}
     below = [[line.row[0] for line in rest] for _, *rest in blocks]
     if len(blocks) < _PAIR or any(not _PAIR <= len({*b}) == len(b) for b in below):
         return lines, {}
@@ -252,10 +262,11 @@ def with_totals_first(
         if total < least or (exact and total != least):
             return lines, {}
         bits += math.log2(max(total, 1)) if total == least else 0.0
+    blocks = [whole, *blocks] if whole else blocks
     sections = {line.number: block[0].row[0] for block in blocks for line in block}
     firsts = {block[0].number for block in blocks}
     called = [x._replace(row=["Total", *x.row[1:]]) if x.number in firsts else x for x in lines]
-    return (called, sections) if bits >= _BITS * len(blocks) else (lines, {})
+    return (called, sections) if bits >= _BITS * (len(blocks) - bool(whole)) else (lines, {})
 
 
 def rows_of_others(
@@ -328,6 +339,22 @@ def _same_total(sections: Sequence[_Section], counts: Collection[int]) -> bool:
             bits.append(sum(math.log2(b) for _, b in pairs))
     weights = [b for b in bits if b >= (_BITS / 2 if stated else _BITS)]
     return len(weights) > 1 and 2 * len(weights) >= len(every) and sum(weights) >= _BITS
+
+
+def _begins_with_parts(sections: Sequence[_Section], counts: Collection[int]) -> bool:
+    """Return whether the first rows of a section add up to the row above all sections.
+
+    They do in two columns or more, and in all where counts are known.
+    """
+    whole = {j: number_range(sections[0].rows[0][0][j]) for j in counts}
+    totals = {j: ends[0] for j, ends in whole.items() if ends and ends[0] == ends[1] > 0}
+    for section in sections[1:]:
+        for size in range(_PAIR, len(section.rows) + 1):
+            sums = _Section("", section.rows[:size]).sums(totals)
+            bits = sum(math.log2(totals[j]) for j in sums)
+            if len(sums) >= _PAIR and sums == {j: totals[j] for j in sums} and bits >= 2 * _BITS:
+                return True
+    return False
 
 
 def by_variable(

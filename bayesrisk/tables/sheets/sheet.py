@@ -25,6 +25,7 @@ from bayesrisk.tables.sheets.grids import (
     workbook_grids,
 )
 from bayesrisk.tables.sheets.heading_rows import Headed, headed
+from bayesrisk.tables.sheets.legends import Legend
 from bayesrisk.tables.sheets.lines import Grid, Line, count_columns, filled_texts, grid_lines, short
 from bayesrisk.tables.sheets.records import says_money
 from bayesrisk.tables.sheets.texts import (
@@ -81,7 +82,7 @@ class Sheet(NamedTuple):
     title or a note says that all counts are in units of 1,000.
     ``estimates`` is what tells that its numbers are estimates of a survey.
     ``persons`` has the columns of such counts with decimals that are written out in persons, and
-    the unit of their last digit.
+    the unit of their last digit.  ``legend`` is what other sheets of a workbook say of marks.
     """
 
     name: str
@@ -99,6 +100,7 @@ class Sheet(NamedTuple):
     number: int = 1
     encoding: str = ""
     estimates: str = ""
+    legend: Legend = ()
 
     @property
     def title(self) -> str:
@@ -156,7 +158,7 @@ def frame_sheets(frames: pd.DataFrame | Sequence[pd.DataFrame]) -> list[Sheet]:
 
 @uncollected()
 def file_sheet(file: Path, sheet: str | None = None, encoding: str | None = None) -> Sheet:
-    """Return the sheet of a text file or a workbook; of a workbook that with the most counts.
+    """Return the sheet of a text file or a workbook; of a workbook the best one for an attack.
 
     A text file has an ``encoding``; without one it is UTF-8, or what :func:`decoded` finds.
     """
@@ -166,9 +168,10 @@ def file_sheet(file: Path, sheet: str | None = None, encoding: str | None = None
     # A name of bytes that are no UTF-8 could not be written into any result.
     name = str(file).encode(errors="backslashreplace").decode()
     if raw[:4] == b"PK\x03\x04" or raw[:4] == b"\xd0\xcf\x11\xe0":
-        grids, size = workbook_grids(name, raw, sheet)
+        grids, size, legend = workbook_grids(name, raw, sheet)
         alternatives = tuple((tab, grid, number) for tab, grid in grids or (("", []),))
-        return next(other_sheets(Sheet(name, [], [], [], alternatives=alternatives, number=size)))
+        book = Sheet(name, [], [], [], alternatives=alternatives, number=size, legend=legend)
+        return next(other_sheets(book))
     text, guess = decoded(raw, encoding or "")
     first = "".join(text[:1024].split())
     first = "\0" if "\0" in first else first
@@ -205,7 +208,7 @@ def other_sheets(before: Sheet) -> Iterator[Sheet]:
         more = (*one.alternatives, *before.alternatives[position:])
         yield one._replace(
             part=part, tab=called, alternatives=more, number=before.number,
-            encoding=before.encoding, estimates=words,
+            encoding=before.encoding, estimates=words, legend=before.legend,
         )  # fmt: skip
 
 

@@ -34,7 +34,8 @@ _NOTED = re.compile(
 #: After a number: 7 May, 1st.
 _NO_NOTE = re.compile("jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|st|nd|rd|th", re.IGNORECASE)
 _MARK = re.compile(
-    r"[^\w\s]{0,4}[a-z]{0,2}[^\w\s]{0,2}|: [a-z]{1,2}|[a-z]\.[a-z]\.?|n/a|\[?low\]?|nan|null|none|"
+    r"[^\w\s]{0,4}[a-z]{0,2}[^\w\s]{0,2}|[(\[]\d{1,2}[)\]]|: [a-z]{1,2}|[a-z]\.[a-z]\.?|n/a|"
+    r"\[?low\]?|nan|null|none|"
     r"#(?:n/a|div/0!|ref!|value!|null!|num!|name\?)|"
     r"missing|nil|masked|msk|conf\.?|unreliable|(?:\w+ ){0,2}(?:suppressed|withheld|redacted|"
     r"confidential)|(?:\w+ )?(?:not|un)(?: |-)?(?:available|applicable|shown|published|released|"

@@ -65,7 +65,7 @@ def test_titles_above_merged_headings_are_none(tmp_path, titles):
     reading = read([sheet_of(tmp_path, titles + HEADS + offences())], {})
     sheet = reading.sheets[0]
     assert sheet.heads == [
-        "Key", "Offence", "Area", "Cases", "Tried!!number", "Tried!!in %",
+        "Key", "Offence", "Area", "Cases", "Tried", "Tried!!in %",
         "Place!!small", "Place!!middle", "Place!!large", "Armed with!!threat", "Armed with!!shot",
         "Suspects!!all", "Suspects!!men", "Suspects!!women",
     ]  # fmt: skip

@@ -3,7 +3,7 @@
 import pytest
 
 from bayesrisk.exceptions import DataError
-from bayesrisk.tables.reading.reading import TableReading
+from bayesrisk.tables.reading.reading import TableReading, read
 from bayesrisk.tables.sheets.sheet import file_sheet
 
 
@@ -176,3 +176,61 @@ def test_notes_below_a_table_may_begin_in_a_column_of_counts(notes, tmp_path):
 def test_a_row_of_numbers_is_no_note_whatever_it_is_called(row, tmp_path):
     (tmp_path / "t.csv").write_text(f"area,Male,Female,Total\nAsh,14,15,29\nBay,16,2,18\n{row}\n")
     assert len(TableReading.read(tmp_path / "t.csv").cells) == 9
+
+
+KINDS = "Fish,M,F,Total\nAll fish,300,400,700\nKind\ncarp,100,250,350\ntrout,200,150,350\neel{}\n"
+MARKED = "Mark\nwith a ring,30,40,70\nwith a tag,35,50,85\nwith either,60,80,140\n"
+
+
+def test_a_heading_is_one_if_the_first_rows_below_it_make_up_the_row_above_all(tmp_path):
+    """Then others are headings, too: rows below them may overlap."""
+    sheet = sheet_of(tmp_path, KINDS.format(",7,9,16") + MARKED)
+    assert {row[0] for _, row in sheet.rows} == {"All fish", "Kind", "Mark"}
+    reading = TableReading.read(tmp_path / "t.csv")
+    assert any("Mark: with a tag" in label for label in map(str, reading.cells.to_numpy().ravel()))
+
+
+@pytest.mark.parametrize("change", [("100", "101"), ("Kind\n", "Kind\nbream,1,1,2\n")])
+def test_a_row_of_one_text_is_no_heading_if_no_sum_shows_it(change, tmp_path):
+    text = (KINDS.format(",7,9,16") + MARKED).replace(*change)
+    with pytest.raises(DataError, match="must be a row of the table, with counts, got 'Kind'"):
+        sheet_of(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        "Fonte: IBGE",
+        "Quelle: Amt",
+        "Fuente: Oficina",
+        "---Not available.",
+        "(r38234)",
+        "(2) Census",
+    ],
+)
+def test_a_source_in_another_language_or_a_sign_with_its_meaning_is_a_note(note, tmp_path):
+    rows = "".join(f"A pond with a long name {n},{n},{n}\n" for n in range(5))
+    assert (7, note, "a note below the table") in sheet_of(
+        tmp_path, f"Pond,M,F\n{rows}{note}\n"
+    ).left
+
+
+@pytest.mark.parametrize("label", ["Fontaine", "Quellental", "- North"])
+def test_a_label_like_a_note_is_a_row(label, tmp_path):
+    sheet = sheet_of(tmp_path, f"Place,M,F\nAsh,1,2\nBay,3,4\n{label},5,*\n")
+    assert len(sheet.rows) == 3
+
+
+def test_a_label_goes_on_below_its_counts_where_labels_stand_in_two_columns(tmp_path):
+    text = (
+        "Week,,1,2\nAll deaths,,12,15\nDeaths as an average of the same,,11,14\n"
+        "week in five years before,,,\n,By age,,\n,young,5,7\n,old,7,8\n"
+    )
+    labels = [" ".join(filter(None, row[:-2])) for _, row in sheet_of(tmp_path, text).rows]
+    assert any("average of the same week in five years before" in label for label in labels)
+
+
+def test_the_number_of_a_note_in_the_place_of_a_count_is_a_mark(tmp_path):
+    sheet = sheet_of(tmp_path, "Year,All,Read\n1920,30,20\n1940,(2),(2)\n1950,50,40\n1960,60,55\n")
+    reading = read([sheet], {})
+    assert reading.questions["marks.(2)"][0] == "withheld"

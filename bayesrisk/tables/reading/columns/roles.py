@@ -257,16 +257,29 @@ class SheetColumns(ColumnEvidence):
         return several == len({*zip(*rest, self.columns[i], strict=True)})
 
     def _decimals(self, i: int, texts: Sequence[str]) -> bool:
-        """Return whether numbers of a column have decimals, or are below 0."""
+        """Return whether numbers of a column have decimals, or are below 0.
+
+        One is enough where another column has several, and is not called a share.
+        """
         if UNIT.search(self.sheet.heads[i]):
             return False
         wrong = [t for t in texts if DECIMAL.fullmatch(t.lstrip("<>≤≥~ ")) or NEGATIVE.fullmatch(t)]
         wrong = [t for t in wrong if not (self.points and POINTS.fullmatch(t))]
         wrong = [t for t in wrong if t not in self._codes_below_0(i)]
+        if any(map(DECIMAL.fullmatch, wrong)) and self._beside_decimals(i):
+            return True
         rows, below = self.row_counts[i], sum(map(bool, map(NEGATIVE.fullmatch, wrong)))
         if below > 1 or len(wrong) > _DECIMAL_TEXTS:  # one alone may be a code for what is withheld
             return True
         return 3 * sum(rows[t] for t in wrong) >= sum(rows[t] for t in texts if t[-1].isdigit()) > 0
+
+    def _beside_decimals(self, i: int) -> bool:
+        """Return whether another column has several numbers with decimals, which are no shares."""
+        decimal = [
+            j for j, texts in enumerate(self.row_counts)
+            if j != i and sum(map(bool, map(DECIMAL.fullmatch, texts))) > _DECIMAL_TEXTS
+        ]  # fmt: skip
+        return not all(says_no_count(self.heads[j]) for j in decimal)
 
     def _codes_below_0(self, i: int) -> list[str]:
         """Return the numbers below 0 of a column if they are codes: few, each in several rows."""
@@ -318,7 +331,8 @@ class SheetColumns(ColumnEvidence):
             doubts |= dict.fromkeys([i for i in numeric if doubts[i] == SPELLED][-1:], "")
         rest = [i for i in numeric if not doubts[i]]
         for i in numeric if len(rest) > 1 else ():  # counts that spell a label by chance
-            numbered = self.heads[i] and NUMBERED.fullmatch(self.heads[i])
+            called = any(self.heads[j] for j in rest)  # as counts are, and codes may not be
+            numbered = NUMBERED.fullmatch(self.heads[i]) if self.heads[i] else called
             repetitions = len(self.columns[i]) - len(self.row_counts[i])
             if doubts[i] == SPELLED and not numbered and repetitions < _FEW_REPEATS:
                 doubts[i] = ""
