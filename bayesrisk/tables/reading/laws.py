@@ -35,6 +35,7 @@ from bayesrisk.tables.sheets.sheet import Sheet
 from bayesrisk.tables.sheets.texts import (
     DECIMAL,
     NEGATIVE,
+    NO_COUNT,
     SOME,
     WHOLE,
     is_mark,
@@ -650,14 +651,16 @@ def _ask_dashes(cells: Sequence[Cell], rules: ReadingRules) -> dict[str, str]:
 def _ask_sums(
     cells: Sequence[Cell], laws: Sequence[PlainLaw], rules: ReadingRules, answers: Mapping[str, str]
 ) -> dict[str, str]:
-    """Ask whether a mark is no count, where totals are then exactly the sums of all others."""
+    """Ask whether a mark is no count, where totals are then exactly the sums of all others.
+
+    Such are marks by which no office withholds: a dash is 0, another one tells that there is none.
+    """
     results = dict[str, str]()
     if not all(law.law == TrueCounts() for law in laws):
         return results
     every = [_number(cell.text) or (0, UNBOUNDED) for cell in cells]
-    for mark in sorted({cell.text for cell in cells if is_mark(cell.text)} - answers.keys()):
-        if not mark or f"marks.{mark}" in rules.all:
-            continue
+    texts = {cell.text for cell in cells if NO_COUNT.fullmatch(cell.text)} - answers.keys()
+    for mark in sorted(text for text in texts if f"marks.{text}" not in rules.all):
         good, denied = 0, False
         for before, after in _sums_with(mark, (0, 0), cells, every):
             more, fits = after.telling - before.telling, after.good - before.good

@@ -16,6 +16,7 @@ from bayesrisk.tables.sheets.legends import Legend, legend
 from bayesrisk.tables.sheets.lines import Grid, Left, filled_texts
 from bayesrisk.tables.sheets.merged_headings import Merged, join_merged_headings
 from bayesrisk.tables.sheets.texts import (
+    NO_COUNT,
     WHOLE,
     is_date,
     is_mark,
@@ -29,12 +30,6 @@ _UNPACKED, _NOTES = 2**28, 2**10
 _FACTS = 15  # rows about series
 _OF_SEVERAL = ".."  # where one number stands for several rows, none of them has a count
 _FEW_WITHHELD = 2  # counts, beside as many that are not
-#: In the place of counts that are none, that nobody knows, or that are provisional.
-_NONE = re.compile(
-    r"[-–—.…:]+|\W*(n/?a|n\.a\.?|nil|none|null|nan|missing|[zrpe]|"
-    r"(\w+ )?not (applicable|available))\W*",
-    re.IGNORECASE,
-)
 _TOP = 40  # rows in which headings may be
 _MOST_FEWER = 20  # times the numbers of a sheet that another one has
 #: Counts of all files together.
@@ -155,7 +150,7 @@ def withheld_counts(grid: Grid) -> int:
 
 def _is_withheld(text: str) -> bool:
     ends = None if WHOLE.fullmatch(text) else number_range(text)
-    return (ends[0] < ends[1]) if ends else is_mark(text) and not _NONE.fullmatch(text)
+    return (ends[0] < ends[1]) if ends else is_mark(text) and not NO_COUNT.fullmatch(text)
 
 
 def _share_form(grid: Grid, other: Grid) -> bool:

@@ -54,6 +54,12 @@ THOUSANDS = (
     r"milliers|miles de personas|migliaia|milhares|duizend(?:tallen|en)?|tusen(?:tals?)?|tusinder?|"
     r"ty[sś]\.|tysiącach|tis\.|tisících|тыс\.|тысячах|тис\.|тисячах|tuhansia|千人|천 ?명)(?!\w)"
 )
+#: In the place of counts that are none, that nobody knows, or that are provisional.
+NO_COUNT = re.compile(
+    r"[-–—.…:]+|\W*(n/?a|n\.a\.?|nil|none|null|nan|missing|[zrpe]|"
+    r"(\w+ )?not (applicable|available))\W*",
+    re.IGNORECASE,
+)
 #: Labels of some of those that a total counts, which add up to it by chance alone.
 SOME = re.compile(
     r"\W*(of (which|whom|these)|including|incl\.|thereof|darunter|dont|di cui|de los cuales|"
