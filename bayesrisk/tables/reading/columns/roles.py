@@ -376,9 +376,9 @@ class SheetColumns(ColumnEvidence):
         ]  # fmt: skip
         names |= {i: self.heads[i] for i in self._needed_together(rest, names | labels)}
         listed = [i for i in numeric if doubts[i] == ROWS and NUMBERED.fullmatch(self.heads[i])]
-        chosen = named or clear or [
-            i for i in numeric if doubts[i] not in _LABELS and i not in listed
-        ]  # fmt: skip
+        rest = [i for i in numeric if doubts[i] not in _LABELS and i not in listed]
+        people = [i for i in rest if self._says_people(i)]
+        chosen = named or clear or people or rest
         for i in numeric:
             if i in chosen or i in names:
                 continue
@@ -442,6 +442,10 @@ class SheetColumns(ColumnEvidence):
         """
         kinds = [bool(sex(h)) or is_group(h) for h in self.heads]
         return (kinds[i] and kinds.count(True) > 1) or self.is_merged(i, words)
+
+    def _says_people(self, i: int) -> bool:
+        """Return whether a heading is of people, and not of how many live on an area."""
+        return says_records(self.heads[i]) and "density" not in self.spoken[i]
 
     def _needed(self, i: int, names: Mapping[int, str]) -> bool:
         """Return whether rows are told apart by a column, and not without it.

@@ -190,3 +190,10 @@ def test_counts_that_rise_beside_one_text_a_row_are_parts_of_their_total(tmp_pat
     rows = [(f"page {k}", *n, 99 * k + 7) for k, n in enumerate(counts)]  # numbers of pages
     reading = read_text(tmp_path, table(["source", "North", "South", "West", "total"], rows))
     assert len(reading.stated_cells) == len(rows)
+
+
+@pytest.mark.parametrize("measure", ["AreaInSqKm", "PopulationDensity"])
+def test_people_count_where_all_other_numbers_are_measures(tmp_path, measure):
+    rows = [(f"t{k}", 9000 + 371 * k * k, 5 + 3 * k) for k in range(8)]
+    reading = read_text(tmp_path, table(["Town", "Population", measure], rows))
+    assert {*reading.stated_cells["stated"]} == {str(n) for _, n, _ in rows}
