@@ -151,7 +151,7 @@ def _with_whole_labels(lines: Sequence[Line]) -> list[Line]:
     heading of a section.
     """
     results, times = list[Line](), Counter(line.row[0] for line in lines)
-    for line, below in itertools.zip_longest(lines, lines[1:], fillvalue=lines[0]):
+    for line, below in zip(lines, [*lines[1:], *lines[:1]], strict=True):
         label, *rest = line.row
         times_below = times[below.row[0]] if below.row[0] else 0
         heads = times[label] == 1 and (times_below > 1 or below.depth > line.depth)

@@ -244,6 +244,8 @@ def with_totals_first(
         if not blocks or not line.row[0] or not {*columns.labels} <= {0}:
             return lines, {}
         blocks[-1].append(line)
+    if len(blocks) < _PAIR:
+        return lines, {}
     whole = blocks.pop(0) if len(blocks) > _PAIR and len(blocks[0]) == 1 else []
     sums = _Section("", [(first.row, 0) for first, *_ in blocks]).sums(columns.beside_ages)
     if whole and not (
@@ -251,7 +253,7 @@ def with_totals_first(
     ):
         return lines, {}
     below = [[line.row[0] for line in rest] for _, *rest in blocks]
-    if len(blocks) < _PAIR or any(not _PAIR <= len({*b}) == len(b) for b in below):
+    if any(not _PAIR <= len({*b}) == len(b) for b in below):
         return lines, {}
     for (first, *rest), j in itertools.product(blocks, columns.beside_ages):
         ends = [number_range(line.row[j]) for line in (first, *rest)]

@@ -4,6 +4,8 @@ import pytest
 
 from bayesrisk.exceptions import DataError
 from bayesrisk.tables.reading.reading import TableReading, read
+from bayesrisk.tables.sheets.lines import CountColumns
+from bayesrisk.tables.sheets.sections import section_headings, with_totals_first
 from bayesrisk.tables.sheets.sheet import file_sheet
 
 
@@ -234,3 +236,10 @@ def test_the_number_of_a_note_in_the_place_of_a_count_is_a_mark(tmp_path):
     sheet = sheet_of(tmp_path, "Year,All,Read\n1920,30,20\n1940,(2),(2)\n1950,50,40\n1960,60,55\n")
     reading = read([sheet], {})
     assert reading.questions["marks.(2)"][0] == "withheld"
+
+
+def test_no_lines_make_no_sections():
+    """As of a damaged file, whose headings have nothing below them."""
+    columns = CountColumns({1}, [0], numbers=True, marks=frozenset())
+    assert with_totals_first([], columns) == ([], {})
+    assert section_headings([], [], columns) == {}
