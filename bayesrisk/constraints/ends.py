@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import scipy.sparse as sp
 
-from bayesrisk._base.validation import IntArray
+from bayesrisk._base.validation import BoolArray, IntArray
 from bayesrisk.constraints.model import ENDLESS, IntegerModel, Status, equal_rows
 from bayesrisk.constraints.search import Questions
 from bayesrisk.constraints.solvers import Deadline, SolverBackend
@@ -151,13 +151,13 @@ class FormEnds:
 
 
 def row_ends(
-    model: IntegerModel, star: IntArray, sums: tuple[IntArray, IntArray], solver: SolverBackend,
-    deadline: Deadline,
+    model: IntegerModel, star: IntArray, sums: tuple[IntArray, IntArray], asked: BoolArray,
+    solver: SolverBackend, deadline: Deadline,
 ) -> tuple[IntArray, IntArray, IntArray, IntArray]:  # fmt: skip
     """Return the proved least and most of each row, and the least and most that solutions reach.
 
     The search begins at the solution ``star``; ``sums`` are the least and most of others.  No
-    weight is negative.
+    weight is negative.  Of rows that are not ``asked`` about the ends are no more than proved.
     """
     group, first = equal_rows(model.rows)
     rows, row_low, row_high = (
@@ -179,6 +179,8 @@ def row_ends(
     linear = Sifted(lean, begin, deadline=deadline)
     ends = FormEnds(model, linear, rows, (low, high), star, solver=solver, deadline=deadline)
     ends.reached = np.maximum(ends.reached, np.concatenate([sums[1][first], -sums[0][first]]))
+    settled = np.tile(np.bincount(group, asked, first.size) == 0.0, 2)  # enough is known of these
+    ends.reached[settled] = np.maximum(ends.reached, ends.goal)[settled]
     ends.settle()
     most, least = np.split(ends.goal, 2)
     above, below = np.split(ends.reached, 2)

@@ -24,14 +24,14 @@ _FIRST = 2.0
 
 
 class PlaceBounds:
-    """Bounds of the counts of a problem, extended by more places in each step.
+    """Bounds of chosen counts of a problem, extended by more places in each step.
 
-    Places of one part share its time, which is short.  What that leaves open is looked at again
-    when all places were, place by place.
+    ``cells`` are those of :func:`count_bounds`.  Places of one part share its time, which is short.
+    What that leaves open is looked at again when all places were, place by place.
     """
 
-    def __init__(self, problem: Problem, clock: Clock) -> None:
-        self._problem, self._clock, self.number = problem, clock, 0
+    def __init__(self, problem: Problem, cells: pd.DataFrame, clock: Clock) -> None:
+        self._problem, self._cells, self._clock, self.number = problem, cells, clock, 0
         self._ended = False
         self._parts: dict[int, CountBounds] = {}  # by their first place
 
@@ -80,23 +80,22 @@ class PlaceBounds:
         whole = last - first == size
         problem = self._problem if whole else self._problem.part(np.arange(first, last))
         limit = None if np.isinf(share) else Deadline(share, share=share / (last - first))
-        return reconstruction.count_bounds(problem, time_limit=limit)
+        return reconstruction.count_bounds(problem, cells=self._cells, time_limit=limit)
 
     def _retry(self) -> Iterator[int]:
         """Bound places again that were left open, and yield how many there are before each part."""
         for first, part in self._parts.items():
-            frame, places = part.counts, len(part.counts["geoid"].unique())
-            width = len(frame) // places
-            unsure = (frame["status"] == Status.UNDECIDED).to_numpy().reshape(places, width)
-            conflict = dict(part.conflict)
-            if unsure.any():
+            frame, conflict = part.counts, dict(part.conflict)
+            unsure = frame.loc[frame["status"] == Status.UNDECIDED, "geoid"].unique()
+            if unsure.size:
                 yield self.number
-            for place in np.flatnonzero(unsure.any(axis=1)).tolist():
+            for place in np.flatnonzero(np.isin(self._problem.geoids, unsure)).tolist():
                 if self._clock.ended:
                     break
-                one = self._part(first + place, first + place + 1)
-                pieces = frame[: place * width], one.counts, frame[(place + 1) * width :]
+                one, code = self._part(place, place + 1), self._problem.geoids[place]
+                again = np.flatnonzero(frame["geoid"] == code)
+                pieces = frame[: again[0]], one.counts, frame[again[-1] + 1 :]
                 frame = pd.concat(pieces, ignore_index=True)
-                conflict.pop(str(one.counts["geoid"].iloc[0]), None)
+                conflict.pop(str(code), None)
                 conflict |= one.conflict
             self._parts[first] = replace(part, counts=frame, conflict=conflict)

@@ -68,8 +68,7 @@ def write_read_tables(reading: TableReading, tables: PublishedTables, folder: Pa
     Others are withheld in the tables, but nobody published them, or they are premises.
     """
     tables.write(folder)
-    cells = reading.stated_cells.rename(columns={"place": "geoid"})
-    write_parquet(arrow_table(cells[["geoid", "table", "cell"]]), folder / _CELLS)
+    write_parquet(arrow_table(reading.count_keys), folder / _CELLS)
 
 
 class TableSource:
@@ -574,12 +573,11 @@ class BoundsStudy(TableStudy):
         """Return bounds, facts and conflicts of the places of some tables."""
         config = self.config
         names = ("scope", "known_rule", "solver", "time_limit", "node_limit")
-        bounds = reconstruction.count_bounds(tables, **{name: config[name] for name in names})
+        settings = {name: config[name] for name in names}
+        bounds = reconstruction.count_bounds(tables, cells=self._stated, **settings)
         if self._stated is None:
             counts = _stated_once(bounds.counts, tables.workload)
-        else:
-            counts = bounds.counts.merge(self._stated, on=["geoid", "table", "cell"])
-        bounds = replace(bounds, counts=counts)
+            bounds = replace(bounds, counts=counts)
         conflicts = {"place": list(bounds.conflict), "conflict": list(bounds.conflict.values())}
         return {
             "bounds": arrow_table(bounds.counts),

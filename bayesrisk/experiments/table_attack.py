@@ -278,7 +278,7 @@ class _Attack:
         # Posed once: bounds, claims, records and their variability are of one system.
         self.problem = published_problem(self.tables, scope=None)
         places, first = len(self.tables.geoids[self.level]), True
-        search, wait = PlaceBounds(self.problem, self.clock), _SHOWN
+        search, wait = PlaceBounds(self.problem, self.reading.count_keys, self.clock), _SHOWN
         half = math.inf if self.clock.share is None else self.clock.passed + self.clock.share
         for number in search.steps():
             # Each time twice as late as before: what is written often is no more than all of it.
@@ -324,12 +324,7 @@ class _Attack:
 
     def _bounds(self, bounds: CountBounds, number: int, *, proofs: bool = False) -> None:
         """Say how many hidden counts follow, and keep the ends of all, of a number of places."""
-        keys = ["place", "table", "cell"]
-        # A cell that a place publishes under another law, or not at all, is no hidden count of it.
-        frame = self.reading.stated_cells
-        stated = frame[keys].rename(columns={"place": "geoid"})
-        published = bounds.counts.merge(stated, on=["geoid", *keys[1:]])
-        bounds = replace(bounds, counts=published)
+        keys, frame = ["place", "table", "cell"], self.reading.stated_cells
         self.facts = bounds.facts
         places, self.bounded = len(self.tables.geoids[self.level]), number
         self.conflict = bool(bounds.conflict)
@@ -390,10 +385,11 @@ class _Attack:
             if self.clock.ended:
                 return "The time was over before it was known which other reading fits."
             try:
-                tables = PublishedTables(*self.reading.changed(dict(changes)).parts)
+                reading = self.reading.changed(dict(changes))
+                problem = published_problem(PublishedTables(*reading.parts), scope=None)
             except BayesRiskError:  # another reading that cannot be
                 continue
-            search = PlaceBounds(published_problem(tables, scope=None), self.clock)
+            search = PlaceBounds(problem, reading.count_keys, self.clock)
             if any(search.conflict for _ in search.steps()):
                 continue
             if search.complete:

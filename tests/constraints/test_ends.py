@@ -34,7 +34,10 @@ def test_ends_are_those_of_all_solutions(asked):
         if asked:
             sums = points @ model.rows.toarray().T
             seen = (model.rows @ star,) * 2
-            low, high, *reached = row_ends(model, star, seen, make_solver("highs"), Deadline())
+            every = np.ones(len(sums.T), np.bool_)
+            low, high, *reached = row_ends(
+                model, star, seen, every, make_solver("highs"), Deadline()
+            )
             assert np.array_equal([low, high], reached)
         else:
             forms = rng.integers(-2, 3, (3, model.low.size))
@@ -47,6 +50,25 @@ def test_ends_are_those_of_all_solutions(asked):
             high, low = ends.goal[:3], -ends.goal[3:]
         assert low.tolist() == sums.min(axis=0).tolist()
         assert high.tolist() == sums.max(axis=0).tolist()
+
+
+def test_rows_that_nobody_asks_about_leave_the_ends_of_others_right():
+    """Also where an equal row is not asked about; their own ends are bounds."""
+    rng = np.random.default_rng(8)
+    for _ in range(60):
+        model, points = closed_model(rng)
+        twice = sp.csr_array(sp.vstack([model.rows, model.rows], format="csr"))
+        ends = [np.tile(side, 2) for side in (model.row_low, model.row_high)]
+        model = IntegerModel(model.low, model.high, twice, *ends)
+        star, sums = points[rng.integers(len(points))], points @ twice.toarray().T
+        asked = rng.random(sums.shape[1]) < 0.4
+        seen, solver = (twice @ star,) * 2, make_solver("highs")
+        low, high, *reached = row_ends(model, star, seen, asked, solver, Deadline())
+        least, most = sums.min(axis=0), sums.max(axis=0)
+        assert np.array_equal([low[asked], high[asked]], [least[asked], most[asked]])
+        assert np.array_equal([low[asked], high[asked]], [side[asked] for side in reached])
+        assert (low <= least).all()
+        assert (high >= most).all()
 
 
 def test_ends_that_are_not_settled_are_bounds():

@@ -113,38 +113,57 @@ class _Answers:
 
 
 def _row_ends(
-    program: Program, low: IntArray, high: IntArray, point: IntArray, solver: SolverBackend,
-    limits: Limits,
+    program: Program, low: IntArray, high: IntArray, point: IntArray, asked: BoolArray,
+    solver: SolverBackend, limits: Limits,
 ) -> ReachedEnds:  # fmt: skip
     """Return the ends of each row: by dives, and by linear programs where these leave some open."""
     p, ends = program.parts, reached_ends(program.arrays, low, high, point)
     model = replace(p.model, low=low, high=high, row_low=ends.low, row_high=ends.high)
-    left = np.flatnonzero((ends.least > ends.low) | (ends.most < ends.high))
+    left = np.flatnonzero(asked & ((ends.least > ends.low) | (ends.most < ends.high)))
     for k in np.unique(np.searchsorted(p.first_row, left, side="right") - 1):
         from bayesrisk.constraints.ends import row_ends  # slow to load
 
         rows, star = slice(*p.first_row[k : k + 2]), point[slice(*p.first_var[k : k + 2])]
         sums, part = (ends.least[rows], ends.most[rows]), replace(p, model=model).part([k])
-        answer = row_ends(part, star, sums, solver, limits.deadline)
+        answer = row_ends(part, star, sums, asked[rows], solver, limits.deadline)
         for side, values in zip(ends, answer, strict=True):
             side[rows] = values
     return ends
+
+
+def _asked_cells(question: StatedCounts, cells: pd.DataFrame | None) -> BoolArray:
+    """Return a mask (places, queries) of the counts that are asked about; None asks about all."""
+    shape = question.geoids.size, len(question.queries.names)
+    if cells is None:
+        return np.ones(shape, np.bool_)
+    mask = np.zeros(shape, np.bool_)
+    names = pd.MultiIndex.from_tuples(question.queries.names)
+    place = pd.Index(question.geoids).get_indexer(pd.Index(cells["geoid"]))
+    query = names.get_indexer(pd.MultiIndex.from_frame(cells[["table", "cell"]]))
+    inside = (place >= 0) & (query >= 0)
+    mask[place[inside], query[inside]] = True
+    return mask
 
 
 def _answers(
     problem: Problem,
     solution: Solution,
     questions: Sequence[StatedCounts],
+    asked: Sequence[BoolArray],
     solver: SolverBackend,
     limits: Limits,
 ) -> list[_Answers]:
-    """Return bounds of all requested counts; without a solution they are those stated."""
+    """Return bounds of the counts asked about; without a solution they are those stated."""
     good = solution.solved
     reduced, bounds, star, rows = _question_problem(problem, solution.histogram(problem), questions)
     program, _, low, high = open_program(reduced, bounds, good)
     inside = np.flatnonzero(good[bounds.block])[program.entry]
     point = entries(star, program.block, program.cell)
-    ends = _row_ends(program, low[inside], high[inside], point, solver, limits)
+    asked_rows, masks = np.zeros(program.source.size, np.bool_), zip(questions, asked, strict=True)
+    for number, mask in enumerate(mask for one, mask in masks if one.rows is not None):
+        chosen = program.source == number
+        asked_rows[chosen] = mask[program.group[chosen], program.row[chosen]]
+    ends = _row_ends(program, low[inside], high[inside], point, asked_rows, solver, limits)
     proved = (ends.low == ends.least) & (ends.high == ends.most)
     endless, matrices, answers, number = _endless(problem), iter(rows), [], 0
     for one in questions:
@@ -291,6 +310,7 @@ def count_bounds(
     *,
     scope: str | None = None,
     queries: Workload | None = None,
+    cells: pd.DataFrame | None = None,
     known_rule: bool = True,
     solver: str | SolverBackend = "highs",
     time_limit: float | Deadline | None = None,
@@ -315,6 +335,9 @@ def count_bounds(
     queries : Workload, optional
         Other counts of the same schema, at levels of the tables up to ``scope``; by default the
         published ones.
+    cells : pandas.DataFrame, optional
+        Columns ``geoid``, ``table`` and ``cell``: the counts that are bounded, of those places that
+        the tables have; by default all.
     known_rule, solver, time_limit
         As for :func:`reconstruct`.
     node_limit : int, optional
@@ -361,9 +384,10 @@ def count_bounds(
     n_published = len(questions)
     if more is not None:
         questions += _unpublished(problem, questions, more)
-    answers = _answers(problem, solution, questions, backend, limits)
+    asked = [_asked_cells(question, cells) for question in questions]
+    answers = _answers(problem, solution, questions, asked, backend, limits)
     chosen = slice(n_published, None) if more is not None else slice(n_published)
-    pairs = list(zip(questions[chosen], answers[chosen], strict=True))
+    pairs = list(zip(questions[chosen], answers[chosen], asked[chosen], strict=True))
     pairs.sort(key=lambda pair: levels.index(pair[0].level))
     conflict = {
         str(problem.geoids[b]): solution.conflict.get(b, "")
@@ -372,11 +396,11 @@ def count_bounds(
     return CountBounds(_frame(pairs), conflict, problem.scope)
 
 
-def _frame(pairs: Sequence[tuple[StatedCounts, _Answers]]) -> pd.DataFrame:
-    """Return one frame with a row for each count of all levels."""
-    parts = [_columns(question, answer) for question, answer in pairs]
+def _frame(pairs: Sequence[tuple[StatedCounts, _Answers, BoolArray]]) -> pd.DataFrame:
+    """Return one frame with a row for each count of all levels that is asked about."""
+    parts = [(_columns(question, answer), asked.ravel()) for question, answer, asked in pairs]
     columns: dict[str, Any] = {
-        name: np.concatenate([part[name] for part in parts]) for name in parts[0]
+        name: np.concatenate([part[name][asked] for part, asked in parts]) for name in parts[0][0]
     }
 
     def numbers(values: IntArray, missing: int) -> pd.api.extensions.ExtensionArray:

@@ -122,6 +122,12 @@ class TableReading:
         return self.cells[self.cells["file"] != ""]
 
     @property
+    def count_keys(self) -> pd.DataFrame:
+        """Place (``geoid``), table and cell of each count that files state, for bounds of these."""
+        names = {"place": "geoid", "table": "table", "cell": "cell"}
+        return self.stated_cells[list(names)].rename(columns=names)
+
+    @property
     def digest(self) -> str:
         """The SHA-256 of the file of all settings, that of ``reading.toml``."""
         return hashlib.sha256(self.to_toml().encode()).hexdigest()

@@ -460,6 +460,19 @@ def test_person_tables_keep_the_true_counts_within_their_bounds(name):
     assert f"{known['recovered']:,} follow exactly" in " ".join(repr(found).split())
 
 
+@pytest.mark.parametrize("name", ["nearest 3", "open top"])
+def test_chosen_counts_have_the_bounds_that_all_have(name):
+    rng = np.random.default_rng(6)
+    tables = coarse(person_tables(people(rng, [4, 7], spread=0.5), tract=False), LAWS[name])
+    every = count_bounds(tables).counts
+    chosen = every[rng.random(len(every)) < 0.1]
+    cells = chosen[["geoid", "table", "cell"]].assign(more=1)
+    elsewhere = cells.assign(geoid="elsewhere")  # of places that these tables do not have
+    found = count_bounds(tables, cells=pd.concat([elsewhere, cells.iloc[::-1]])).counts
+    pd.testing.assert_frame_equal(found, chosen.reset_index(drop=True))
+    assert 0 < len(found) < len(every) / 5
+
+
 def test_a_limit_of_time_leaves_bounds_that_hold():
     rng = np.random.default_rng(6)
     true = person_tables(people(rng, [20], spread=0.5), tract=False)
