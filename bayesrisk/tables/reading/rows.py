@@ -61,6 +61,13 @@ _MEANS = re.compile(
     r"gennemsnit|middelalder|keski(arvo|-?ikä|määr)|średni|průměr|priemer|átlag|ortalama|ortanca|medyan|povpreč|prosje|"
     r"μέσ[οη]|διάμεσ|средн|медиан|середн|медіан)|平均|中位|中央値|평균|중위|중앙값).*"
 )
+#: Labels of rows that say a mean or a share in so many words: 'per cent of ...'.
+_SHARE_OF = re.compile(
+    r"(%|percent(age)?s?|per cent|proportion|rates?|ratio|anteil|pourcentage|porcentaje|"
+    r"percentuale?|percentagem|taux|tasa|taxa|andel|aandeel|osuus|odsetek) "
+    r"(of|per|for|in|am?|an|der|des?|d[ou]|di|af|av|van|z)\b.*|.*\brates? per\b.*"
+)
+_NUMBERED_MEAN = re.compile(r"\d+[- ](year|week|month|day)s? (average|mean)")
 _CHANGE = re.compile(r".*\b(increase|decrease|change|difference|net|balance)\b.*")
 
 
@@ -100,7 +107,7 @@ def counting_rows(sheet: Sheet) -> Sheet:
     ]  # fmt: skip
     changed_rows = [row for _, row in sheet.rows if any(row[j] in changed for j in whole)]
     labels = says_so.intersection(*[itertools.chain.from_iterable(changed_rows)])
-    labels |= {t for t in texts if _RANK.fullmatch(key(t))}
+    labels |= {t for t in texts if _RANK.fullmatch(key(t))} | _whole_means(sheet)
     rest = [row for _, row in sheet.rows if labels.isdisjoint(row)]
     decimals = {t for t in changed if not POINTS.fullmatch(t)}
     counted = [j for j, head in enumerate(sheet.heads) if not _rates(head)]
@@ -113,6 +120,47 @@ def counting_rows(sheet: Sheet) -> Sheet:
         else:
             rows.append((i, row))
     return sheet._replace(rows=rows, left=[*sheet.left, *left]) if rows and left else sheet
+
+
+def _whole_means(sheet: Sheet) -> set[str]:
+    """Return labels that say a mean or a share in several words, beside whole numbers.
+
+    It is none whose numbers are needed for those of other labels to make up a total.
+    """
+    columns = [*zip(*(row for _, row in sheet.rows), strict=True)]
+    numeric = [2 * sum(map(says_number, c)) >= len(c) - c.count("") > 0 for c in columns]
+    words = [*itertools.takewhile(lambda j: not numeric[j], range(len(columns)))]
+    labels = set[str]()
+    for j in words:
+        rest = [columns[i] for i in words if i != j]
+        called = {t for t in {*columns[j]} if _says_mean_or_share(key(t.rpartition(PATH)[2]))}
+        groups: dict[tuple[str, ...], list[int]] = {}
+        for p, others in enumerate(zip(*rest, strict=True) if rest else [()] * len(sheet.rows)):
+            groups.setdefault(others, []).append(p)
+        for text in called:
+            places = [(p, g) for g in groups.values() for p in g if columns[j][p] == text]
+            shown = [
+                _is_needed(c[p], [c[k] for k in group])
+                for c in itertools.compress(columns, numeric) for p, group in places
+            ]  # fmt: skip
+            labels |= {text} if 2 * sum(shown) <= len(shown) else set()
+    return labels
+
+
+def _says_mean_or_share(label: str) -> bool:
+    words = len(label.split())
+    mean = _MEANS.fullmatch(label) and words > 2
+    return bool(mean or _SHARE_OF.fullmatch(label) or _NUMBERED_MEAN.fullmatch(label))
+
+
+def _is_needed(text: str, texts: Sequence[str]) -> bool:
+    """Return whether numbers add up to a multiple of the largest, and not without one of them."""
+    every = [ends[0] for t in texts if WHOLE.fullmatch(t) and (ends := number_range(t))]
+    ends = number_range(text) if WHOLE.fullmatch(text) else None
+    most = max(every, default=0)
+    if ends is None or not 0 < ends[0] < most:
+        return False
+    return sum(every) % most == 0
 
 
 def _labels_of_decimals(

@@ -173,9 +173,16 @@ def _is_count(text: str) -> bool:
 
 
 def _sheet_grid(sheet: Any) -> Grid:
-    """Return the rows of a sheet; a cell merged with those below it stands in each with texts."""
+    """Return the rows of a sheet; a cell merged with those below it stands in each with texts.
+
+    Rows begin in the first column that is not empty, from which merged cells are counted, too.
+    """
     rows = [[_text(value) for value in row] for row in sheet.iter_rows()]
-    cells = [Merged(*start, *end) for start, end in sheet.merged_cell_ranges or ()]
+    first = sheet.start[1] if sheet.start else 0
+    cells = [
+        Merged(top, left - first, bottom, right - first)
+        for (top, left), (bottom, right) in sheet.merged_cell_ranges or () if left >= first
+    ]  # fmt: skip
     join_merged_headings(rows, cells)
     filled = [any(map(str.strip, row)) for row in rows]
     merged = {(cell.top, cell.left): cell.bottom for cell in cells}
