@@ -212,7 +212,8 @@ def _part_numbers(rows: list[list[str]], merged: Mapping[tuple[int, int], int]) 
             named = (top, label) not in merged and below[label].strip() not in ("", row[label])
             headed = any(filled_texts(r) > 1 for r in rows[:top])
             if headed and named and not WHOLE.fullmatch(below[label].strip()):
-                parted[top] = numbers
+                counts = [j for j, t in enumerate(row) if says_number(t)]  # 2018 may be one
+                parted[top] = [j for j in counts if j in numbers or (top, j) in merged]
     for top, columns in parted.items():
         section = len(parted) > 1 and all(merged.get((top, j), top) <= top + 1 for j in columns)
         for j in columns:
