@@ -170,7 +170,7 @@ def _labels_of_decimals(
 
     The numbers stand in columns that are ``counted``: not all are rates.  Of columns of labels it
     has the fewest other numbers there, then the fewest labels.  Where these are of many rows, each
-    stands in several; where they are of few, it may be in words.
+    stands in several; where they are of few, it may be in words, and no column is of decimals.
     """
     columns = [*zip(*rows, strict=True)]
     mixed = [
@@ -178,6 +178,10 @@ def _labels_of_decimals(
         if k in counted
         and 0 < 3 * sum(t in decimals for t in column) <= 2 * sum(map(says_number, column))
     ]  # fmt: skip
+    everywhere = any(
+        k in counted and 3 * sum(t in decimals for t in column) > 2 * sum(map(says_number, column))
+        for k, column in enumerate(columns) if any(map(says_number, column))
+    )  # fmt: skip
     row_sizes = [
         (1, sum(says_number(row[k]) for k in mixed), sum(row[k] in decimals for k in mixed))
         for row in rows if mixed
@@ -195,6 +199,7 @@ def _labels_of_decimals(
         clear = rest and all(10 * n < numbers for _, numbers, n in rest if n)
         few = _FEW_MEANS * lines <= len(rows) and number > 1 - certain
         few = few and all(any(map(str.isalpha, t)) for t in rates)
+        few = few and (certain or (len(rates) <= _FEW_MEANS and not everywhere))
         repeated = 2 * len(sizes) <= len(rows) and number > _FEW_MEANS
         if j not in mixed and rates and clear and (few or repeated):
             ways.append((size - number, len(sizes), j, rates))

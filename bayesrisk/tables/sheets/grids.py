@@ -125,7 +125,9 @@ def workbook_grids(
     names.sort(key=lambda n: (n != wanted, not withheld[n], -counts[n]))
     if names and wanted is None:  # a first sheet of years comes before one made of it
         same_kind = (n for n in grids if n in names and withheld[n] == withheld[names[0]])
-        candidates = (n for n in same_kind if _share_form(grids[n], grids[names[0]]))
+        candidates = (
+            n for n in same_kind if n == names[0] or _share_form(grids[n], grids[names[0]])
+        )
         first = next(candidates, names[0])
         names.sort(key=lambda n: n != first)
     return tuple((n, grids[n]) for n in names), len(grids), legend(grids)

@@ -74,6 +74,13 @@ _DECIMAL_TEXTS = 4  # at most among counts
 _CODED, _CODE_ROWS = 20, 3  # texts for each code below 0, and its rows
 _SHORT = 3  # letters of a flag
 _FEW_REPEATS = 4  # of counts that may be the same in rows of one label by chance
+#: Titles of sheets of full-time equivalents, and words that heads are counted beside them.
+_EQUIVALENTS = re.compile(
+    r"\bfull[- ]time[- ]equivalents?\b|\bftes?\b|vollzeitäquivalent|équivalents? temps plein|"
+    r"heltidsekvivalent|årsverk|\bvoltijdsequivalent",
+    re.IGNORECASE,
+)
+_HEADS = re.compile(r"\b(head ?counts?|köpfe|koppen|effectifs|antal personer)\b", re.IGNORECASE)
 _PERSONS = re.compile(r"\b(persons?|people|individuals)\b")
 _FEW_NAMES = 1.25  # codes for each name of a place
 _WHOLE_SHARES = {"0", "1", "100"}
@@ -148,6 +155,8 @@ class SheetColumns(ColumnEvidence):
                 or (2 * self.share(i) >= 1 and self._numbers(head, texts))
             ):
                 numeric.append(i)
+            elif 2 * sum(map(bool, map(DECIMAL.fullmatch, self.columns[i]))) > len(self.columns[i]):
+                self.reasons[i] = _DECIMALS  # in units, but written as no counts are
             else:
                 unnamed = "category" if "category" not in names.values() else f"column {i + 1}"
                 names[i] = head.rpartition("!!")[2] or unnamed
@@ -294,6 +303,14 @@ class SheetColumns(ColumnEvidence):
             raise DataError(
                 f"{self.sheet.title}: must hold counts, got numbers in {quote(unit)}, a line says"
                 "; columns.HEADING=count takes one for a count all the same"
+            )
+        lines = [text for text in self.sheet.captions if _EQUIVALENTS.search(text)]
+        counted = any(_HEADS.search(text) for text in self.sheet.captions)
+        if lines and not (choices or counted or any(map(_EQUIVALENTS.search, self.sheet.heads))):
+            raise DataError(
+                f"{self.sheet.title}: must hold counts of people, got full-time equivalents, "
+                f"{quote(cut(lines[0], 60))} says; columns.HEADING=count takes one for a count all "
+                "the same"
             )
         if not choices and (words := estimates(self.sheet)):
             raise refused_estimates(self.sheet.name, words).advised(
