@@ -132,8 +132,10 @@ def _whole_means(sheet: Sheet) -> set[str]:
     words = [*itertools.takewhile(lambda j: not numeric[j], range(len(columns)))]
     labels = set[str]()
     for j in words:
-        rest = [columns[i] for i in words if i != j]
         called = {t for t in {*columns[j]} if _says_mean_or_share(key(t.rpartition(PATH)[2]))}
+        if not called:
+            continue
+        rest = [columns[i] for i in words if i != j]
         groups: dict[tuple[str, ...], list[int]] = {}
         for p, others in enumerate(zip(*rest, strict=True) if rest else [()] * len(sheet.rows)):
             groups.setdefault(others, []).append(p)
