@@ -106,6 +106,9 @@ def wide(
     for i, part in parts.items():  # a total of those below it that are called so was merged
         if len(part) == 1 and part[0] in inner and total_word(part[0]) == 2:
             parts[i] = part * size
+        elif len(part) == 1 and total_word(first := part[0].partition(" ")[0]) == 2:
+            below = part[0].removeprefix(first).strip(" :,-–")  # "Total F" is of all F
+            parts[i] = [first, below] if below in inner and size > 1 else part
     parts = _with_one_word(parts)
     kinds = {
         i: [heading_kind(label, depth) for depth, label in enumerate(part, 1)]

@@ -46,6 +46,13 @@ class CountedColumns:
         rows = np.all(self.counts[:, [*places, self.position[total]]] >= 0, axis=1)
         return _sums_hold(self.counts[:, places].sum(axis=1), self.column(total), rows, bits)
 
+    def agree(self, groups: Sequence[Sequence[int]], bits: float) -> bool:
+        """Return whether several groups of columns have one sum in all rows where all are known."""
+        places = [[self.position[i] for i in group] for group in groups]
+        known = np.all(self.counts >= 0, axis=1)
+        first, *others = [self.counts[:, place].sum(axis=1) for place in places]
+        return bool(others) and all(_sums_hold(sums, first, known, bits) for sums in others)
+
     def run(self, columns: Sequence[int], total: int, bits: float) -> int:
         """Return the number of first columns, two or more, that add up to a total; 0 if none do."""
         whole = self.column(total)
@@ -162,7 +169,8 @@ def named_margins(sheet: Sheet, paths: Mapping[int, Sequence[str]]) -> dict[int,
     """Return the heading above each column of counts that names a variable of all records.
 
     So do *Sex* and *Age* above groups of columns that each add up to one total, and not *Rural*
-    and *Urban* above the same columns.  The column of the total alone has an empty name.
+    and *Urban* above the same columns.  The column of the total alone has an empty name; without
+    any total the sums of several such groups agree.
     """
     wholes = [i for i, path in paths.items() if not path or total_word(path[0]) == 2]
     groups: dict[str, list[int]] = {}
@@ -175,14 +183,22 @@ def named_margins(sheet: Sheet, paths: Mapping[int, Sequence[str]]) -> dict[int,
     counts = CountedColumns.from_sheet(sheet, list(paths))
     bits, results = _BITS + 2 * math.log2(len(paths)), dict[int, str]()
     total = wholes[0] if wholes else -1
-    for name, group in groups.items():
-        totals = [i for i in group if total_word(paths[i][1]) == 2]
+    totals_by_name = {name: [i for i in group if total_word(paths[i][1]) == 2]
+                      for name, group in groups.items()}  # fmt: skip
+    for name, totals in sorted(totals_by_name.items(), key=lambda one: not one[1]):
+        group = groups[name]
         rest = [i for i in group if i not in totals]
-        if len(totals) > 1 or len(rest) < 2 or not (totals or wholes):
+        if len(totals) > 1 or len(rest) < 2 or not (totals or total >= 0):
             continue
         total = totals[0] if total < 0 else total
         if all(counts.add_up([i], total) for i in totals) and counts.add_up(rest, total, bits):
             results |= dict.fromkeys(group, name)
+    sizes = [*map(len, groups.values())]
+    full = not wholes and total < 0 and min(sizes) > 1 and sum(sizes) == len(paths)
+    if full and counts.agree([*groups.values()], bits):
+        return {i: name for name, group in groups.items() for i in group}
+    if sum(map(len, totals_by_name.values())) == 1 and len({*results.values()}) > 1:
+        results[total] = ""  # the total of all stands in one group alone
     several = len({*results.values()}) > 1
     if not wholes and not (several and len(results) == len(paths)):  # totals of other records
         return {}

@@ -61,6 +61,13 @@ _MEANS = re.compile(
     r"gennemsnit|middelalder|keski(arvo|-?ikä|määr)|średni|průměr|priemer|átlag|ortalama|ortanca|medyan|povpreč|prosje|"
     r"μέσ[οη]|διάμεσ|средн|медиан|середн|медіан)|平均|中位|中央値|평균|중위|중앙값).*"
 )
+#: Labels of rows that say a mean or a share in so many words: 'per cent of ...'.
+_SHARE_OF = re.compile(
+    r"(%|percent(age)?s?|per cent|proportion|rates?|ratio|anteil|pourcentage|porcentaje|"
+    r"percentuale?|percentagem|taux|tasa|taxa|andel|aandeel|osuus|odsetek) "
+    r"(of|per|for|in|am?|an|der|des?|d[ou]|di|af|av|van|z)\b.*|.*\brates? per\b.*"
+)
+_NUMBERED_MEAN = re.compile(r"\d+[- ](year|week|month|day)s? (average|mean)")
 _CHANGE = re.compile(r".*\b(increase|decrease|change|difference|net|balance)\b.*")
 
 
@@ -100,7 +107,7 @@ def counting_rows(sheet: Sheet) -> Sheet:
     ]  # fmt: skip
     changed_rows = [row for _, row in sheet.rows if any(row[j] in changed for j in whole)]
     labels = says_so.intersection(*[itertools.chain.from_iterable(changed_rows)])
-    labels |= {t for t in texts if _RANK.fullmatch(key(t))}
+    labels |= {t for t in texts if _RANK.fullmatch(key(t))} | _whole_means(sheet)
     rest = [row for _, row in sheet.rows if labels.isdisjoint(row)]
     decimals = {t for t in changed if not POINTS.fullmatch(t)}
     counted = [j for j, head in enumerate(sheet.heads) if not _rates(head)]
@@ -115,6 +122,49 @@ def counting_rows(sheet: Sheet) -> Sheet:
     return sheet._replace(rows=rows, left=[*sheet.left, *left]) if rows and left else sheet
 
 
+def _whole_means(sheet: Sheet) -> set[str]:
+    """Return labels that say a mean or a share in several words, beside whole numbers.
+
+    It is none whose numbers are needed for those of other labels to make up a total.
+    """
+    columns = [*zip(*(row for _, row in sheet.rows), strict=True)]
+    numeric = [2 * sum(map(says_number, c)) >= len(c) - c.count("") > 0 for c in columns]
+    words = [*itertools.takewhile(lambda j: not numeric[j], range(len(columns)))]
+    labels = set[str]()
+    for j in words:
+        called = {t for t in {*columns[j]} if _says_mean_or_share(key(t.rpartition(PATH)[2]))}
+        if not called:
+            continue
+        rest = [columns[i] for i in words if i != j]
+        groups: dict[tuple[str, ...], list[int]] = {}
+        for p, others in enumerate(zip(*rest, strict=True) if rest else [()] * len(sheet.rows)):
+            groups.setdefault(others, []).append(p)
+        for text in called:
+            places = [(p, g) for g in groups.values() for p in g if columns[j][p] == text]
+            shown = [
+                _is_needed(c[p], [c[k] for k in group])
+                for c in itertools.compress(columns, numeric) for p, group in places
+            ]  # fmt: skip
+            labels |= {text} if 2 * sum(shown) <= len(shown) else set()
+    return labels
+
+
+def _says_mean_or_share(label: str) -> bool:
+    words = len(label.split())
+    mean = _MEANS.fullmatch(label) and words > 2
+    return bool(mean or _SHARE_OF.fullmatch(label) or _NUMBERED_MEAN.fullmatch(label))
+
+
+def _is_needed(text: str, texts: Sequence[str]) -> bool:
+    """Return whether numbers add up to a multiple of the largest, and not without one of them."""
+    every = [ends[0] for t in texts if WHOLE.fullmatch(t) and (ends := number_range(t))]
+    ends = number_range(text) if WHOLE.fullmatch(text) else None
+    most = max(every, default=0)
+    if ends is None or not 0 < ends[0] < most:
+        return False
+    return sum(every) % most == 0
+
+
 def _labels_of_decimals(
     rows: Sequence[Sequence[str]], decimals: set[str], counted: Collection[int], *, certain: bool
 ) -> tuple[int, set[str]]:
@@ -122,7 +172,7 @@ def _labels_of_decimals(
 
     The numbers stand in columns that are ``counted``: not all are rates.  Of columns of labels it
     has the fewest other numbers there, then the fewest labels.  Where these are of many rows, each
-    stands in several; where they are of few, it may be in words.
+    stands in several; where they are of few, it may be in words, and no column is of decimals.
     """
     columns = [*zip(*rows, strict=True)]
     mixed = [
@@ -130,6 +180,10 @@ def _labels_of_decimals(
         if k in counted
         and 0 < 3 * sum(t in decimals for t in column) <= 2 * sum(map(says_number, column))
     ]  # fmt: skip
+    everywhere = any(
+        k in counted and 3 * sum(t in decimals for t in column) > 2 * sum(map(says_number, column))
+        for k, column in enumerate(columns) if any(map(says_number, column))
+    )  # fmt: skip
     row_sizes = [
         (1, sum(says_number(row[k]) for k in mixed), sum(row[k] in decimals for k in mixed))
         for row in rows if mixed
@@ -147,6 +201,7 @@ def _labels_of_decimals(
         clear = rest and all(10 * n < numbers for _, numbers, n in rest if n)
         few = _FEW_MEANS * lines <= len(rows) and number > 1 - certain
         few = few and all(any(map(str.isalpha, t)) for t in rates)
+        few = few and (certain or (len(rates) <= _FEW_MEANS and not everywhere))
         repeated = 2 * len(sizes) <= len(rows) and number > _FEW_MEANS
         if j not in mixed and rates and clear and (few or repeated):
             ways.append((size - number, len(sizes), j, rates))

@@ -96,6 +96,7 @@ def bodied(table: Headed, columns: CountColumns) -> tuple[Body, Left]:
         left += [inside[0].left("the same of all rows")] * every
         head, inside = head if every else [name, *head[1:]], inside[1:]
     heads = [*table.rows, table.head]
+    inside, head = _with_named_labels(inside, head, columns)
     inside = _without_codes(inside)
     rows, group = with_groups([line.row for line in inside], columns)
     inside = [line._replace(row=row) for line, row in zip(inside, rows, strict=True)]
@@ -114,22 +115,34 @@ def bodied(table: Headed, columns: CountColumns) -> tuple[Body, Left]:
 
 
 def with_last_total(lines: Sequence[Line], columns: CountColumns) -> Sequence[Line]:
-    """Return lines of which a number alone at the end, the sum of all above it, has a label."""
+    """Return lines of which the last has numbers alone, each the sum of all above it, as a total.
+
+    A number may be the sum of those that are called no total.
+    """
     filled = [k for k, line in enumerate(lines) if any(line.row[1:])]  # notes stand below
     last = lines[filled[-1]] if filled else None
     places = [j for j, text in enumerate(last.row) if text] if last else []
-    if last is None or len(places) != 1 or places[0] not in columns.counts - {0}:
+    if last is None or not places or not columns.counts - {0} >= {*places}:
         return lines
-    ends = [(lines[k].row, number_range(lines[k].row[places[0]])) for k in filled]
-    *stated, (_, whole) = [(row, end[0] if end and end[0] == end[1] else -1) for row, end in ends]
-    parts = [[n for row, n in stated if every or not any(total_word(t) == 2 for t in row)]
-             for every in (True, False)]  # fmt: skip
-    if not any(len(p) > 2 and min(p) >= 0 and whole == sum(p) > max(p) for p in parts):
+    rows = [lines[k].row for k in filled]
+    plain = [row for row in rows[:-1] if not any(total_word(t) == 2 for t in row)]
+    if not all(_are_summed(j, rows, plain) for j in places):
         return lines
     row = [*last.row]
     for j in columns.labels or [0]:
         row[j] = "Total"
     return [*lines[: filled[-1]], last._replace(row=row), *lines[filled[-1] + 1 :]]
+
+
+def _are_summed(j: int, rows: Sequence[Sequence[str]], plain: Sequence[Sequence[str]]) -> bool:
+    """Return whether the last number of a column is the sum of all above it, or of plain rows."""
+    whole = number_range(rows[-1][j])
+    for above in (rows[:-1], plain):
+        ends = [number_range(row[j]) for row in above]
+        parts = [end[0] if end and end[0] == end[1] else -1 for end in ends]
+        if whole and len(parts) > _PAIR and min(parts) >= 0 and whole[0] == sum(parts) > max(parts):
+            return True
+    return False
 
 
 def _without_codes(lines: list[Line]) -> list[Line]:
@@ -142,6 +155,27 @@ def _without_codes(lines: list[Line]) -> list[Line]:
     if not (codes and 1 < len(pairs) == len(coded) < len(lines) and len(lines[0].row) > _PAIR):
         return lines
     return [x._replace(row=[x.row[1], "", *x.row[2:]]) if x.row[0] else x for x in lines]
+
+
+def _with_named_labels(
+    lines: list[Line], head: list[str], columns: CountColumns
+) -> tuple[list[Line], list[str]]:
+    """Return lines without the one that has names of labels alone, and headings with these names.
+
+    No column of labels has a heading, each has a text in that line, and none is blank elsewhere.
+    """
+    counts = columns.counts
+    labels = [j for j in columns.labels if j < min(counts, default=0)]
+    blank = [x for x in lines if any(x.row) and not any(x.row[j] for j in counts)]
+    if len(labels) < _PAIR or len(blank) != 1 or any(head[j] for j in labels):
+        return lines, head
+    row = blank[0].row
+    if not all(row[j] for j in labels) or filled_texts(row) > len(labels):
+        return lines, head
+    if any(row[j] == x.row[j] for x in lines if x is not blank[0] for j in labels):
+        return lines, head
+    named = [row[j] if j in labels else text for j, text in enumerate(head)]
+    return [x for x in lines if x is not blank[0]], named
 
 
 def _with_whole_labels(lines: Sequence[Line]) -> list[Line]:

@@ -125,7 +125,9 @@ def workbook_grids(
     names.sort(key=lambda n: (n != wanted, not withheld[n], -counts[n]))
     if names and wanted is None:  # a first sheet of years comes before one made of it
         same_kind = (n for n in grids if n in names and withheld[n] == withheld[names[0]])
-        candidates = (n for n in same_kind if _share_form(grids[n], grids[names[0]]))
+        candidates = (
+            n for n in same_kind if n == names[0] or _share_form(grids[n], grids[names[0]])
+        )
         first = next(candidates, names[0])
         names.sort(key=lambda n: n != first)
     return tuple((n, grids[n]) for n in names), len(grids), legend(grids)
@@ -173,9 +175,16 @@ def _is_count(text: str) -> bool:
 
 
 def _sheet_grid(sheet: Any) -> Grid:
-    """Return the rows of a sheet; a cell merged with those below it stands in each with texts."""
+    """Return the rows of a sheet; a cell merged with those below it stands in each with texts.
+
+    Rows begin in the first column that is not empty, from which merged cells are counted, too.
+    """
     rows = [[_text(value) for value in row] for row in sheet.iter_rows()]
-    cells = [Merged(*start, *end) for start, end in sheet.merged_cell_ranges or ()]
+    first = sheet.start[1] if sheet.start else 0
+    cells = [
+        Merged(top, left - first, bottom, right - first)
+        for (top, left), (bottom, right) in sheet.merged_cell_ranges or () if left >= first
+    ]  # fmt: skip
     join_merged_headings(rows, cells)
     filled = [any(map(str.strip, row)) for row in rows]
     merged = {(cell.top, cell.left): cell.bottom for cell in cells}
@@ -205,7 +214,8 @@ def _part_numbers(rows: list[list[str]], merged: Mapping[tuple[int, int], int]) 
             named = (top, label) not in merged and below[label].strip() not in ("", row[label])
             headed = any(filled_texts(r) > 1 for r in rows[:top])
             if headed and named and not WHOLE.fullmatch(below[label].strip()):
-                parted[top] = numbers
+                counts = [j for j, t in enumerate(row) if says_number(t)]  # 2018 may be one
+                parted[top] = [j for j in counts if j in numbers or (top, j) in merged]
     for top, columns in parted.items():
         section = len(parted) > 1 and all(merged.get((top, j), top) <= top + 1 for j in columns)
         for j in columns:

@@ -169,6 +169,19 @@ def test_a_heading_above_columns_that_count_fewer_names_no_variable_of_all(own):
     assert "rural" not in found.get("category 1", ())
 
 
+@pytest.mark.parametrize("short", [0, 7])
+@pytest.mark.parametrize("kept", [0, 1])
+def test_named_groups_share_the_total_of_one_of_them_or_one_sum(kept, short):
+    """A group whose sum is another one is of other people, and is no variable of all."""
+    heads, rows = profile(own=True, short=short)
+    totals = [j for j, text in enumerate(heads[1]) if text == "Total"][kept:]
+    cut = [[t for j, t in enumerate(row) if j not in totals] for row in (*heads, *rows)]
+    reading = reading_of(cut[:2], cut[2:])
+    assert ({"sex", "age", "home"} <= {*reading.cells.columns}) is (not short)
+    if kept and not short:
+        assert {*labels_by_variable(reading)} == {"sex", "age", "home"}
+
+
 @pytest.mark.parametrize("off", [0, 1])
 def test_what_sexes_add_up_to_in_each_group_is_their_total(off):
     heads = [["Area", *["Total"] * 3, *["Rural"] * 3, *["Urban"] * 3],

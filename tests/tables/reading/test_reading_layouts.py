@@ -383,3 +383,19 @@ def test_headings_of_blocks_may_be_words_that_results_have(tmp_path):
     heads = "Area,Total,Sex,,Status,\n,,Male,Female,Active,Closed\n"
     file.write_text(heads + "\n".join(rows) + "\n", encoding="utf-8")
     assert {*TableReading.read(file).cells["status label"]} == {"Active", "Closed", "all"}
+
+
+@pytest.mark.parametrize("last", ["Total F,M,Total", "Total F,Total M,Total", "Total: F,M,Total"])
+def test_a_total_beside_a_label_of_the_second_level_counts_all_of_the_first(last, tmp_path):
+    """Of one level it is a label: there is nothing below it."""
+    rows = "".join(
+        f"{area},{a},{b},{c},{d},{a + c},{b + d},{a + b + c + d}\n"
+        for area, a, b, c, d in zip(
+            AREAS, (4, 9, 2, 7), (3, 8, 1, 5), (6, 0, 3, 2), (1, 4, 4, 9), strict=True
+        )
+    )
+    heads = f"Pond,carp!!F,carp!!M,trout!!F,trout!!M,{last}\n"
+    cells = read([sheet_of(tmp_path, heads + rows)], {}).cells
+    assert {*cells["sex"]} == {"F", "M", "all"}
+    one = cells[(cells["stated"] == "10") & (cells["row"] == 2)]
+    assert [*one["sex"]] == ["F"]

@@ -174,3 +174,78 @@ def test_a_number_alone_that_is_no_sum_is_refused(tmp_path):
     file.write_text("\n".join(["Sex,Age,Cases", *rows, ",,68"]))
     with pytest.raises(DataError, match="row 6: must be a row of the table"):
         TableReading.read(file)
+
+
+@pytest.mark.parametrize(
+    ("label", "counts"),
+    [
+        ("Average of the last 5 years", "28,40,35"),
+        ("5-year average", "28,40,35"),
+        ("Moyenne des cinq ans", "28,40,35"),
+        ("Per cent of all fish", "28,40,35"),
+        ("Rate per 1,000", "28,40,35"),
+    ],
+)
+def test_rows_of_means_and_shares_in_whole_numbers_count_nobody(label, counts, tmp_path):
+    rows = f'All fish,30,41,37\n"{label}",{counts}\nAsh,12,17,20\nBay,18,24,17\n'
+    said = reading_of(tmp_path, f"Pond,one,two,three\n{rows}")
+    assert [reason for _, _, reason in said.sheets[0].left] == []
+    assert not any(label in row for row in stated(said))
+    assert len(stated(said)) == 9
+    assert any("no count" in line for line in said.lines)
+
+
+@pytest.mark.parametrize("label", ["Fish of average size or more", "Average", "Higher rate"])
+def test_labels_of_a_size_or_a_rate_count_where_sums_need_them(label, tmp_path):
+    rows = f"All fish,40,52,44\n{label},10,11,7\nAsh,12,17,20\nBay,18,24,17\n"
+    said = reading_of(tmp_path, f"Pond,one,two,three\n{rows}")
+    assert stated(said)[frozenset({label, "two"})] == "11"
+
+
+def test_places_with_decimals_beside_a_column_of_decimals_are_no_means(tmp_path):
+    rows = "Ash,14.8,3.2,0\nBay,19.3,0,0\nElm,6.8,12,0\nFir,6.4,0,1.5\nYew,6.7,26.7,1\n"
+    with pytest.raises(DataError, match="must have a column of counts"):
+        reading_of(tmp_path, f"Pond,one,two,three\n{rows}")
+    means = "Ash,14,3,0\nBay,19,0,0\nElm,6,12,0\nFir,6,0,3\nMean depth,11.2,3.8,0.8\n"
+    assert len(stated(reading_of(tmp_path, f"Pond,one,two,three\n{means}"))) == 12
+
+
+@pytest.mark.parametrize(
+    ("title", "refused"),
+    [
+        ("Keepers by pond, full-time equivalents", True),
+        ("Keepers (FTE)", True),
+        ("Keepers by pond, headcount and FTE", False),
+        ("Keepers by pond, full time", False),
+    ],
+)
+def test_full_time_equivalents_count_nobody(title, refused, tmp_path):
+    text = f'"{title}"\nPond,F,M\nAsh,12,7\nBay,9,3\nElm,4,8\n'
+    if refused:
+        with pytest.raises(DataError, match=r"got full-time equivalents.*HEADING=count"):
+            reading_of(tmp_path, text)
+        text = text.replace("F,M", "FTE,M")
+    assert frozenset({"Bay", "M"} if not refused else {"Bay"}) in stated(reading_of(tmp_path, text))
+
+
+ROWS = "Ash,F,7,9\nAsh,M,4,2\nBay,F,1,8\nBay,M,6,3\n"
+
+
+@pytest.mark.parametrize(("last", "labels"), [(",,18,22", {"all"}), (",,18,23", set())])
+def test_numbers_below_all_labels_are_a_total_where_each_is_the_sum(last, labels, tmp_path):
+    """One number that is no sum leaves it open what the row counts."""
+    said = reading_of(tmp_path, f"Pond,Sex,carp,trout\n{ROWS}{last}\n")
+    rows = said.cells[(said.cells["row"] == 6) & (said.cells["file"] != "")]
+    assert {*rows["pond"], *rows["sex"]} & {"all"} == labels
+
+
+@pytest.mark.parametrize(
+    ("line", "heads"),
+    [("Kind,Way,,", ["Kind", "Way", "F", "M"]), ("Tench,net,,", ["", "", "F", "M"])],
+)
+def test_a_line_of_words_alone_names_the_labels_that_have_no_headings(line, heads, tmp_path):
+    """A text that is a label elsewhere names none."""
+    rows = "All fish,,30,41\n{}\nCarp,hook,12,17\nCarp,net,8,4\nTench,net,3,9\nTench,hook,7,11\n"
+    said = reading_of(tmp_path, f",,F,M\n{rows.format(line)}")
+    assert said.sheets[0].heads == heads
+    assert len(said.sheets[0].rows) == 5 + (heads[0] == "")

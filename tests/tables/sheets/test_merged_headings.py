@@ -76,3 +76,21 @@ def test_counts_without_headings_below_a_merged_cell_are_none(tmp_path):
     text = "Pond,carp,,trout,\nAsh,4,7,2,9\nBay,12,0,8,5\nElm,3,6,6,1\n"
     sheet = sheet_of(tmp_path, text, "B1:C1", "D1:E1")
     assert len(sheet.rows) == 3
+
+
+def test_merged_cells_are_counted_from_the_first_column_that_is_not_empty(tmp_path):
+    text = "".join(f",{line}\n" for line in (LEVELS + PONDS).splitlines())
+    merged = ("B3:B6", "C3:F3", "C4:D4", "E4:F4", "C5:D5", "E5:F5")
+    plain = sheet_of(tmp_path, LEVELS + PONDS, *WIDE)
+    sheet = sheet_of(tmp_path, text, *merged)
+    assert sheet.heads == plain.heads
+    assert sheet.rows == plain.rows
+
+
+@pytest.mark.parametrize("number", [1965, 65])
+def test_merged_numbers_that_look_like_years_are_counts_as_others_are(number, tmp_path):
+    rows = f"Kind,{number},7,9\ncarp,,,\ntrout,5,6,2\nTotal,{number + 5},13,11\n,,,\n,,,\n"
+    text = "".join(f"Fish in {pond},,,\n,F,M,O\n{rows}" for pond in ("Ash", "Bay"))
+    sheet = sheet_of(tmp_path, text, *(f"{j}{i}:{j}{i + 1}" for i in (3, 11) for j in "BCD"))
+    assert sheet.heads == ["section", "Kind", "F", "M", "O"]
+    assert sheet.rows[0][1] == ["Fish in Ash", "carp", str(number), "7", "9"]

@@ -74,8 +74,16 @@ _DECIMAL_TEXTS = 4  # at most among counts
 _CODED, _CODE_ROWS = 20, 3  # texts for each code below 0, and its rows
 _SHORT = 3  # letters of a flag
 _FEW_REPEATS = 4  # of counts that may be the same in rows of one label by chance
+#: Titles of sheets of full-time equivalents, and words that heads are counted beside them.
+_EQUIVALENTS = re.compile(
+    r"\bfull[- ]time[- ]equivalents?\b|\bftes?\b|vollzeitäquivalent|équivalents? temps plein|"
+    r"heltidsekvivalent|årsverk|\bvoltijdsequivalent",
+    re.IGNORECASE,
+)
+_HEADS = re.compile(r"\b(head ?counts?|köpfe|koppen|effectifs|antal personer)\b", re.IGNORECASE)
 _PERSONS = re.compile(r"\b(persons?|people|individuals)\b")
 _FEW_NAMES = 1.25  # codes for each name of a place
+_FEW_SPELLINGS = 20  # labels for each that another column does not tell apart
 _WHOLE_SHARES = {"0", "1", "100"}
 #: Thousands that are apart.
 _APART = re.compile(r"\d[,'’\u00a0\u2009\u202f ]\d{3}")
@@ -148,6 +156,8 @@ class SheetColumns(ColumnEvidence):
                 or (2 * self.share(i) >= 1 and self._numbers(head, texts))
             ):
                 numeric.append(i)
+            elif 2 * sum(map(bool, map(DECIMAL.fullmatch, self.columns[i]))) > len(self.columns[i]):
+                self.reasons[i] = _DECIMALS  # in units, but written as no counts are
             else:
                 unnamed = "category" if "category" not in names.values() else f"column {i + 1}"
                 names[i] = head.rpartition("!!")[2] or unnamed
@@ -294,6 +304,14 @@ class SheetColumns(ColumnEvidence):
             raise DataError(
                 f"{self.sheet.title}: must hold counts, got numbers in {quote(unit)}, a line says"
                 "; columns.HEADING=count takes one for a count all the same"
+            )
+        lines = [text for text in self.sheet.captions if _EQUIVALENTS.search(text)]
+        counted = any(_HEADS.search(text) for text in self.sheet.captions)
+        if lines and not (choices or counted or any(map(_EQUIVALENTS.search, self.sheet.heads))):
+            raise DataError(
+                f"{self.sheet.title}: must hold counts of people, got full-time equivalents, "
+                f"{quote(cut(lines[0], 60))} says; columns.HEADING=count takes one for a count all "
+                "the same"
             )
         if not choices and (words := estimates(self.sheet)):
             raise refused_estimates(self.sheet.name, words).advised(
@@ -523,6 +541,10 @@ class SheetColumns(ColumnEvidence):
                 self.columns[i] = [f"{a} ({b})" if times[a] > 1 else a for a, b in pairs]
                 del names[j]
                 self.reasons[j] = f"names of {self.sheet.heads[i]!r}, but for some"
+        for i, j in itertools.permutations([i for i in names if i not in choices], 2):
+            if i in names and j in names and self._spells_but_few(i, j):
+                del names[i]
+                self.reasons[i] = f"the same as {self.sheet.heads[j]!r}, but for few"
         for i in [i for i in names if i not in choices]:
             if is_serial(self.columns[i], [self.columns[j] for j in names if j != i]):
                 del names[i]
@@ -538,6 +560,19 @@ class SheetColumns(ColumnEvidence):
         words = all(re.search(r"\d", b) and not re.search(r"\d", a) for a, b in pairs if a)
         few = len(times) < len(pairs) == len(self.row_counts[j]) < _FEW_NAMES * len(times)
         return words and few and not any(total_word(a) for a in times if times[a] > 1)
+
+    def _spells_but_few(self, i: int, j: int) -> bool:
+        """Return whether words are told by other words, of which only few have one of several.
+
+        Such are names in two languages.  No word that says a total stands in either.
+        """
+        texts, finer = self.row_counts[i], self.row_counts[j]
+        extra = len(finer) - len(texts)
+        if not 0 < _FEW_SPELLINGS * extra <= len(finer):
+            return False
+        if any(total_word(t) or not any(map(str.isalpha, t)) for t in (*texts, *finer)):
+            return False
+        return len({*zip(self.columns[i], self.columns[j], strict=True)}) == len(finer)
 
     def _label_beside_totals(self, i: int, labels: Sequence[int]) -> str:
         """Return the one label of a column, beside totals in rows where all others are blank."""

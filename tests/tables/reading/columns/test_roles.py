@@ -1016,3 +1016,15 @@ def test_few_numbers_below_0_that_stand_again_are_codes_and_many_are_changes(hea
         reading = read_text(tmp_path, f"County,{head}\n{rows}")
         assert {"-1", *counts} <= stated(reading)
         assert reading.rules["marks.-1"] == reading.rules["marks.-2"] == "withheld"
+
+
+@pytest.mark.parametrize(("same", "variables"), [(1, {"name"}), (8, {"namn", "name"})])
+def test_names_in_two_languages_are_one_label_but_for_few(same, variables):
+    """Of many that are the same in one language each is a place of several."""
+    names = [f"pond {'abcdefghijkl'[k // 12]}{'abcdefghijkl'[k % 12]}" for k in range(60)]
+    other = [f"damm {x[5:]}" for x in names]
+    other[-same:] = other[-2 * same : -same]
+    rows = [[*pair, 5 + 3 * k % 17] for k, pair in enumerate(zip(other, names, strict=True))]
+    frame = pd.DataFrame(rows, columns=["namn", "name", "count"])
+    cells = TableReading.from_frame(frame).cells
+    assert {"namn", "name"} & {*cells.columns} == variables
