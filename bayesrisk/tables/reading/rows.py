@@ -156,7 +156,7 @@ def _says_mean_or_share(label: str) -> bool:
 
 
 def _is_needed(text: str, texts: Sequence[str]) -> bool:
-    """Return whether numbers add up to a multiple of the largest, and not without one of them."""
+    """Return whether a number is one of those that make up the largest of them, or several such."""
     every = [ends[0] for t in texts if WHOLE.fullmatch(t) and (ends := number_range(t))]
     ends = number_range(text) if WHOLE.fullmatch(text) else None
     most = max(every, default=0)
