@@ -668,8 +668,8 @@ def _ask_sums(
             good += fits * (before.telling == before.good and after.no_chance)
         if good >= _ROWS and not denied:
             text = f"totals are the sums of all others in {good} groups"
-            guess, what = ("0", "0") if mark in _DASHES else ("missing", "no count, and left out")
-            results[mark] = rules.ask(f"marks.{mark}", guess, f"{mark!r} is {what}: {text}")
+            guess, word = ("0", "0") if mark in _DASHES else ("missing", "no count, and left out")
+            results[mark] = rules.ask(f"marks.{mark}", guess, f"{mark!r} is {word}: {text}")
     return results
 
 

@@ -49,9 +49,9 @@ class CountedColumns:
     def agree(self, groups: Sequence[Sequence[int]], bits: float) -> bool:
         """Return whether several groups of columns have one sum in all rows where all are known."""
         places = [[self.position[i] for i in group] for group in groups]
-        known = np.all(self.counts >= 0, axis=1)
-        first, *others = [self.counts[:, place].sum(axis=1) for place in places]
-        return bool(others) and all(_sums_hold(sums, first, known, bits) for sums in others)
+        stated = np.all(self.counts >= 0, axis=1)
+        first, *rest = [self.counts[:, place].sum(axis=1) for place in places]
+        return bool(rest) and all(_sums_hold(sums, first, stated, bits) for sums in rest)
 
     def run(self, columns: Sequence[int], total: int, bits: float) -> int:
         """Return the number of first columns, two or more, that add up to a total; 0 if none do."""

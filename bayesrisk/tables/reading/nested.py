@@ -165,8 +165,8 @@ def _without_levels(
             tree = sums.outline([key(places.texts[k]) for k in ordered], _SHOWN)
             leaves = {*itertools.chain(*tree.values())} - tree.keys()
             called = any(total_word(k, name) == 2 for k in leaves)
-            shown = len(tree) > 1 or places.has_one_level(tree)
-            if shown and not called and places.changes(tree):
+            is_tree = len(tree) > 1 or places.has_one_level(tree)
+            if is_tree and not called and places.changes(tree):
                 levels = listing(places.neighbours)
                 says = "says" if len(places.neighbours) == 1 else "say"
                 rules.lines.append(f"  {levels} {says} where a label of {name} stands in a tree")

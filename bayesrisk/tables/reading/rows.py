@@ -137,15 +137,15 @@ def _whole_means(sheet: Sheet) -> set[str]:
             continue
         rest = [columns[i] for i in words if i != j]
         groups: dict[tuple[str, ...], list[int]] = {}
-        for p, others in enumerate(zip(*rest, strict=True) if rest else [()] * len(sheet.rows)):
-            groups.setdefault(others, []).append(p)
+        for p, texts in enumerate(zip(*rest, strict=True) if rest else [()] * len(sheet.rows)):
+            groups.setdefault(texts, []).append(p)
         for text in called:
             places = [(p, g) for g in groups.values() for p in g if columns[j][p] == text]
-            shown = [
+            needed = [
                 _is_needed(c[p], [c[k] for k in group])
                 for c in itertools.compress(columns, numeric) for p, group in places
             ]  # fmt: skip
-            labels |= {text} if 2 * sum(shown) <= len(shown) else set()
+            labels |= {text} if 2 * sum(needed) <= len(needed) else set()
     return labels
 
 
