@@ -340,7 +340,7 @@ def walks(
 @lean_kernel
 def combine_near(
     rng: Rng, basis: IntArray, near: IntArray, longest: Index, reach: FloatArray, out: IntArray
-) -> int:
+) -> Index:
     """Fill ``out`` with combinations of two to four basis moves that share groups.
 
     ``near`` has the number of groups that each two moves share; such combinations are shorter than
@@ -377,7 +377,7 @@ def combine_small(
     left: FloatArray,
     reach: FloatArray,
     out: IntArray,
-) -> int:
+) -> Index:
     """Fill ``out`` with combinations of two to four basis moves that hardly change soft sums.
 
     ``overlap`` has the products c_i c_j of the changes c_i of the soft sums by each move i.  To a
