@@ -151,13 +151,13 @@ class FormEnds:
 
 
 def row_ends(
-    model: IntegerModel, star: IntArray, sums: tuple[IntArray, IntArray], asked: BoolArray,
+    model: IntegerModel, star: IntArray, sums: tuple[IntArray, IntArray], targets: BoolArray,
     solver: SolverBackend, deadline: Deadline,
 ) -> tuple[IntArray, IntArray, IntArray, IntArray]:  # fmt: skip
     """Return the proved least and most of each row, and the least and most that solutions reach.
 
     The search begins at the solution ``star``; ``sums`` are the least and most of others.  No
-    weight is negative.  Of rows that are not ``asked`` about the ends are no more than proved.
+    weight is negative.  The ends of rows that are not among ``targets`` are no more than proved.
     """
     group, first = equal_rows(model.rows)
     rows, row_low, row_high = (
@@ -179,7 +179,7 @@ def row_ends(
     linear = Sifted(lean, begin, deadline=deadline)
     ends = FormEnds(model, linear, rows, (low, high), star, solver=solver, deadline=deadline)
     ends.reached = np.maximum(ends.reached, np.concatenate([sums[1][first], -sums[0][first]]))
-    settled = np.tile(np.bincount(group, asked, first.size) == 0.0, 2)  # enough is known of these
+    settled = np.tile(np.bincount(group, targets, first.size) == 0.0, 2)  # enough is known of these
     ends.reached[settled] = np.maximum(ends.reached, ends.goal)[settled]
     ends.settle()
     most, least = np.split(ends.goal, 2)

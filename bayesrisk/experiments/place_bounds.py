@@ -93,8 +93,8 @@ class PlaceBounds:
                 if self._clock.ended:
                     break
                 one, code = self._part(place, place + 1), self._problem.geoids[place]
-                again = np.flatnonzero(frame["geoid"] == code)
-                pieces = frame[: again[0]], one.counts, frame[again[-1] + 1 :]
+                rows = np.flatnonzero(frame["geoid"] == code)
+                pieces = frame[: rows[0]], one.counts, frame[rows[-1] + 1 :]
                 frame = pd.concat(pieces, ignore_index=True)
                 conflict.pop(str(code), None)
                 conflict |= one.conflict

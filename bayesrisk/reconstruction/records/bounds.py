@@ -113,25 +113,25 @@ class _Answers:
 
 
 def _row_ends(
-    program: Program, low: IntArray, high: IntArray, point: IntArray, asked: BoolArray,
+    program: Program, low: IntArray, high: IntArray, point: IntArray, targets: BoolArray,
     solver: SolverBackend, limits: Limits,
 ) -> ReachedEnds:  # fmt: skip
     """Return the ends of each row: by dives, and by linear programs where these leave some open."""
     p, ends = program.parts, reached_ends(program.arrays, low, high, point)
     model = replace(p.model, low=low, high=high, row_low=ends.low, row_high=ends.high)
-    left = np.flatnonzero(asked & ((ends.least > ends.low) | (ends.most < ends.high)))
+    left = np.flatnonzero(targets & ((ends.least > ends.low) | (ends.most < ends.high)))
     for k in np.unique(np.searchsorted(p.first_row, left, side="right") - 1):
         from bayesrisk.constraints.ends import row_ends  # slow to load
 
         rows, star = slice(*p.first_row[k : k + 2]), point[slice(*p.first_var[k : k + 2])]
         sums, part = (ends.least[rows], ends.most[rows]), replace(p, model=model).part([k])
-        answer = row_ends(part, star, sums, asked[rows], solver, limits.deadline)
+        answer = row_ends(part, star, sums, targets[rows], solver, limits.deadline)
         for side, values in zip(ends, answer, strict=True):
             side[rows] = values
     return ends
 
 
-def _asked_cells(question: StatedCounts, cells: pd.DataFrame | None) -> BoolArray:
+def _target_mask(question: StatedCounts, cells: pd.DataFrame | None) -> BoolArray:
     """Return a mask (places, queries) of the counts that are asked about; None asks about all."""
     shape = question.geoids.size, len(question.queries.names)
     if cells is None:
@@ -149,7 +149,7 @@ def _answers(
     problem: Problem,
     solution: Solution,
     questions: Sequence[StatedCounts],
-    asked: Sequence[BoolArray],
+    targets: Sequence[BoolArray],
     solver: SolverBackend,
     limits: Limits,
 ) -> list[_Answers]:
@@ -159,11 +159,14 @@ def _answers(
     program, _, low, high = open_program(reduced, bounds, good)
     inside = np.flatnonzero(good[bounds.block])[program.entry]
     point = entries(star, program.block, program.cell)
-    asked_rows, masks = np.zeros(program.source.size, np.bool_), zip(questions, asked, strict=True)
+    target_rows, masks = (
+        np.zeros(program.source.size, np.bool_),
+        zip(questions, targets, strict=True),
+    )
     for number, mask in enumerate(mask for one, mask in masks if one.rows is not None):
         chosen = program.source == number
-        asked_rows[chosen] = mask[program.group[chosen], program.row[chosen]]
-    ends = _row_ends(program, low[inside], high[inside], point, asked_rows, solver, limits)
+        target_rows[chosen] = mask[program.group[chosen], program.row[chosen]]
+    ends = _row_ends(program, low[inside], high[inside], point, target_rows, solver, limits)
     proved = (ends.low == ends.least) & (ends.high == ends.most)
     endless, matrices, answers, number = _endless(problem), iter(rows), [], 0
     for one in questions:
@@ -384,10 +387,10 @@ def count_bounds(
     n_published = len(questions)
     if more is not None:
         questions += _unpublished(problem, questions, more)
-    asked = [_asked_cells(question, cells) for question in questions]
-    answers = _answers(problem, solution, questions, asked, backend, limits)
+    targets = [_target_mask(question, cells) for question in questions]
+    answers = _answers(problem, solution, questions, targets, backend, limits)
     chosen = slice(n_published, None) if more is not None else slice(n_published)
-    pairs = list(zip(questions[chosen], answers[chosen], asked[chosen], strict=True))
+    pairs = list(zip(questions[chosen], answers[chosen], targets[chosen], strict=True))
     pairs.sort(key=lambda pair: levels.index(pair[0].level))
     conflict = {
         str(problem.geoids[b]): solution.conflict.get(b, "")
@@ -398,9 +401,10 @@ def count_bounds(
 
 def _frame(pairs: Sequence[tuple[StatedCounts, _Answers, BoolArray]]) -> pd.DataFrame:
     """Return one frame with a row for each count of all levels that is asked about."""
-    parts = [(_columns(question, answer), asked.ravel()) for question, answer, asked in pairs]
+    parts = [(_columns(question, answer), targets.ravel()) for question, answer, targets in pairs]
     columns: dict[str, Any] = {
-        name: np.concatenate([part[name][asked] for part, asked in parts]) for name in parts[0][0]
+        name: np.concatenate([part[name][targets] for part, targets in parts])
+        for name in parts[0][0]
     }
 
     def numbers(values: IntArray, missing: int) -> pd.api.extensions.ExtensionArray:
