@@ -1773,3 +1773,21 @@ def test_marks_without_which_totals_are_sums_are_no_counts(mark, more, tmp_path)
     assert guess == "missing"
     assert mark not in set(said.cells["stated"])
     assert "totals.ward" not in said.questions
+
+
+@pytest.mark.parametrize("head", ["flu: lower 95% CI", "flu, upper CL", "confidence interval"])
+def test_bounds_of_confidence_count_nobody(head, tmp_path):
+    rows = "\n".join(f"{2000 + k},{10 + k * k % 7},{5 + k if k > 9 else '.'}" for k in range(14))
+    said = read_layouts([sheet_of(tmp_path, f"year,deaths,{head.replace(',', '')}\n{rows}\n")], {})
+    assert {*said.cells["stated"]} == {str(10 + k * k % 7) for k in range(14)}
+    assert "marks.." not in said.questions
+    few = "\n".join(",".join(line.split(",")[::2]) for line in rows.split("\n"))
+    alone = sheet_of(tmp_path, f"year,{head.replace(',', '')}\n{few}\n")
+    with pytest.raises(DataError):
+        read_layouts([alone], {})
+
+
+def test_lower_schools_count_pupils(tmp_path):
+    rows = "\n".join(f"{2000 + k},{10 + k * k % 7},{5 + k % 3}" for k in range(14))
+    said = read_layouts([sheet_of(tmp_path, f"year,upper school,lower school\n{rows}\n")], {})
+    assert len(said.cells) == 28
