@@ -103,6 +103,7 @@ class ColumnEvidence:
         self.row_counts = [Counter(column) for column in self.columns]  # of rows with each text
         self.reasons: dict[int, str] = {}  # why a column is not used
         self.unused = list[int]()  # whole numbers that are asked about
+        self.repeating = list[int]()  # numbers that repeat in rows of some labels
         self.repeated: dict[int, list[int]] = {}  # totals, and the labels that they count over
         #: Whether a column says the same in all rows of all files that have it.
         sheets = sheets if len(sheets) > 1 else [sheet]  # rows that count nobody are left out

@@ -416,12 +416,15 @@ class SheetColumns(ColumnEvidence):
             or (reason == repeats.get(i) and total_word(self.heads[i]))
         ]  # fmt: skip
         self.unused = [i for i in unused if self.heads[i] and len({*self.numbers[i]}) > 1]
+        self.repeating = [i for i, reason in self.reasons.items() if reason == repeats.get(i)]
         return chosen
 
     def _ask_unused(self, names: Mapping[int, str], counts: Iterable[int]) -> None:
         """Take totals that repeat in rows; ask about other whole numbers that are not used."""
         counted, labels = [*counts], {j: self.columns[j] for j in names}
-        for i in self.unused if len(counted) == 1 else ():
+        for i in {**dict.fromkeys(self.unused), **dict.fromkeys(self.repeating)}:
+            if len(counted) != 1:
+                break
             named = "total" in self.spoken[i]
             axes = counted_over(self.columns[i], self.columns[counted[0]], labels, named=named)
             if axes:

@@ -62,3 +62,11 @@ def test_who_says_that_such_a_column_is_ignored_is_heard():
     frame, _ = patients()
     reading = TableReading.from_frame(frame, columns={"Town total": "ignored"})
     assert len(reading.stated_cells) == len(frame)
+
+
+@pytest.mark.parametrize("residents", [0, 40])
+def test_a_column_without_a_word_for_it_is_a_total_where_sums_show_it(residents):
+    frame, _ = patients("box36", years=("2019", "2020", "2021"), residents=residents)
+    reading = TableReading.from_frame(frame)
+    totals = 0 if residents else 3 * len(TOWNS)
+    assert len(reading.stated_cells) == len(frame) + totals
