@@ -135,8 +135,7 @@ def values(cells: Sequence[Cell], rules: ReadingRules, sheets: Sequence[Sheet]) 
     samples = {s.name: sampled(s, [h for f, h in heads if f == s.name]) for s in sheets}
     laws = _cell_laws(cells, rules, notes, samples)
     answers = _ask_nines(cells, rules) | _ask_dashes(cells, rules) | _ask_flags(cells, rules)
-    legend = [Note(row, text, tab) for sheet in sheets for tab, row, text in sheet.legend]
-    answers |= _ask_notes(cells, laws, rules, [*itertools.chain(*notes.values()), *legend])
+    answers |= _ask_notes(cells, laws, rules, [*itertools.chain(*notes.values())])
     answers |= _ask_nothing(cells, laws, rules)
     answers |= _ask_sums(cells, laws, rules, answers)
     answers |= _sentences(cells, rules, answers)
@@ -682,11 +681,11 @@ def _ask_nothing(
     """
     times = Counter(cell.text for cell in cells if cell.row)
     marks = {t for t in times if is_mark(t) and t and f"marks.{t}" not in rules.all}
-    if times["0"] or times["1"] + times["2"] < _SHOWN or not marks <= {*_DASHES}:
+    if times["0"] or times["1"] + times["2"] < _SHOWN or not all(map(NO_COUNT.fullmatch, marks)):
         return {}
     text = "{!r} is 0: no 0 is stated, and counts of 1 and 2 are"
     return {m: rules.ask(f"marks.{m}", "0", text.format(m))
-            for m in sorted(marks) if _fits(m, "0", cells, laws)}  # fmt: skip
+            for m in sorted(marks & {*_DASHES}) if _fits(m, "0", cells, laws)}  # fmt: skip
 
 
 def _ask_flags(cells: Sequence[Cell], rules: ReadingRules) -> dict[str, str]:

@@ -145,7 +145,7 @@ def no_counts(unit: str) -> bool:
 
 
 def sheet_notes(sheet: Sheet) -> list[Note]:
-    """Return the sentences above and below a table, and those of its columns of notes."""
+    """Return the sentences above and below a table, of its columns of notes, and of its legend."""
     texts = [(row, text) for row, text, _ in sheet.left]
     for j, head in enumerate(sheet.heads):
         if "note" in key(head):
@@ -153,7 +153,9 @@ def sheet_notes(sheet: Sheet) -> list[Note]:
             for row, cells in sheet.rows:
                 first.setdefault(cells[j], row)
             texts += [(row, text) for text, row in [*first.items()][:_MOST_TEXTS]]
-    return [Note(row, part) for row, text in texts for part in _sentences(text)]
+    results = [Note(row, part) for row, text in texts for part in _sentences(text)]
+    legend = [(row, part, tab) for tab, row, text in sheet.legend for part in _sentences(text)]
+    return [*results, *(Note(*one) for one in legend)]
 
 
 def _sentences(text: str) -> Iterator[str]:

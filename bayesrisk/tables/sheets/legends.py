@@ -1,4 +1,4 @@
-"""Legends: what marks stand for, as sheets of a workbook that hold no table say it."""
+"""Legends: what marks and rounded counts stand for, as sheets without a table say it."""
 
 import re
 from collections.abc import Mapping
@@ -16,13 +16,17 @@ _SAYS = re.compile(
     r"indicates?|refers to|stands for)\b) ?(\S.*)",
     re.IGNORECASE,
 )
+_ROUNDED = re.compile(r"\b(?:rounded|rounding)\b", re.IGNORECASE)
 _LONGEST = 300  # sentence
 _PAIR = 2  # words
 
 
 def legend(grids: Mapping[str, Grid]) -> Legend:
-    """Return the sentences on marks of sheets without a table: each mark has one meaning."""
-    results = dict[str, list[tuple[str, int, str]]]()
+    """Return the sentences on marks and rounding of sheets without a table.
+
+    Each mark has one meaning.
+    """
+    results, rounding = dict[str, list[tuple[str, int, str]]](), list[tuple[str, int, str]]()
     for tab, grid in grids.items():
         rows = [(i, [text.strip() for text in row]) for i, row in grid]
         full = [row for _, row in rows if any(row)]
@@ -39,6 +43,7 @@ def legend(grids: Mapping[str, Grid]) -> Legend:
             if mark and is_mark(mark) and len(meaning) <= _LONGEST:
                 line = (tab, i, f"{mark} = {meaning}")
                 results.setdefault(mark.strip("[]").casefold(), []).append(line)
-    return tuple(
-        lines[0] for lines in results.values() if len({text.casefold() for *_, text in lines}) == 1
-    )
+            elif not rest and len(first) <= _LONGEST and _ROUNDED.search(first):
+                rounding.append((tab, i, first))
+    clear = [x for x in results.values() if len({text.casefold() for *_, text in x}) == 1]
+    return (*(lines[0] for lines in clear), *rounding)

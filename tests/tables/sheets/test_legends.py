@@ -68,3 +68,18 @@ def test_each_sheet_before_that_which_is_read_is_said(tmp_path):
     assert any("'One'" in line for line in unread)
     assert any("'Two'" in line for line in unread)
     assert "'Good'" in reading.lines[2]
+
+
+@pytest.mark.parametrize(
+    ("notes", "law"),
+    [
+        ("About\nFigures are rounded to the nearest ten.\n", "nearest-10"),
+        ("About\nPercentages are rounded to the nearest ten.\n", "random-10"),  # a guess
+        ("About\nFigures are rounded to the nearest 25.\n", "random-10"),  # numbers deny it
+    ],
+)
+def test_a_sheet_of_notes_says_how_counts_are_rounded(notes, law, tmp_path):
+    rows = [f"{pond},{10 * k},{30 + 20 * k},{20 * (k % 3)}" for k, pond in enumerate("ABCDEFGHIJK")]
+    fish = "Fish caught\nPond,Pike,Carp,Tench\n" + "\n".join(rows) + "\n"
+    reading = TableReading.read(workbook(tmp_path, Fish=fish, Notes=notes))
+    assert reading.questions["counts"][0] == law
