@@ -303,7 +303,8 @@ def test_a_number_beside_its_standard_error_is_an_estimate(tmp_path):
 @pytest.mark.parametrize(
     ("change", "guess"),
     [((), "0"), (("1,7", "0,7"), "withheld"), (("2,", "9,"), "withheld"),
-     (("4,-", "*,-"), "withheld"), (("-,11", "-,11\nAll,15,33"), "withheld")],
+     (("4,-", "*,-"), "withheld"), (("4,-", "..,-"), "0"),
+     (("-,11", "-,11\nAll,15,33"), "withheld")],
 )  # fmt: skip
 def test_a_dash_beside_many_small_counts_is_nothing_where_no_zero_stands(change, guess, tmp_path):
     """A zero, few small counts, another mark or a sum that would not hold speak against it."""
