@@ -234,7 +234,7 @@ def with_totals_first(
 
     That row has the name of the section.  The labels below it stand in other sections, too, and
     add up to it, or to no more where a sign stands beside one.  The first row may be the sum of
-    those of all sections.
+    those of all sections, where no indents say so.
     """
     times = Counter(line.row[0] for line in lines if any(line.row))
     blocks, bits = list[list[Line]](), 0.0
@@ -246,7 +246,8 @@ def with_totals_first(
         blocks[-1].append(line)
     if len(blocks) < _PAIR:
         return lines, {}
-    whole = blocks.pop(0) if len(blocks) > _PAIR and len(blocks[0]) == 1 else []
+    flat = len({line.depth for block in blocks for line in block}) == 1
+    whole = blocks.pop(0) if flat and len(blocks) > _PAIR and len(blocks[0]) == 1 else []
     sums = _Section("", [(first.row, 0) for first, *_ in blocks]).sums(columns.beside_ages)
     if whole and not (
         sums and all(number_range(whole[0].row[j]) == (n, n) for j, n in sums.items())
