@@ -337,6 +337,13 @@ def walks(
 # Moves by combinations of a basis, set up once.
 
 
+@lean_step
+def _add_move(basis: IntArray, move: Index, sign: Index, out: IntArray, row: Index) -> None:
+    """Add a basis move to a row of ``out``, or subtract it (sign -1); sign 0 writes it there."""
+    for g in range(basis.shape[1]):
+        out[row, g] = out[row, g] + sign * basis[move, g] if sign != 0 else basis[move, g]
+
+
 @lean_kernel
 def combine_near(
     rng: Rng, basis: IntArray, near: IntArray, longest: Index, reach: FloatArray, out: IntArray
@@ -350,8 +357,7 @@ def combine_near(
     filled: Index = 0
     for _ in range(len(out)):
         move = np.int64(rng.random() * dimension)
-        for g in range(groups):
-            out[filled, g] = basis[move, g]
+        _add_move(basis, move, 0, out, filled)
         for _ in range(1 + np.int64(rng.random() * 3.0)):
             # P(j) ~ n_ij + 1 / 20, for the n_ij groups that the first move i and j share
             total = 0.0
@@ -359,8 +365,7 @@ def combine_near(
                 total += near[move, j] + _FAR
                 reach[j] = total
             other, sign = _random_group(rng, reach), 1 if rng.random() < 0.5 else -1
-            for g in range(groups):
-                out[filled, g] += sign * basis[other, g]
+            _add_move(basis, other, sign, out, filled)
         length: Index = 0
         for g in range(groups):
             length += abs(out[filled, g])
@@ -389,8 +394,7 @@ def combine_small(
     filled: Index = 0
     for _ in range(len(out)):
         move = np.int64(rng.random() * dimension)
-        for g in range(groups):
-            out[filled, g] = basis[move, g]
+        _add_move(basis, move, 0, out, filled)
         second: Index = -1
         third: Index = -1
         for j in range(dimension):
@@ -410,8 +414,7 @@ def combine_small(
             other = _random_group(rng, reach)
             sign = -1 if left[other] > 0.0 else 1
             second, third = other, second
-            for g in range(groups):
-                out[filled, g] += sign * basis[other, g]
+            _add_move(basis, other, sign, out, filled)
             for j in range(dimension):
                 left[j] += sign * overlap[other, j]
         for g in range(groups):

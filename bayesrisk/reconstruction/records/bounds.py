@@ -339,8 +339,8 @@ def count_bounds(
         Other counts of the same schema, at levels of the tables up to ``scope``; by default the
         published ones.
     cells : pandas.DataFrame, optional
-        Columns ``geoid``, ``table`` and ``cell``: the counts that are bounded, of those places that
-        the tables have; by default all.
+        Columns ``geoid``, ``table`` and ``cell``: the counts that are bounded, by default all.
+        Those of other places are passed over.
     known_rule, solver, time_limit
         As for :func:`reconstruct`.
     node_limit : int, optional

@@ -82,7 +82,7 @@ class Sheet(NamedTuple):
     title or a note says that all counts are in units of 1,000.
     ``estimates`` is what tells that its numbers are estimates of a survey.
     ``persons`` has the columns of such counts with decimals that are written out in persons, and
-    the unit of their last digit.  ``legend`` is what other sheets of a workbook say of marks.
+    the unit of their last digit.  ``legend`` is what other sheets say of marks and rounding.
     """
 
     name: str

@@ -422,9 +422,8 @@ class SheetColumns(ColumnEvidence):
     def _ask_unused(self, names: Mapping[int, str], counts: Iterable[int]) -> None:
         """Take totals that repeat in rows; ask about other whole numbers that are not used."""
         counted, labels = [*counts], {j: self.columns[j] for j in names}
-        for i in {**dict.fromkeys(self.unused), **dict.fromkeys(self.repeating)}:
-            if len(counted) != 1:
-                break
+        candidates = dict.fromkeys([*self.unused, *self.repeating])
+        for i in candidates if len(counted) == 1 else ():
             named = "total" in self.spoken[i]
             axes = counted_over(self.columns[i], self.columns[counted[0]], labels, named=named)
             if axes:
