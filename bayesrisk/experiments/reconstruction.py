@@ -575,12 +575,16 @@ class BoundsStudy(TableStudy):
         names = ("scope", "known_rule", "solver", "time_limit", "node_limit")
         settings = {name: config[name] for name in names}
         bounds = reconstruction.count_bounds(tables, cells=self._stated, **settings)
+        counts = bounds.counts
         if self._stated is None:
-            counts = _stated_once(bounds.counts, tables.workload)
-            bounds = replace(bounds, counts=counts)
+            counts = _stated_once(counts, tables.workload)
+        else:  # texts, such as <5, for the numbers that stand for them in tables
+            keys = ["geoid", "table", "cell"]
+            texts = self._stated.drop_duplicates(keys).set_index(keys)["stated"]
+            counts["published"] = texts.reindex(pd.MultiIndex.from_frame(counts[keys])).to_numpy()
         conflicts = {"place": list(bounds.conflict), "conflict": list(bounds.conflict.values())}
         return {
-            "bounds": arrow_table(bounds.counts),
+            "bounds": arrow_table(counts),
             "facts": pa.table({name: [number] for name, number in bounds.facts.items()}),
             "conflicts": arrow_table(pd.DataFrame(conflicts, dtype=object)),
         }

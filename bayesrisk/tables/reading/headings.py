@@ -10,7 +10,7 @@ from itertools import pairwise
 from bayesrisk.tables.reading.margins import CountedColumns, margin_sums, margins, named_margins
 from bayesrisk.tables.reading.rows import part_paths
 from bayesrisk.tables.reading.rules import ReadingRules
-from bayesrisk.tables.sheets.sheet import Sheet
+from bayesrisk.tables.sheets.sheet import Sheet, thousands_in_rows
 from bayesrisk.tables.sheets.texts import (
     DECIMAL,
     NEGATIVE,
@@ -56,10 +56,11 @@ _DASH = re.compile(r"(?<!\d) [-–—] | [-–—] (?!\d)")
 
 
 def in_persons(sheet: Sheet) -> Sheet:
-    """Return a sheet that has thousands with decimals written out: 1.25 as 1250.
+    """Return a sheet that says if it is in thousands, with decimals written out: 1.25 as 1250.
 
     Numbers with three digits after each point stay: there points may part thousands.
     """
+    sheet = sheet._replace(thousands=sheet.thousands or thousands_in_rows(sheet))
     units = [bool(UNIT.search(head)) for head in sheet.heads]
     columns = list(zip(*(row for _, row in sheet.rows), strict=True))
     decimals = [{t for t in c if DECIMAL.fullmatch(t) and not NEGATIVE.fullmatch(t)}

@@ -527,7 +527,9 @@ def _total(
     best, finding = _Evidence(children, []), list[_Evidence]()
     for label in sorted(top, key=lambda k: -words[k]):
         size, word = len(parts) - (label in inside), words[label]
-        if not size or label in smaller or (not word and (whole or label not in sums.counting)):
+        if not size or (not word and (whole or label not in sums.counting)):
+            continue
+        if label in smaller and not (word == 2 and judge(label).nearly):
             continue
         groups = judge(label)
         holds = groups.telling == groups.good or groups.nearly

@@ -123,8 +123,8 @@ class TableReading:
 
     @property
     def count_keys(self) -> pd.DataFrame:
-        """Place (``geoid``), table and cell of each count that files state, for bounds of these."""
-        names = {"place": "geoid", "table": "table", "cell": "cell"}
+        """Place (``geoid``), table, cell and text of each count of files, for bounds of these."""
+        names = {"place": "geoid", "table": "table", "cell": "cell", "stated": "stated"}
         return self.stated_cells[list(names)].rename(columns=names)
 
     @property

@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, MutableSequence, Sequence
 from itertools import pairwise
 
@@ -34,6 +35,7 @@ UNITS = re.compile(
     r"unidad( de medida)?|unità( di misura)?|eenheid|jednost?ka|birim|satuan|"
     r"единица измерения|[単单單]位|단위"
 )
+_CODED, _CODE_ROWS = 20, 3  # texts for each code below 0, and its rows
 _FEW_MEANS = 3  # rows for each that has a mean
 _FEW = 16  # rows for each that has the labels of another
 _NO_COUNT = re.compile(
@@ -41,13 +43,16 @@ _NO_COUNT = re.compile(
     r"median|purchasing power|"
     r"average (age|income|price|rent|wage|salary|earnings|score|size|length|cost|months?|days?)|"
     r"index|uptake|coverage|prevalence|percentile|per ?1[0 ,]*00\w*|"
+    r"per (day|week|month|year|unit|person|household)|"
     r"lower ?b|upper ?b|(lower|upper)\W+(\d+ ?%\W+)?(ci|cl|confidence)|"
     r"confidence (limit|interval)s?|"
     r"expected (deaths|cases|counts?|numbers?|values?)|excess( deaths)?|"
     r"years? of (potential )?life( \w+)?|y?pyll|life expectancy|person[- ]years|"
     r"per capita|full[- ]time equivalents?|ftes?)\b).*|(.* )?p\d\d?(th)?|expected|"
     r"(.* )?(rank(ing)?|esperad[oa]s?|excesso)( \w+)?|"
-    r"(\w+ ){0,2}(spending|expenditures?|revenues?|payroll|turnover)"
+    r"(months|weeks|days|hours) (from|since|until|per)\b.*|"
+    r"(?!(low|middle|high|no|any|other|with|without)\b)(\w+ ){0,2}"
+    r"(spending|expenditures?|revenues?|payroll|turnover|incomes?|salar(y|ies)|earnings)"
 )
 _RANK = re.compile(r"rank(ing)? (of|by|in|among)\b.*")
 _SIGNS = ("%", "‰")  # labels of rows
@@ -58,7 +63,7 @@ _NAMED_TOTAL = re.compile(
 )
 #: Means and medians, such as of ages, in the languages of words for totals.
 _MEANS = re.compile(
-    r".*(\b(avg|(?<!below )(?<!above )average|durchschnitt|mittelwert|mittleres alter|"
+    r".*(\b(avg|ave\b|(?<!below )(?<!above )average|durchschnitt|mittelwert|mittleres alter|"
     r"medi[aá]n|médian|moyenn?e?\b|promedio|m[eé]dia\b|gemiddeld|mediaan|medel(ålder|värde|tal)|genomsnitt|gjennomsnitt|"
     r"gennemsnit|middelalder|keski(arvo|-?ikä|määr)|średni|průměr|priemer|átlag|ortalama|ortanca|medyan|povpreč|prosje|"
     r"μέσ[οη]|διάμεσ|средн|медиан|середн|медіан)|平均|中位|中央値|평균|중위|중앙값).*"
@@ -88,6 +93,16 @@ def _rates(text: str) -> bool:
     return any(pattern.fullmatch(key(text)) for pattern in patterns)
 
 
+def codes_below_0(rows: Mapping[str, int]) -> list[str]:
+    """Return the numbers below 0 of a column if they are codes: few, each in several rows.
+
+    ``rows`` says in how many rows each text stands.
+    """
+    codes = [t for t in rows if NEGATIVE.fullmatch(t)]
+    few = _CODED * len(codes) < len(rows) and all(rows[t] >= _CODE_ROWS for t in codes)
+    return codes if few else []
+
+
 def counting_rows(sheet: Sheet) -> Sheet:
     """Return a sheet without rows of percentages, rates and other numbers that count nobody.
 
@@ -96,7 +111,9 @@ def counting_rows(sheet: Sheet) -> Sheet:
     Where there are such rows, other labels that say so need no decimals.
     """
     texts = {*itertools.chain.from_iterable(row for _, row in sheet.rows)}
-    changed = {t for t in texts if DECIMAL.fullmatch(t) or NEGATIVE.fullmatch(t)}
+    columns = zip(*(row for _, row in sheet.rows), strict=True)
+    codes = {*itertools.chain.from_iterable(codes_below_0(Counter(c)) for c in columns)}
+    changed = {t for t in texts if DECIMAL.fullmatch(t) or NEGATIVE.fullmatch(t)} - codes
     says_so = {
         t for t in texts
         if (any(map(str.isalpha, t)) and not t[0].isdigit() and _rates(t)) or t in _SIGNS

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 
 from bayesrisk._base.validation import BoolArray, IntArray
 from bayesrisk.tables.likelihoods import UNBOUNDED
@@ -25,6 +26,7 @@ _NEARLY, _LISTED = 20, 20  # the share of a total that a list may leave out, and
 _MOST_STEPS = 2**14  # labels in all ways in which they may be a tree
 _MOST_EXACT = 20  # groups in which a sum holds, for each in which it does not
 _MOST_ROWS = 200  # groups in which labels are compared with all others
+_MOST_JOINED = 256  # labels of groups that each have few of them
 _ALONE = 10  # bits that one group needs, where a sum holds by chance in one case of 1,000
 Ends = tuple[int, int]
 BoolPair = tuple[BoolArray, BoolArray]
@@ -363,9 +365,8 @@ class LabelSums:
             if not full.any():  # no group has all labels: those that have two or more of them
                 mask = (number == present)[rows] & (present[rows] - inner > 1)
                 sums, fits, *_ = self.judged(least, most, mask, rows, label)
-                shared = self.present[np.ix_(rows[mask], positions)].all(axis=0).sum()
-                one_variable = fits and 2 * shared >= present[rows[mask]].min()
-                full = mask if one_variable and fits == sums else full
+                if fits and fits == sums and self._joined(rows[mask], positions):
+                    full = mask
             every = self._judged_groups(least, most, full, rows, label)
             telling, good, above, exact = (int(groups.sum()) for groups in every[:-1])
             vague = int((full & ~every[0]).sum())
@@ -378,6 +379,24 @@ class LabelSums:
             return Groups(telling, good, above, exact, bits, balanced, vague=vague)
 
         return judge
+
+    def _joined(self, rows: IntArray, columns: Sequence[int]) -> bool:
+        """Return whether groups that lack some labels have the others as those of one variable.
+
+        They share half of those that any has.  Or labels that stand in one group are joined, and no
+        label alone joins two lists: those of ages and of sexes may have only *unknown* in common.
+        """
+        present = self.present[np.ix_(rows, columns)]
+        if 2 * present.all(axis=0).sum() >= present.sum(axis=1).min():
+            return True
+        size, stated = len(columns), present.astype(np.float32)
+        joint = stated.T @ stated > 0
+        for i in range(-1, size) if 2 < size <= _MOST_JOINED else ():
+            rest = np.arange(size) != i
+            _, part = connected_components(joint[np.ix_(rest, rest)], directed=False)
+            if (np.bincount(part) > 1).sum() != 1:
+                return False
+        return 2 < size <= _MOST_JOINED
 
     def sum_of_present(self, total: str) -> tuple[int, int, float]:
         """Return in how many groups a label is the sum of the others there, of how many, and bits.

@@ -37,6 +37,7 @@ _BY_SUMS = ("exact", "stats-nz")
 _GROUPS = 3  # in which sums of changed counts are exact by chance in one case of 100
 _ONE_WAY = 5  # groups that changed counts miss one way by chance in one case of 16
 _BOTH_WAYS = 2  # groups on each side of which sums that hold have no more
+_MOST_EXACT = 20  # sums that hold for each that misses: sums of changed counts hold in fewer
 _SMALL = 20  # no count above it is withheld because it is small
 _BITS = 10  # by which one sum alone is no chance
 _MOST_LABELS = 2**14  # of a variable, among which words for totals are looked for
@@ -155,7 +156,7 @@ def _evidence(
         mixed |= missed_so & few
         both_ways |= missed_so & ~few
         number += exact
-        clean += exact * (missed == 0)
+        clean += exact * (_MOST_EXACT * missed <= exact)
         if not (overlap and f"totals.{name}" in rules.choices):  # labels are known to overlap
             little += near * ((missed == near) & (missed < _ONE_WAY))
         several = variables[name].labels[1:] != [REST]  # a total is no sum of one label

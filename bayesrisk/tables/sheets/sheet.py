@@ -37,6 +37,7 @@ from bayesrisk.tables.sheets.texts import (
     is_date,
     is_mark,
     is_year,
+    key,
     listing,
     plain_year,
     says_number,
@@ -46,13 +47,14 @@ _BYTES = 2**26
 _IN = "(?:in |en |em |i |w |v |в |у )"
 #: A title or a note on the unit of all counts.
 _THOUSANDS = re.compile(
-    rf"[(\[]([\w ]+ )?{_IN}?({THOUSANDS}|000)( of \w+)?[)\]]|"
+    rf"[(\[【（]([\w ]+ )?{_IN}?({THOUSANDS}|000)( of \w+)?[)\]】）]|"
     r"\b(numbers|figures|data|persons|people|counts|values|levels|zahlen|angaben|chiffres|effectifs|"
     r"cifras|personas|dati|valori|dados|pessoas|cijfers|aantal(len)?|tal|antal)"
     rf"( \w+){{0,2}} {_IN}{THOUSANDS}|"
     rf"(^|[,;:：=–-])\W*{_IN}?{THOUSANDS}\W*$|\b(in|en) (?=[\d'’`]){THOUSANDS}",
     re.IGNORECASE,
 )
+_EXPONENT = re.compile(r"unit mult(iplier)?( code)?")
 _CLAUSE_ENDS = re.compile(r"[;:,—]|(?<!\btsd)\.(?=\s)", re.IGNORECASE)
 _NOTE_MARK = re.compile(r" ?\[(foot)?notes?:? ?[\w, ]*\]", re.IGNORECASE)
 _FEW_ROWS = 8  # that are looked at
@@ -345,6 +347,20 @@ def _table(name: str, grid: Grid) -> Sheet:
     left = [*units, *table.left, *words, *other_rows]
     thousands = _in_thousands(table, body.below, columns.labels)
     return Sheet(name, heads, rows, left, thousands=thousands, captions=captions)
+
+
+def thousands_in_rows(sheet: Sheet) -> bool:
+    """Return whether a column says in every row that counts are in units of 1,000.
+
+    It says so in words, or by the exponent 3 of SDMX.
+    """
+    columns = zip(*(row for _, row in sheet.rows), strict=True)
+    constants = [(key(head), column[0]) for head, column in zip(sheet.heads, columns, strict=False)
+                 if len({*column}) == 1]  # fmt: skip
+    return any(
+        _says_thousands(text) or (text == "3" and _EXPONENT.fullmatch(head) is not None)
+        for head, text in constants
+    )
 
 
 def _in_thousands(table: Headed, below: Sequence[Line], labels: Sequence[int]) -> bool:

@@ -36,6 +36,7 @@ from bayesrisk.tables.reading.headings import RESERVED, UNIT, free_name, is_grou
 from bayesrisk.tables.reading.notes import estimates, no_counts, stated_unit
 from bayesrisk.tables.reading.rows import (
     UNITS,
+    codes_below_0,
     name_blanks,
     refuse_same,
     says_mean,
@@ -43,7 +44,7 @@ from bayesrisk.tables.reading.rows import (
     tell_apart,
 )
 from bayesrisk.tables.sheets.estimates import refused_estimates
-from bayesrisk.tables.sheets.records import says_records
+from bayesrisk.tables.sheets.records import says_money, says_records
 from bayesrisk.tables.sheets.texts import (
     DECIMAL,
     NEGATIVE,
@@ -52,6 +53,7 @@ from bayesrisk.tables.sheets.texts import (
     WHOLE,
     cut,
     is_mark,
+    key,
     listing,
     noted,
     number_range,
@@ -71,7 +73,6 @@ _DECIMALS = "numbers with decimals or below 0"
 _LABELS = ("a period", "codes", "codes with leading zeros", SPELLED)
 _SEVERAL = 4  # columns of counts for each that is called one
 _DECIMAL_TEXTS = 4  # at most among counts
-_CODED, _CODE_ROWS = 20, 3  # texts for each code below 0, and its rows
 _SHORT = 3  # letters of a flag
 _FEW_REPEATS = 4  # of counts that may be the same in rows of one label by chance
 #: Titles of sheets of full-time equivalents, and words that heads are counted beside them.
@@ -152,7 +153,7 @@ class SheetColumns(ColumnEvidence):
                 names[i] = head
             elif (
                 self._withheld(i)
-                or self._codes_below_0(i)
+                or codes_below_0(self.row_counts[i])
                 or (2 * self.share(i) >= 1 and self._numbers(head, texts))
             ):
                 numeric.append(i)
@@ -275,7 +276,7 @@ class SheetColumns(ColumnEvidence):
             return False
         wrong = [t for t in texts if DECIMAL.fullmatch(t.lstrip("<>≤≥~ ")) or NEGATIVE.fullmatch(t)]
         wrong = [t for t in wrong if not (self.points and POINTS.fullmatch(t))]
-        wrong = [t for t in wrong if t not in self._codes_below_0(i)]
+        wrong = [t for t in wrong if t not in codes_below_0(self.row_counts[i])]
         if any(map(DECIMAL.fullmatch, wrong)) and self._beside_decimals(i):
             return True
         rows, below = self.row_counts[i], sum(map(bool, map(NEGATIVE.fullmatch, wrong)))
@@ -291,32 +292,37 @@ class SheetColumns(ColumnEvidence):
         ]  # fmt: skip
         return not all(says_no_count(self.heads[j]) for j in decimal)
 
-    def _codes_below_0(self, i: int) -> list[str]:
-        """Return the numbers below 0 of a column if they are codes: few, each in several rows."""
-        rows = self.row_counts[i]
-        codes = [t for t in rows if NEGATIVE.fullmatch(t)]
-        few = _CODED * len(codes) < len(rows) and all(rows[t] >= _CODE_ROWS for t in codes)
-        return codes if few else []
-
     def _refuse_estimates(self, choices: Mapping[int, str]) -> None:
-        """Refuse a survey's estimates, which are weighted, and amounts: they count nobody."""
-        if not choices and no_counts(unit := stated_unit(self.sheet)):
-            raise DataError(
-                f"{self.sheet.title}: must hold counts, got numbers in {quote(unit)}, a line says"
-                "; columns.HEADING=count takes one for a count all the same"
-            )
+        """Refuse a survey's estimates, which are weighted, means and amounts: they count nobody."""
+        if choices:
+            return
+        advice = "; columns.HEADING=count takes one for a count all the same"
         lines = [text for text in self.sheet.captions if _EQUIVALENTS.search(text)]
-        counted = any(_HEADS.search(text) for text in self.sheet.captions)
-        if lines and not (choices or counted or any(map(_EQUIVALENTS.search, self.sheet.heads))):
-            raise DataError(
-                f"{self.sheet.title}: must hold counts of people, got full-time equivalents, "
-                f"{quote(cut(lines[0], 60))} says; columns.HEADING=count takes one for a count all "
-                "the same"
-            )
-        if not choices and (words := estimates(self.sheet)):
-            raise refused_estimates(self.sheet.name, words).advised(
-                "; columns.HEADING=count takes one for a count all the same"
-            )
+        counted = any(map(_HEADS.search, self.sheet.captions))
+        counted = counted or any(map(_EQUIVALENTS.search, self.sheet.heads))
+        got = ""
+        if no_counts(unit := stated_unit(self.sheet)):
+            got = f"numbers in {quote(unit)}, a line says"
+        elif lines and not counted:
+            got = f"full-time equivalents, {quote(cut(lines[0], 60))} says"
+        elif measure := self._measures():
+            got = measure
+        if got:
+            raise DataError(f"{self.sheet.title}: must hold counts of people, got {got}{advice}")
+        if words := estimates(self.sheet):
+            raise refused_estimates(self.sheet.name, words).advised(advice)
+
+    def _measures(self) -> str:
+        """Return which column says in all rows that numbers are means, or in what other unit."""
+        counted = any(map(says_records, self.sheet.heads))
+        for head, plain, rows in zip(self.sheet.heads, self.heads, self.row_counts, strict=True):
+            texts = [key(t) for t in rows if t]
+            if texts and all(map(says_mean, texts)):
+                return f"means, of which column {quote(head)} is: {listing([*rows])}"
+            no_counts = (says_no_count(t) or says_money(t) for t in texts)
+            if texts and not counted and UNITS.fullmatch(plain) and all(no_counts):
+                return f"numbers in {listing([*rows])}, as column {quote(head)} says"
+        return ""
 
     def _counts(self, numeric: Sequence[int], names: dict[int, str]) -> list[int]:
         """Return the columns of counts among those of numbers; the others are labels or unused."""
