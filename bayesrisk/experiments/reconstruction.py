@@ -10,7 +10,7 @@ import io
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -45,6 +45,7 @@ from bayesrisk.tables.exchange import ABOVE, Partitions, write_parquet
 from bayesrisk.tables.likelihoods import Likelihood
 from bayesrisk.tables.published import assumed_true, joined, level_and_kind, select_rows
 from bayesrisk.tables.reading.reading import TableReading
+from bayesrisk.tables.sheets.texts import WHOLE, noted
 
 # Tables in parts, of which a worker holds the one it reads; tables held whole are one part.
 #
@@ -578,10 +579,13 @@ class BoundsStudy(TableStudy):
         counts = bounds.counts
         if self._stated is None:
             counts = _stated_once(counts, tables.workload)
-        else:  # texts, such as <5, for the numbers that stand for them in tables
+        else:  # a range such as <5 is no number that was published
             keys = ["geoid", "table", "cell"]
             texts = self._stated.drop_duplicates(keys).set_index(keys)["stated"]
-            counts["published"] = texts.reindex(pd.MultiIndex.from_frame(counts[keys])).to_numpy()
+            texts = texts.reindex(pd.MultiIndex.from_frame(counts[keys]))
+            number = np.array([bool(WHOLE.fullmatch(t) or noted(t)) for t in texts])
+            settled = counts["low_stated"] == counts["high_stated"]
+            counts["published"] = counts["published"].where(number | settled.to_numpy())
         conflicts = {"place": list(bounds.conflict), "conflict": list(bounds.conflict.values())}
         return {
             "bounds": arrow_table(counts),

@@ -47,6 +47,17 @@ def test_bounds_alone_are_of_each_count_of_a_file_once(run, tmp_path):
     )
 
 
+def test_a_range_is_no_published_number(run, tmp_path):
+    file = tmp_path / "t.csv"
+    file.write_text("town,cases\nAsh,<5\nBirch,7\nCedar,*\nDale,0\n")
+    arguments = ("--only", "bounds", "--accept", "--set", "counts=exact", "--set", "marks.*=1-4")
+    assert run("attack", file, *arguments, "-o", tmp_path / "out")[0] == 0
+    bounds = pd.read_csv(tmp_path / "out" / "bounds.csv").set_index("name")
+    assert bounds["published"].dropna().to_dict() == {"Birch": 7, "Dale": 0}
+    ends = bounds.loc[["Ash", "Cedar"], ["low", "high"]].to_numpy().tolist()
+    assert ends == [[0, 4], [1, 4]]
+
+
 def test_bounds_alone_are_of_published_counts_alone(run, tmp_path):
     """Some towns have no count of a group: it is not published, and nothing is hidden there."""
     rng, file = np.random.default_rng(6), tmp_path / "t.csv"

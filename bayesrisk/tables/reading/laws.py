@@ -150,6 +150,11 @@ def values(cells: Sequence[Cell], rules: ReadingRules, sheets: Sequence[Sheet]) 
             value = cache[words] = _value(cell, law, rules, answers)
         results.append(value)
     _check_sum(cells, results)
+    ranges = {c.text: end for c in cells if not WHOLE.fullmatch(c.text) and not is_mark(c.text)
+              and f"marks.{c.text}" not in rules.all and (end := number_range(c.text))}  # fmt: skip
+    if ranges:
+        texts = [f"{text!r} is {span(*ends)}" for text, ends in ranges.items()]
+        rules.lines.append(f"  ranges: {listing(texts)}")
     return results
 
 

@@ -51,8 +51,11 @@ _NO_COUNT = re.compile(
     r"per capita|full[- ]time equivalents?|ftes?)\b).*|(.* )?p\d\d?(th)?|expected|"
     r"(.* )?(rank(ing)?|esperad[oa]s?|excesso)( \w+)?|"
     r"(months|weeks|days|hours) (from|since|until|per)\b.*|"
-    r"(?!(low|middle|high|no|any|other|with|without)\b)(\w+ ){0,2}"
-    r"(spending|expenditures?|revenues?|payroll|turnover|incomes?|salar(y|ies)|earnings)"
+    r"(\w+ ){0,2}(spending|expenditures?|revenues?|payroll|turnover)"
+)
+#: Amounts of money by person, but no groups of people: *low income*.
+_INCOME = re.compile(
+    r"(?!(low|middle|high|no|any|other|with|without)\b)(\w+ ){0,2}(incomes?|salar(y|ies)|earnings)"
 )
 _RANK = re.compile(r"rank(ing)? (of|by|in|among)\b.*")
 _SIGNS = ("%", "‰")  # labels of rows
@@ -84,8 +87,8 @@ def says_no_count(head: str) -> bool:
 
 
 def says_mean(head: str) -> bool:
-    """Return whether a heading is of means or medians in some language."""
-    return _MEANS.fullmatch(head) is not None
+    """Return whether a heading is of means or medians in some language, or of incomes."""
+    return any(pattern.fullmatch(head) for pattern in (_MEANS, _INCOME))
 
 
 def _rates(text: str) -> bool:

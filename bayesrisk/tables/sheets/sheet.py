@@ -51,6 +51,7 @@ _THOUSANDS = re.compile(
     r"\b(numbers|figures|data|persons|people|counts|values|levels|zahlen|angaben|chiffres|effectifs|"
     r"cifras|personas|dati|valori|dados|pessoas|cijfers|aantal(len)?|tal|antal)"
     rf"( \w+){{0,2}} {_IN}{THOUSANDS}|"
+    r"\bthousand (persons|people|inhabitants|residents|households|employees|workers|jobs)\b|"
     rf"(^|[,;:：=–-])\W*{_IN}?{THOUSANDS}\W*$|\b(in|en) (?=[\d'’`]){THOUSANDS}",
     re.IGNORECASE,
 )

@@ -164,3 +164,22 @@ def test_steps_of_an_outline_grow_as_its_labels(size, monkeypatch):
     monkeypatch.setattr(LabelSums, "_sums_below", counted)
     assert outline(labels, counts) == tree
     assert len(steps) <= 2 * size
+
+
+@pytest.mark.parametrize("joined", [True, False])
+def test_lists_of_few_labels_each_are_one_variable_where_they_share_labels(joined):
+    """Of many faiths each place has a few.  Ages and sexes have only *unknown* in common."""
+    rng, rows = np.random.default_rng(4), list[dict[str, int]]()
+    for place in range(40):
+        if joined:
+            faiths = rng.choice([f"faith {k}" for k in range(9)], 3, replace=False).tolist()
+        else:
+            faiths = [["young", "old", "unknown"], ["men", "women", "unknown"]][place % 2]
+        counts = dict(zip(faiths, rng.integers(5, 90, 3).tolist(), strict=True))
+        rows.append(counts | {"all": sum(counts.values())})
+    sums = table_of(rows)
+    groups = sums.adding_up([k for k in sums.column if k != "all"])("all")
+    assert (groups.telling, groups.good) == ((40, 40) if joined else (0, 0))
+    rows[7]["all"] += 1  # one sum that misses
+    groups = table_of(rows).adding_up([k for k in sums.column if k != "all"])("all")
+    assert groups.good == 0

@@ -1028,3 +1028,42 @@ def test_names_in_two_languages_are_one_label_but_for_few(same, variables):
     frame = pd.DataFrame(rows, columns=["namn", "name", "count"])
     cells = TableReading.from_frame(frame).cells
     assert {"namn", "name"} & {*cells.columns} == variables
+
+
+@pytest.mark.parametrize(
+    ("head", "labels", "refused"),
+    [
+        ("Measure", ("Mean income per person", "Median income per household"), True),
+        ("Indicador", ("Renta media por persona", "Mediana de la renta"), True),
+        ("Unit", ("EUR", "EUR"), True),
+        ("Measure", ("Mean income per person", "People"), False),
+        ("Unit", ("Persons", "Persons"), False),
+        ("Income", ("Low income", "High income"), False),
+    ],
+)
+def test_rows_that_are_all_means_or_money_are_refused(tmp_path, head, labels, refused):
+    rows = [f"Ward {k},{label},{year},{9000 + 731 * k % 997 + year}"
+            for k in range(6) for label in {*labels} for year in (2019, 2020)]  # fmt: skip
+    text = "\n".join([f"Ward,{head},Year,Value", *rows]) + "\n"
+    if refused:
+        with pytest.raises(DataError, match=head):
+            read_text(tmp_path, text)
+        text = text.replace("Value", "Number")
+        assert stated(read_text(tmp_path, text, **{"columns.Number": "count"}))
+    else:
+        assert stated(read_text(tmp_path, text))
+
+
+@pytest.mark.parametrize("codes", [("-4", "-5"), ("-4", "-17")])
+def test_codes_below_0_of_one_kind_of_rows_leave_these_rows(tmp_path, codes):
+    """What is withheld stands as -4 and -5 in all rows of a program, in several places each."""
+    rows = []
+    for k in range(60):
+        rows += [f"Place {k},Vouchers,{100 + 37 * k % 911},{40 + 13 * k % 97}",
+                 f"Place {k},Grants,{codes[k % 2] if k % 5 == 0 else 11 + k},{11 + k}"]  # fmt: skip
+    reading = read_text(tmp_path, "\n".join(["place,program,people,households", *rows]) + "\n")
+    assert {*reading.cells["program"]} == {"Vouchers", "Grants"}
+    assert {f"marks.{code}" for code in codes} <= {*reading.rules}
+    changes = [f"Place {k},Change,{k - 30},{k - 28}" for k in range(60)]  # numbers, no codes
+    text = "\n".join(["place,program,people,households", *rows[::2], *changes]) + "\n"
+    assert not any(name.startswith("marks.-") for name in read_text(tmp_path, text).rules)

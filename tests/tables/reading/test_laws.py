@@ -1,0 +1,114 @@
+"""Laws of counts and marks that numbers, units and levels of places show, and where they do not."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayesrisk import TableReading
+
+AGES = ("under 1", *(str(age) for age in range(1, 12)))
+
+
+@pytest.mark.parametrize(
+    ("head", "text", "law"),
+    [
+        ("Item", "Population (thousand persons)", "nearest-1000"),
+        ("表章項目", "人口【千人】", "nearest-1000"),
+        ("UNIT_MULT", "3", "nearest-1000"),
+        ("表章項目", "人口【人】", "exact"),
+        ("UNIT_MULT", "0", "exact"),
+        ("Item", "Income (thousand dollars)", "exact"),
+    ],
+)
+def test_a_column_that_is_constant_says_the_unit_of_counts(head, text, law):
+    rng = np.random.default_rng(3)
+    parts = rng.integers(20_000, 90_000, 40)
+    people = np.append(parts, parts.sum())
+    people = (people + 500) // 1000 if law != "exact" else people
+    names = [*(f"Town {k}" for k in range(40)), "Total"]
+    frame = pd.DataFrame({"Town": names, head: text, "Persons": people.astype(str)})
+    reading = TableReading.from_frame(frame)
+    assert reading.rules["counts"] == law
+
+
+def deaths(*, hidden=False, contradictions=0):
+    """Return deaths by age, sex and year; a dash stands for 0, or for what is hidden.
+
+    The total of men and women is wrong by one in some years.
+    """
+    rng, rows = np.random.default_rng(8), list[dict[str, object]]()
+    for year in range(1980, 2020):
+        counts = rng.integers(11, 60, (len(AGES), 2))
+        small = rng.random(counts.shape) < 0.05
+        counts[small] = rng.integers(11, 25, small.sum()) if hidden else 0
+        texts = np.where(small, "-", counts.astype(str))
+        for age, row, text in zip(AGES, counts, texts, strict=True):
+            wrong = int(year - 1980 < contradictions and age == "5")
+            total = row.sum() + wrong
+            rows.append({"year": str(year), "age": age, "men": text[0], "women": text[1],
+                         "Total": str(total) if total else "-"})  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def test_a_dash_is_0_although_the_agency_contradicts_itself_in_few_sums():
+    reading = TableReading.from_frame(deaths(contradictions=1))
+    assert reading.rules["marks.-"] == "0"
+    assert reading.rules["counts"] == "exact"
+    assert not reading.open
+
+
+@pytest.mark.parametrize(("hidden", "contradictions"), [(True, 0), (False, 40)])
+def test_a_dash_whose_sums_miss_is_not_0(hidden, contradictions):
+    frame = deaths(hidden=hidden, contradictions=contradictions)
+    frame.loc[frame["age"] == "5", ["men", "women"]] = ["-", "30"]
+    assert TableReading.from_frame(frame).rules["marks.-"] == "withheld"
+
+
+def test_a_total_below_a_part_in_one_of_many_groups_counts_all_and_that_group_is_left_out():
+    frame = deaths()
+    row = frame.index[frame["age"] == "3"][7]
+    frame.loc[row, ["men", "women", "Total"]] = ["31", "12", "9"]
+    reading = TableReading.from_frame(frame)
+    assert reading.rules["totals.sex"] == "complete"
+    stated = {(c.row, c.stated) for c in reading.stated_cells.itertuples()}
+    assert not stated & {(row + 1, text) for text in ("31", "12", "9")}
+    frame.loc[frame["age"] == "3", "Total"] = "9"  # of all years: no total of these
+    reading = TableReading.from_frame(frame)
+    assert reading.rules.get("totals.sex") != "complete"
+
+
+def exclusions(*, rounded=True):
+    """Return counts by region, town and school: those of regions are rounded, small ones hidden."""
+    rng, rows = np.random.default_rng(12), list[dict[str, str]]()
+    for year, region in itertools.product(range(2010, 2016), ("North", "South", "West")):
+        counts = rng.integers(0, 40, (8, 3))
+        for k, (row, kind) in itertools.product(range(8), enumerate(("pri", "sec", "special"))):
+            n = counts[k, row]
+            rows.append({"year": str(year), "region": region, "town": f"{region} town {k}",
+                         "school": kind, "pupils": "x" if 0 < n < 3 else str(n)})  # fmt: skip
+        for row, kind in enumerate(("pri", "sec", "special")):
+            n = counts[:, row].sum()
+            n = (n + 2) // 5 * 5 if rounded else n
+            rows.append({"year": str(year), "region": region, "town": "", "school": kind,
+                         "pupils": str(n)})  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def test_counts_of_regions_may_be_rounded_where_those_of_towns_are_exact():
+    reading = TableReading.from_frame(exclusions())
+    assert reading.rules["counts"] == "exact"
+    assert reading.rules["labels.town.(blank).counts"] == "nearest-5"
+    assert not reading.open
+    reading = TableReading.from_frame(exclusions(rounded=False))
+    assert reading.rules["counts"] == "exact"
+    assert not any(name.endswith("(blank).counts") for name in reading.rules)
+
+
+def test_the_screen_says_what_ranges_are():
+    frame = pd.DataFrame({"day": ["1 May", "2 May", "3 May"], "cases": ["<5", "10+", "36"]})
+    lines = TableReading.from_frame(frame).lines
+    assert any("'<5' is 0-4" in line and "'10+' is 10+" in line for line in lines)
+    frame["cases"] = ["5", "10", "36"]
+    assert not any(" is 5" in line for line in TableReading.from_frame(frame).lines)
