@@ -6,7 +6,7 @@ label with the parts of another one, which nobody can have.
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -67,11 +67,45 @@ class Nesting(NamedTuple):
 
 
 class _Pair(NamedTuple):
-    """Two variables, and of each parent its parts, as they are written."""
+    """Two variables, and of each parent its parts, as they are written.
+
+    Parts of two parents may be called alike, as *Other* often is.
+    """
 
     outer: str
     inner: str
     parts: dict[str, list[str]]
+
+    def labels(self, cells: Iterable[Cell], separate: Collection[str] = ()) -> list[dict[str, str]]:
+        """Return the labels of cells with paths of parts; these stay apart in separate parents."""
+        parents = {(key(a), key(b)): a for a, parts in self.parts.items() for b in parts}
+        results = list[dict[str, str]]()
+        for labels in (cell.labels for cell in cells):
+            label = labels.get(self.inner)
+            parent = parents.get((key(labels.get(self.outer, "")), key(label or "")))
+            if label is None or parent is None:
+                keep = label is not None and SOME.match(label)  # a part of a total
+                results.append({n: x for n, x in labels.items() if n != self.inner or keep})
+            elif parent in separate:
+                results.append({**labels, self.inner: _below(parent, label)})
+            else:
+                text = _below(parent, label)
+                results.append({n: text if n == self.outer else x
+                                for n, x in labels.items() if n != self.inner})  # fmt: skip
+        return results
+
+    def adds_up(self, cells: Sequence[Cell], ends: Sequence[Ends]) -> bool:
+        """Return whether parts add up to a parent, or all that is within none to a total."""
+        sums = LabelSums(self.outer, CodedLabels(self.labels(cells), ends), {})
+        paths = {key(a): [key(_below(a, b)) for b in parts] for a, parts in self.parts.items()}
+        wholes = {k: [p for p in parts if p in sums.column]
+                  for k, parts in paths.items() if k in sums.column}  # fmt: skip
+        inside = {*itertools.chain(*wholes.values())}
+        totals = [k for k in sums.column if not k or total_word(k, self.outer) == 2]
+        rest = [k for k in sums.column if k not in inside and k not in totals]
+        groups = [sums.adding_up(parts)(k) for k, parts in wholes.items()]
+        groups += [sums.adding_up(rest)(k) for k in totals]
+        return any(map(adds_up, groups)) and all(g.good == g.telling for g in groups)
 
 
 def beyond_chance(groups: Groups) -> bool:
@@ -300,7 +334,8 @@ def _pair(
             pairs = np.stack(np.divmod(flat, size), axis=1)
             whole = np.unique(codes[~below, o])  # labels that have a count of all their parts
             counted = 0 in whole or np.isin(pairs[:, 0], whole).all()  # 0: all of both variables
-            if len(pairs) > len(np.unique(pairs[:, 1])) or not counted:
+            number = len(np.unique(pairs[:, 1]))
+            if _FEW_AGAIN * (len(pairs) - number) > number or not counted:
                 continue
             if _settled(outer, texts[outer].values(), rules):
                 continue
@@ -309,9 +344,10 @@ def _pair(
                 parent = texts[outer][coded.spellings[outer][a]]
                 parts.setdefault(parent, []).append(texts[inner][coded.spellings[inner][b]])
             inside_parents = int(np.isin(codes[:, o], pairs[:, 0]).sum())
-            rank = len(pairs), -len(parts), inside_parents  # grandparents are fewer, or have more
-            if rank < least:
-                best, least = _Pair(outer, inner, parts), rank
+            rank = number, -len(parts), inside_parents  # grandparents are fewer, or have more
+            pair = _Pair(outer, inner, parts)
+            if rank < least and (len(pairs) == number or pair.adds_up(cells, ends)):
+                best, least = pair, rank
     return best
 
 
@@ -335,20 +371,7 @@ def _merged(
 ) -> list[Cell]:
     """Return cells in which a pair of variables is one, as far as its sums allow."""
     outer, inner, parts = pair
-    parent_by_part = {key(part): parent for parent, below in parts.items() for part in below}
-
-    def labels(cell: Cell, separate: set[str]) -> dict[str, str]:
-        label = cell.labels.get(inner)
-        parent = parent_by_part.get(key(label)) if label else None
-        if label is None or parent is None:
-            keep = label is not None and SOME.match(label)  # a part of a total
-            return {n: x for n, x in cell.labels.items() if n != inner or keep}
-        text = _below(parent, label)
-        if parent in separate:
-            return {**cell.labels, inner: text}
-        return {n: text if n == outer else x for n, x in cell.labels.items() if n != inner}
-
-    coded = CodedLabels([labels(cell, set()) for cell in cells], ends)
+    coded = CodedLabels(pair.labels(cells), ends)
     kinds = _kinds(pair, LabelSums(outer, coded, {}), rules)
     separate = {parent for parent, kind in kinds.items() if kind == "separate"}
     tree = nesting.trees.setdefault(outer, {})
@@ -358,12 +381,15 @@ def _merged(
             below = [*parts[parent], *([REST] if kind == "partial" else [])]
             tree[parent] = [_below(parent, part) for part in below]
     nesting.outer[inner] = outer
-    new = {k: key(_below(a, k)) for k, a in parent_by_part.items()}
+    times = Counter(map(key, itertools.chain(*parts.values())))
+    new = {key(b): key(_below(a, b)) for a, below in parts.items() for b in below
+           if times[key(b)] == 1}  # fmt: skip
     for name in [n for n in nesting.paths if nesting.root(n) == outer]:
         nesting.paths[name] = {k: new.get(p, p) for k, p in nesting.paths[name].items()}
     nesting.paths[inner] = new
     nesting.separate.update({inner} if separate else ())
-    return [cell._replace(labels=labels(cell, separate)) for cell in cells]
+    labels = pair.labels(cells, separate)
+    return [cell._replace(labels=one) for cell, one in zip(cells, labels, strict=True)]
 
 
 def _kinds(pair: _Pair, sums: LabelSums, rules: ReadingRules) -> dict[str, str]:

@@ -31,6 +31,7 @@ _FACTS = 15  # rows about series
 _OF_SEVERAL = ".."  # where one number stands for several rows, none of them has a count
 _FEW_WITHHELD = 2  # counts, beside as many that are not
 _TOP = 40  # rows in which headings may be
+_PAIR = 2  # columns
 _MOST_FEWER = 20  # times the numbers of a sheet that another one has
 #: Counts of all files together.
 MOST = 2**20
@@ -300,9 +301,10 @@ def _bands(grid: Grid) -> list[Grid]:
     edges = [j for j in range(width) if j not in empty and (not j or j - 1 in empty)]
     cuts = [0]
     for j, edge in enumerate(edges[1:], 1):
-        end = next(iter(edges[j + 1 :]), width)
-        sides = [[row[a:b] for row in full] for a, b in ((cuts[-1], edge), (edge, end))]
-        if all(map(_is_table, sides)):
+        if not _is_table([row[cuts[-1] : edge] for row in full]):
+            continue
+        ends = [*edges[j + 1 :], width]  # an empty column may stand after the labels, too
+        if any(_is_table([row[edge:end] for row in full]) for end in ends[:_PAIR]):
             cuts.append(edge)
     if len(cuts) < 2:
         return [grid]

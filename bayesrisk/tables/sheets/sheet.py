@@ -282,8 +282,9 @@ def _with_repeats(
 ) -> tuple[Sheet, set[int]]:
     """Return a table with those that repeat its headings and labels, and which ones these are.
 
-    Each has its title as the label of a further variable; where no label is repeated and none has
-    a title, they are one table whose rows stand side by side.
+    Each has its title, or its heading of the labels where these differ, as the label of a further
+    variable; where no label is repeated and none has a title, they are one table whose rows stand
+    side by side.
     """
     parts = {first: table}
     for position in range(first + 1, len(tables)):
@@ -291,8 +292,12 @@ def _with_repeats(
             other = _table(name, tables[position])
         except DataError:
             continue
-        if other.heads == table.heads and _decimals(other) == _decimals(table):
+        if other.heads[1:] == table.heads[1:] and _decimals(other) == _decimals(table):
             parts[position] = other
+    corners = [part.heads[0] for part in parts.values()]
+    several = len({*corners}) > 1
+    if several and len({*corners}) < len(corners):
+        parts, several = {k: p for k, p in parts.items() if p.heads == table.heads}, False
     if len(parts) < 2 or "section" in table.heads:
         return table, {first}
     labels = [list(map(tuple, _labels(part))) for part in parts.values()]
@@ -300,7 +305,7 @@ def _with_repeats(
     equal = all(one == [label for label in most if label in one] for one in labels)
     shared = set.intersection(*({*part.captions} for part in parts.values()))
     captions = [[c for c in part.captions if c not in shared] for part in parts.values()]
-    titles = [lines[-1] if lines else "" for lines in captions]
+    titles = corners if several else [lines[-1] if lines else "" for lines in captions]
     rows = [row for part in parts.values() for row in part.rows]
     left = [line for part in parts.values() for line in part.left]
     thousands = any(part.thousands for part in parts.values())
@@ -308,8 +313,9 @@ def _with_repeats(
         named = zip(titles, parts.values(), strict=True)
         rows = [(i, [title, *row]) for title, part in named for i, row in part.rows]
         left = [line for line in left if line[1] not in titles]
-        table = table._replace(heads=["section", *table.heads])
-    elif len({*titles}) > 1 or len({*itertools.chain(*labels)}) < len(rows):
+        heads = ["" if several else table.heads[0], *table.heads[1:]]
+        table = table._replace(heads=["section", *heads])
+    elif several or len({*titles}) > 1 or len({*itertools.chain(*labels)}) < len(rows):
         return table, {first}
     return table._replace(rows=rows, left=left, thousands=thousands), {*parts}
 

@@ -60,6 +60,27 @@ def test_tables_of_other_labels_or_numbers_are_no_wafers(second, tmp_path):
     assert any("#2" in why for _, _, why in sheet.left)
 
 
+SEXES = ("Everybody,In,Out\nAsh,5,4\nElm,7,9\n", "Men,In,Out\nAsh,2,3\nElm,4,4\n")
+
+
+@pytest.mark.parametrize("last", ["Women,In,Out\nAsh,3,1\nElm,3,5\n", "Women,In,Out\nAsh,3,1\n"])
+def test_headings_of_labels_that_differ_are_labels_of_a_further_variable(last, tmp_path):
+    cells = read([sheet_of(tmp_path, "Who was there\n\n" + "\n".join([*SEXES, last]))], {}).cells
+    label = next(n for n in cells.columns if set(cells[n]) == {"Ash", "Elm"})
+    assert len(cells) == 8 + 2 * last.count("\n") - 2
+    assert {*cells["section"]} >= {"Men", "Women"}
+    assert label not in ("Everybody", "everybody")
+
+
+@pytest.mark.parametrize(
+    "last", ["Women,In,Gone\nAsh,3,1\nElm,3,5\n", "Age,In,Out\nYoung,3,1\nOld,3,5\n"]
+)
+def test_headings_of_other_labels_or_counts_are_no_labels(last, tmp_path):
+    sheet = sheet_of(tmp_path, f"Who was there\n\n{SEXES[1]}\n{last}")
+    assert sheet.heads == ["Men", "In", "Out"]
+    assert len(sheet.rows) == 2
+
+
 def test_a_note_below_a_table_is_none_of_the_next_one(tmp_path):
     first = "Table 1: men\n,Year,,Sum\nForce,04/05,05/06,\nAvon,3,4,7\nKent,5,6,11\n"
     second = "Table 2: women\n,Year,,Sum\nGroup,04/05,05/06,\nYoung,1,4,5\nOld,5,2,7\n"
@@ -89,6 +110,15 @@ def test_of_tables_side_by_side_the_first_is_read_and_another_may_be(tmp_path):
     other = sheet_of(tmp_path, text, "#2")
     assert other.heads == ["Area", "Young", "Old"]
     assert [row for _, row in other.rows] == [["A", "2", "1"], ["B", "3", "6"]]
+
+
+def test_an_empty_column_after_the_labels_parts_no_labels_from_their_counts(tmp_path):
+    text = "Area,,M,F,,Zone,,Area,M,F\nA,,1,2,,Low,,C,3,4\nB,,5,4,,Low,,D,2,1\n,,,,,High,,E,7,7\n"
+    sheet = sheet_of(tmp_path, text)
+    assert [row for _, row in sheet.rows] == [["A", "1", "2"], ["B", "5", "4"]]
+    assert [row for _, row in sheet_of(tmp_path, text, "#2").rows][2] == ["High", "E", "7", "7"]
+    flags = "Area,,M,,Flag,,F\nA,,1,,x,,2\nB,,5,,x,,4\n"  # they tell no rows apart
+    assert sheet_of(tmp_path, flags).heads == ["Area", "M", "Flag", "F"]
 
 
 def test_a_list_that_goes_on_at_its_side_is_one_table(tmp_path):
