@@ -25,7 +25,7 @@ from bayesrisk.risk.planning import release_plan
 from bayesrisk.risk.planning.ladders import PlanLimits
 from bayesrisk.tables import Microdata, PublishedTables, Records, Schema, Workload
 from bayesrisk.tables.microdata import as_microdata
-from bayesrisk.tables.reading.testimony import check_records
+from bayesrisk.tables.reading.counts.testimony import check_records
 
 if TYPE_CHECKING:
     from bayesrisk.experiments.audit.results import AuditResults

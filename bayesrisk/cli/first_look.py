@@ -115,7 +115,7 @@ def _read(source: RecordSource, schema: str | None) -> "pd.DataFrame | br.Record
     if schema is not None:
         return br.Records.read(source.path, schema=load_schema(schema))
     from bayesrisk._base.disk.record_file import record_frame  # slow to import
-    from bayesrisk.tables.reading.testimony import check_records
+    from bayesrisk.tables.reading.counts.testimony import check_records
 
     frame = record_frame(source.file)
     check_records(frame, source.file)

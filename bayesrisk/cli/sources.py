@@ -240,7 +240,7 @@ def infer_schema(
     import pandas as pd
 
     from bayesrisk._base.disk.record_file import record_frame, typed  # slow to import
-    from bayesrisk.tables.reading.testimony import check_records
+    from bayesrisk.tables.reading.counts.testimony import check_records
 
     frames = [record_frame(file) for file in files]
     for file, frame in zip(files, frames, strict=True):

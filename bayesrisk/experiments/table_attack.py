@@ -44,7 +44,7 @@ from bayesrisk.reconstruction.records.solve import LIMIT_REACHED
 from bayesrisk.release import Release
 from bayesrisk.tables import Microdata, PublishedTables, Records, Workload
 from bayesrisk.tables.reading.reading import TableReading, check_marks
-from bayesrisk.tables.reading.trees import parts_title, published_labels
+from bayesrisk.tables.reading.variables.trees import parts_title, published_labels
 
 #: Combinations of all variables that are bounded, and places in which records are looked for, at
 #: most; records with a row each (of more, those alike have one), and with an exact law.

@@ -7,9 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import pairwise
 
-from bayesrisk.tables.reading.margins import CountedColumns, margin_sums, margins, named_margins
 from bayesrisk.tables.reading.rows import part_paths
 from bayesrisk.tables.reading.rules import ReadingRules
+from bayesrisk.tables.reading.variables.margins import (
+    CountedColumns,
+    margin_sums,
+    margins,
+    named_margins,
+)
 from bayesrisk.tables.sheets.sheet import Sheet, thousands_in_rows
 from bayesrisk.tables.sheets.texts import (
     DECIMAL,

@@ -20,16 +20,16 @@ from bayesrisk.exceptions import ArgumentError, BayesRiskError, DataError, quote
 from bayesrisk.tables._grammar import MOST_WEIGHTS, Part
 from bayesrisk.tables.likelihoods import UNBOUNDED, Likelihood, TrueCounts
 from bayesrisk.tables.reading.cells import Cell, cells as cells_of
-from bayesrisk.tables.reading.crossings import crossed
+from bayesrisk.tables.reading.counts.laws import Value, limit_value, values
+from bayesrisk.tables.reading.counts.notes import has_estimates
+from bayesrisk.tables.reading.counts.ranges import check_ranges
+from bayesrisk.tables.reading.counts.testimony import ask_for_counts
 from bayesrisk.tables.reading.headings import numbered
-from bayesrisk.tables.reading.labels import TableVariable, variables
-from bayesrisk.tables.reading.laws import Value, limit_value, values
-from bayesrisk.tables.reading.nested import Nesting, nested
-from bayesrisk.tables.reading.notes import has_estimates
-from bayesrisk.tables.reading.ranges import check_ranges
 from bayesrisk.tables.reading.rules import ReadingRules, to_toml
-from bayesrisk.tables.reading.testimony import ask_for_counts
-from bayesrisk.tables.reading.trees import published_labels, take_trees, tree_parts
+from bayesrisk.tables.reading.variables.crossings import crossed
+from bayesrisk.tables.reading.variables.labels import TableVariable, variables
+from bayesrisk.tables.reading.variables.nested import Nesting, nested
+from bayesrisk.tables.reading.variables.trees import published_labels, take_trees, tree_parts
 from bayesrisk.tables.sheets.sheet import Sheet, file_sheet, frame_sheets, other_sheets
 from bayesrisk.tables.sheets.texts import SOME, key, listing, noted, number_range
 from bayesrisk.tables.workload import Workload

@@ -8,7 +8,7 @@ import pytest
 
 from bayesrisk.reconstruction import count_bounds
 from bayesrisk.tables import PublishedTables, TableReading
-from bayesrisk.tables.reading.sums import CodedLabels, LabelSums
+from bayesrisk.tables.reading.variables.sums import CodedLabels, LabelSums
 
 FIRST = ["hostel", "flat", "hotel"]
 SECOND = [("hostel", "single"), ("flat", "single"), ("hotel", "single"), ("hostel", "family"),

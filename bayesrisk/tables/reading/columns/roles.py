@@ -32,8 +32,8 @@ from bayesrisk.tables.reading.columns.evidence import (
     ColumnEvidence,
 )
 from bayesrisk.tables.reading.columns.repeats import counted_over
+from bayesrisk.tables.reading.counts.notes import estimates, no_counts, stated_unit
 from bayesrisk.tables.reading.headings import RESERVED, UNIT, free_name, is_group, numbered, wide
-from bayesrisk.tables.reading.notes import estimates, no_counts, stated_unit
 from bayesrisk.tables.reading.rows import (
     UNITS,
     codes_below_0,

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.reading.cells import Cell
-from bayesrisk.tables.reading.nested import REST, Nesting, adds_up, beyond_chance
 from bayesrisk.tables.reading.rows import exclusive
 from bayesrisk.tables.reading.rules import ReadingRules, hierarchy
-from bayesrisk.tables.reading.sums import (
+from bayesrisk.tables.reading.variables.nested import REST, Nesting, adds_up, beyond_chance
+from bayesrisk.tables.reading.variables.sums import (
     CodedLabels,
     Ends,
     Groups,

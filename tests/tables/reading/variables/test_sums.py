@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bayesrisk.tables.reading.sums import CodedLabels, LabelSums, SumInGroups
+from bayesrisk.tables.reading.variables.sums import CodedLabels, LabelSums, SumInGroups
 
 
 @pytest.mark.parametrize("alone", [0, 50, 400])

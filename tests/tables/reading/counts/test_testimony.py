@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 import bayesrisk as br
 from bayesrisk.exceptions import DataError
-from bayesrisk.tables.reading.testimony import check_records, says_records
+from bayesrisk.tables.reading.counts.testimony import check_records, says_records
 
 TOWNS = ["Aberd", "Brech", "Crail", "Dunoo", "Elgin", "Forfa"]
 

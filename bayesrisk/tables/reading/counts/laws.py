@@ -20,8 +20,7 @@ from bayesrisk.tables.likelihoods import (
     TrueCounts,
 )
 from bayesrisk.tables.reading.cells import Cell
-from bayesrisk.tables.reading.labels import sums_shown
-from bayesrisk.tables.reading.notes import (
+from bayesrisk.tables.reading.counts.notes import (
     Note,
     marked,
     rounding,
@@ -30,7 +29,8 @@ from bayesrisk.tables.reading.notes import (
     small_counts,
 )
 from bayesrisk.tables.reading.rules import ReadingRules, law as named_law
-from bayesrisk.tables.reading.sums import CodedLabels, Ends, Groups, LabelSums
+from bayesrisk.tables.reading.variables.labels import sums_shown
+from bayesrisk.tables.reading.variables.sums import CodedLabels, Ends, Groups, LabelSums
 from bayesrisk.tables.sheets.sheet import Sheet
 from bayesrisk.tables.sheets.texts import (
     BLANK,

@@ -8,7 +8,7 @@ import pytest
 
 from bayesrisk import PublishedTables, TableReading
 from bayesrisk.reconstruction import count_bounds
-from bayesrisk.tables.reading import margins
+from bayesrisk.tables.reading.variables import margins
 from bayesrisk.tables.sheets.sheet import Sheet
 
 NAMES = (

@@ -14,7 +14,7 @@ import numpy as np
 from bayesrisk.tables.reading.cells import Cell
 from bayesrisk.tables.reading.rows import exclusive
 from bayesrisk.tables.reading.rules import ReadingRules
-from bayesrisk.tables.reading.sums import CodedLabels, Ends, Groups, LabelSums
+from bayesrisk.tables.reading.variables.sums import CodedLabels, Ends, Groups, LabelSums
 from bayesrisk.tables.sheets.texts import (
     BLANK,
     SOME,

@@ -9,10 +9,10 @@ import numpy as np
 
 from bayesrisk.tables.reading.cells import Cell
 from bayesrisk.tables.reading.headings import UNNAMED, heading_kind
-from bayesrisk.tables.reading.margins import CountedColumns, margins
-from bayesrisk.tables.reading.nested import Nesting
 from bayesrisk.tables.reading.rules import ReadingRules
-from bayesrisk.tables.reading.sums import CodedLabels, Ends, LabelSums
+from bayesrisk.tables.reading.variables.margins import CountedColumns, margins
+from bayesrisk.tables.reading.variables.nested import Nesting
+from bayesrisk.tables.reading.variables.sums import CodedLabels, Ends, LabelSums
 from bayesrisk.tables.sheets.texts import interval, key, listing
 
 _LEAST, _MOST = 5, 128  # labels that are looked at

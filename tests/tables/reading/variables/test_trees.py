@@ -6,7 +6,7 @@ import pytest
 
 from bayesrisk.reconstruction import count_bounds
 from bayesrisk.tables import PublishedTables, TableReading
-from bayesrisk.tables.reading.trees import published_labels
+from bayesrisk.tables.reading.variables.trees import published_labels
 
 TOWNS = 40
 
