@@ -45,7 +45,6 @@ from bayesrisk.tables.exchange import ABOVE, Partitions, write_parquet
 from bayesrisk.tables.likelihoods import Likelihood
 from bayesrisk.tables.published import assumed_true, joined, level_and_kind, select_rows
 from bayesrisk.tables.reading.reading import TableReading
-from bayesrisk.tables.sheets.texts import WHOLE, noted
 
 # Tables in parts, of which a worker holds the one it reads; tables held whole are one part.
 #
@@ -581,11 +580,9 @@ class BoundsStudy(TableStudy):
             counts = _stated_once(counts, tables.workload)
         else:  # a range such as <5 is no number that was published
             keys = ["geoid", "table", "cell"]
-            texts = self._stated.drop_duplicates(keys).set_index(keys)["stated"]
-            texts = texts.reindex(pd.MultiIndex.from_frame(counts[keys]))
-            number = np.array([bool(WHOLE.fullmatch(t) or noted(t)) for t in texts])
-            settled = counts["low_stated"] == counts["high_stated"]
-            counts["published"] = counts["published"].where(number | settled.to_numpy())
+            number = self._stated.drop_duplicates(keys).set_index(keys)["number"]
+            number = number.reindex(pd.MultiIndex.from_frame(counts[keys]))
+            counts["published"] = counts["published"].where(number.to_numpy())
         conflicts = {"place": list(bounds.conflict), "conflict": list(bounds.conflict.values())}
         return {
             "bounds": arrow_table(counts),

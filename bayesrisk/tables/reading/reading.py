@@ -20,18 +20,19 @@ from bayesrisk.exceptions import ArgumentError, BayesRiskError, DataError, quote
 from bayesrisk.tables._grammar import MOST_WEIGHTS, Part
 from bayesrisk.tables.likelihoods import UNBOUNDED, Likelihood, TrueCounts
 from bayesrisk.tables.reading.cells import Cell, cells as cells_of
-from bayesrisk.tables.reading.counts.laws import Value, limit_value, values
 from bayesrisk.tables.reading.counts.notes import has_estimates
 from bayesrisk.tables.reading.counts.ranges import check_ranges
 from bayesrisk.tables.reading.counts.testimony import ask_for_counts
+from bayesrisk.tables.reading.counts.values import Value, limit_value, values
 from bayesrisk.tables.reading.headings import numbered
 from bayesrisk.tables.reading.rules import ReadingRules, to_toml
 from bayesrisk.tables.reading.variables.crossings import crossed
-from bayesrisk.tables.reading.variables.labels import TableVariable, variables
+from bayesrisk.tables.reading.variables.labels import variables
 from bayesrisk.tables.reading.variables.nested import Nesting, nested
 from bayesrisk.tables.reading.variables.trees import published_labels, take_trees, tree_parts
+from bayesrisk.tables.reading.variables.variable import TableVariable
 from bayesrisk.tables.sheets.sheet import Sheet, file_sheet, frame_sheets, other_sheets
-from bayesrisk.tables.sheets.texts import SOME, key, listing, noted, number_range
+from bayesrisk.tables.sheets.texts import SOME, WHOLE, key, listing, noted, number_range
 from bayesrisk.tables.workload import Workload
 
 _CELL = ("place", "table", "cell", "stated", "file", "row")
@@ -123,9 +124,10 @@ class TableReading:
 
     @property
     def count_keys(self) -> pd.DataFrame:
-        """Place (``geoid``), table, cell and text of each count of files, for bounds of these."""
-        names = {"place": "geoid", "table": "table", "cell": "cell", "stated": "stated"}
-        return self.stated_cells[list(names)].rename(columns=names)
+        """Place (``geoid``), table, cell of each count of files, and whether it is a number."""
+        names = {"place": "geoid", "table": "table", "cell": "cell"}
+        number = [bool(WHOLE.fullmatch(t) or noted(t)) for t in self.stated_cells["stated"]]
+        return self.stated_cells[list(names)].rename(columns=names).assign(number=number)
 
     @property
     def digest(self) -> str:

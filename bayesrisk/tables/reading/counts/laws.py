@@ -1,50 +1,29 @@
-"""Laws of published counts, by name or guessed, and what the text of each count says under them."""
+"""Laws of published counts, by name, or guessed from numbers, sums and notes."""
 
 import functools
 import itertools
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import ceil, log2, pi, prod, sqrt
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from bayesrisk.exceptions import quote
-from bayesrisk.tables.likelihoods import (
-    UNBOUNDED,
-    CountLimits,
-    Likelihood,
-    SuppressedCounts,
-    TrueCounts,
-)
+from bayesrisk.tables.likelihoods import UNBOUNDED, Likelihood, TrueCounts
 from bayesrisk.tables.reading.cells import Cell
-from bayesrisk.tables.reading.counts.notes import (
-    Note,
-    marked,
-    rounding,
-    sampled,
-    sheet_notes,
-    small_counts,
-)
+from bayesrisk.tables.reading.counts.notes import Note, rounding
 from bayesrisk.tables.reading.rules import ReadingRules, law as named_law
-from bayesrisk.tables.reading.variables.labels import sums_shown
-from bayesrisk.tables.reading.variables.sums import CodedLabels, Ends, Groups, LabelSums
-from bayesrisk.tables.sheets.sheet import Sheet
+from bayesrisk.tables.reading.variables.evidence import sums_shown
+from bayesrisk.tables.reading.variables.sums import CodedLabels, LabelSums
 from bayesrisk.tables.sheets.texts import (
     BLANK,
-    DECIMAL,
-    NEGATIVE,
-    NO_COUNT,
     SOME,
     WHOLE,
     is_mark,
     key,
     listing,
-    noted,
     number_range,
-    span,
     total_word,
 )
 
@@ -55,9 +34,9 @@ _WEAKER = ("stats-nz", "perturbed-1", *_ROUNDED, "perturbed-2", "perturbed-5")
 _UNSEEN = 5
 _MANY_SMALL = 20  # counts, none of which is below the least by chance
 _FEW_ZEROS = 2  # of counts of which none is 1 or 2
-_NEAR = 10  # numbers on each side of one that is more common than these
 #: Counts among which it is no chance that none is small.
 _ENOUGH = 12
+_FEW_SUMS = 4  # of which most hold
 #: Bases to which totals of true counts are rounded.
 _BASES = (5, 10, 100, 1000)
 #: Sums that are off by more than this share of counts, and by more than so much, are of overlaps.
@@ -73,16 +52,6 @@ _ROUND_BASES, _ROUND_BITS = (100, 10, 5), 30
 _DIFFERENT = 6
 #: Where 1 and 2 become 3, other counts are small, too.
 _SMALL = 10
-#: Texts that say that there is none, in many offices, and rows that show it.
-_DASHES, _ROWS = ("-", "–", "—", "−"), 4
-_SHOWN = 8  # counts of 1 and 2, beside which 0 stands by no chance
-_UNKNOWN = {"withheld": "withheld, and may be any", "missing": "no count, and left out"}
-#: Sums that a mark lets hold, for each that misses: agencies contradict themselves in few.
-_MOST_MISSED = 20
-#: Small counts that are withheld for each that is shown, at least.
-_FEWER = 8
-#: Words of a text with a number that says why there is no count, and so few such that are asked.
-_WORD, _WORDS, _FEW_SENTENCES = re.compile(r"[^\W\d_]{2,}"), 3, 2
 _CHANGED = re.compile(
     r"(randomly|slightly) (adjusted|altered)|perturb|cell.?key|"
     r"(adjusted|altered) .{0,40}(confidential|disclos|privacy|protect|identif)|"
@@ -107,66 +76,14 @@ class PlainLaw(NamedTuple):
     withheld: tuple[int, int] | None = None
 
 
-class Value(NamedTuple):
-    """The meaning of a text: a number under a law; ``kind`` is empty for plain counts.
-
-    One that is ``missing`` is no count.
-    """
-
-    law: Likelihood
-    number: int
-    hidden: bool = False
-    kind: str = ""
-
-    @property
-    def ends(self) -> tuple[int, int]:
-        """The smallest and the largest true count."""
-        return self.law.withheld if self.hidden else _support(self.law, self.number)
-
-
 @functools.lru_cache(maxsize=2**16)
-def _support(law: Likelihood, number: int) -> tuple[int, int]:
+def support(law: Likelihood, number: int) -> tuple[int, int]:
     """Return the ends of the counts that a law allows for a number."""
     low, high = law.support(number)
     return int(low), int(high)
 
 
-def values(cells: Sequence[Cell], rules: ReadingRules, sheets: Sequence[Sheet]) -> list[Value]:
-    """Return the meaning of each cell; ``rules`` gets what is asked about laws and marks."""
-    notes = {sheet.name: sheet_notes(sheet) for sheet in sheets}
-    heads = dict.fromkeys((cell.file, cell.column) for cell in cells)
-    samples = {s.name: sampled(s, [h for f, h in heads if f == s.name]) for s in sheets}
-    laws = _cell_laws(cells, rules, notes, samples)
-    answers = _ask_nines(cells, rules) | _ask_dashes(cells, rules) | _ask_flags(cells, rules)
-    answers |= _ask_notes(cells, laws, rules, [*itertools.chain(*notes.values())])
-    answers |= _ask_nothing(cells, laws, rules)
-    answers |= _ask_sums(cells, laws, rules, answers)
-    answers |= _sentences(cells, rules, answers)
-    cache: dict[tuple[str, int, bool, int], Value] = {}  # few texts stand in many cells
-    results = []
-    for cell, law in zip(cells, laws, strict=True):
-        words = (cell.text, cell.unit, cell.row > 0, id(law))
-        if (value := cache.get(words)) is None:
-            value = cache[words] = _value(cell, law, rules, answers)
-        results.append(value)
-    _check_sum(cells, results)
-    ranges = {c.text: end for c in cells if not WHOLE.fullmatch(c.text) and not is_mark(c.text)
-              and f"marks.{c.text}" not in rules.all and (end := number_range(c.text))}  # fmt: skip
-    if ranges:
-        texts = [f"{text!r} is {span(*ends)}" for text, ends in ranges.items()]
-        rules.lines.append(f"  ranges: {listing(texts)}")
-    return results
-
-
-def _check_sum(cells: Sequence[Cell], meanings: Sequence[Value]) -> None:
-    """Refuse the largest count where all together are no sum below that of no limit."""
-    least = [value.ends[0] for value in meanings]
-    if sum(least) >= UNBOUNDED:
-        cell = cells[least.index(max(least))]
-        raise cell.refuse(f"leave the sum of all counts below {UNBOUNDED:,}")
-
-
-def _cell_laws(
+def cell_laws(
     cells: Sequence[Cell], rules: ReadingRules, notes: Mapping[str, Sequence[Note]],
     samples: Mapping[str, Note | None],
 ) -> list[PlainLaw]:  # fmt: skip
@@ -220,7 +137,7 @@ def _laws(
 def _guess(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) -> _Guess:
     """Return the law that fits the plain counts of a file, and why."""
     note = any(_CHANGED.search(one.text) for one in notes)
-    numbers = [ends[0] for cell in cells if cell.row and (ends := _number(cell.text))]
+    numbers = [ends[0] for cell in cells if cell.row and (ends := plain_number(cell.text))]
     steps = {cell.column: max(cell.unit, cell.step) for cell in cells if cell.row}
     if (step := min((n for n in steps.values() if n > 1), default=1)) > 1:
         for column, other in steps.items():
@@ -265,7 +182,7 @@ def _guess(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) ->
         return _Guess(f"random-{base}", f"all are multiples of {base}, but in columns named so")
     # Whether most sums of some labels hold, so that parts are exact where totals are not.
     exact_parts = any(
-        len(o) >= _ROWS and 3 * sum(not d for d, _ in o) >= 2 * len(o) for o in missed
+        len(o) >= _FEW_SUMS and 3 * sum(not d for d, _ in o) >= 2 * len(o) for o in missed
     )
     if rounded := _rounded_totals(coded, rules, exact_parts=exact_parts):
         return _Guess("exact", f"true, but {rounded} rounded: sums of others miss them by little")
@@ -322,7 +239,7 @@ def _rounded_parts(
     numbers: dict[tuple[str, str], list[int]] = {}
     words: dict[tuple[str, str], int] = {}
     for cell in cells:
-        if not (cell.row and (ends := _number(cell.text))):
+        if not (cell.row and (ends := plain_number(cell.text))):
             continue
         for name, label in [("", cell.column), *cell.labels.items()]:
             numbers.setdefault((name, label), []).append(ends[0])
@@ -345,7 +262,7 @@ def _column_base(cells: Sequence[Cell], rules: ReadingRules) -> int:
     """Return the divisor of the counts of most columns; ask about the others, which are exact."""
     columns: dict[str, set[int]] = {}
     for cell in cells:
-        if cell.row and (ends := _number(cell.text)):
+        if cell.row and (ends := plain_number(cell.text)):
             columns.setdefault(cell.column, set()).add(ends[0])
     for base in (10, 5, 3):
         whole = [c for c, ns in columns.items() if not any(n % base for n in ns)]
@@ -384,10 +301,10 @@ def _rounded_totals(coded: CodedLabels, rules: ReadingRules, *, exact_parts: boo
             if len(off) < 2 or not 0 < 2 * max(map(abs, off)) <= base:
                 continue
             if label:
-                called = f"a blank in {name}" if label == BLANK else label
-                text = f"{called}: nearest-{base}, as sums of the others show"
+                title = f"a blank in {name}" if label == BLANK else label
+                text = f"{title}: nearest-{base}, as sums of the others show"
                 rules.ask(f"labels.{name}.{label}.counts", f"nearest-{base}", text)
-            labels_shown.append(called if label else f"a count without {name}")
+            labels_shown.append(title if label else f"a count without {name}")
     return listing(labels_shown)
 
 
@@ -536,7 +453,7 @@ def _perturbed(off: Sequence[tuple[int, int]], *, note: bool) -> int:
 def _ask_zeros(cells: Sequence[Cell], rules: ReadingRules) -> None:
     """Ask whether counts of 0 are small ones, where none is small and totals exceed their parts."""
     texts = [cell.text for cell in cells if cell.row and number_range(cell.text)]
-    if not all(map(_number, {*texts})) or any(map(is_mark, {cell.text for cell in cells})):
+    if not all(map(plain_number, {*texts})) or any(map(is_mark, {cell.text for cell in cells})):
         return  # small counts stand as ranges or marks
     numbers = [end[0] for text in texts if (end := number_range(text))]
     least = min(filter(None, numbers), default=0)
@@ -547,173 +464,9 @@ def _ask_zeros(cells: Sequence[Cell], rules: ReadingRules) -> None:
         rules.ask("marks.0", f"0-{least - 1}", text)
 
 
-def _ask_nines(cells: Sequence[Cell], rules: ReadingRules) -> dict[str, str]:
-    """Ask whether 999 or 9999 stands for what is withheld, where it is more common than others."""
-    times = Counter(cell.text for cell in cells if cell.row)
-    answers = dict[str, str]()
-    for text in [t for t in times if re.fullmatch("9{3,}", t)]:
-        near = sum(times[str(int(text) + d)] for d in range(-_NEAR, _NEAR + 1) if d)
-        if times[text] > max(2, 2 * near):
-            reason = f"{text!r} stands in {times[text]:,} counts: it is withheld, and may be any"
-            answers[text] = rules.ask(f"marks.{text}", "withheld", reason)
-    return {text: answer for text, answer in answers.items() if answer == "withheld"}
-
-
-def _ask_notes(
-    cells: Sequence[Cell], laws: Sequence[PlainLaw], rules: ReadingRules,
-    notes: Sequence[Note],
-) -> dict[str, str]:  # fmt: skip
-    """Ask whether marks are what notes say, where the numbers do not speak against it."""
-    texts = {c.text for c in cells if not number_range(c.text)} if notes else set[str]()
-    marks = [t for t in texts if f"marks.{t}" not in rules.all and not noted(t)]
-    marks = sorted(t for t in marks if is_mark(t) or not any(map(str.isdigit, t)))
-    answers = dict[str, str]()
-    for mark in marks:
-        finding = marked(mark, notes, alone=len(marks) == 1)
-        if finding and (finding[0] in _UNKNOWN or _fits(mark, finding[0], cells, laws)):
-            meaning = _UNKNOWN.get(finding[0], finding[0])
-            text = f"{mark!r} is {meaning}: {finding[1].quoted}"
-            answers[mark] = rules.ask(f"marks.{mark}", finding[0], text)
-    return answers
-
-
-def _sentences(
-    cells: Sequence[Cell], rules: ReadingRules, answers: Mapping[str, str]
-) -> dict[str, str]:
-    """Return texts of words in the place of counts, of which many may be any; a line says so."""
-    first: dict[str, Cell] = {}
-    for cell in cells:
-        first.setdefault(cell.text, cell)
-    texts = [
-        t for t in first
-        if len(_WORD.findall(t)) > 1 and not (is_mark(t) or noted(t) or number_range(t))
-        and t not in answers and f"marks.{t}" not in rules.choices
-        and not small_counts(t.casefold())
-    ]  # fmt: skip
-    if len(texts) <= _FEW_SENTENCES:
-        return {}
-    every = {*texts}
-    number = sum(cell.text in every for cell in cells)
-    text = f"{quote(texts[0])} (row {first[texts[0]].row}) and {len(texts) - 1} more texts"
-    rules.lines.append(f"  {number} cells have words, {text}: what they count may be any")
-    return dict.fromkeys(texts, "withheld")
-
-
-def _fits(mark: str, text: str, cells: Sequence[Cell], laws: Sequence[PlainLaw]) -> bool:
-    """Return whether a mark may be a range: few such counts are shown, and all sums allow it."""
-    low, high = number_range(text) or (0, 0)
-    every = [(0, UNBOUNDED)] * len(cells)
-    for position, (cell, law) in enumerate(zip(cells, laws, strict=True)):
-        if ends := _number(cell.text):
-            every[position] = _support(law.law, _counted(cell, law.law, ends[0]))
-    small = [c for c, (a, b) in zip(cells, every, strict=True)  # 5 that is rounded may be 6
-             if c.row and max(low, 1) <= a <= b <= high]  # fmt: skip
-    if _FEWER * len(small) > sum(cell.text == mark for cell in cells):
-        return False
-    pairs = [*_sums_with(mark, (low, high), cells, every)]
-    more = sum(b.good - a.good for a, b in pairs)
-    missed = sum(b.telling - b.good for a, b in pairs if a.telling == a.good)
-    return _MOST_MISSED * missed <= more
-
-
-def _sums_with(
-    mark: str, ends: Ends, cells: Sequence[Cell], every: Sequence[Ends]
-) -> Iterator[tuple[Groups, Groups]]:
-    """Yield for each total the groups that add up to it, without and with the range of a mark."""
-    proposal = [ends if c.text == mark else e for c, e in zip(cells, every, strict=True)]
-    labels = [cell.labels for cell in cells]
-    return zip(_sums(labels, every), _sums(labels, proposal), strict=True)
-
-
-def _sums(labels: Sequence[Mapping[str, str]], ends: Sequence[Ends]) -> Iterator[Groups]:
-    """Yield for each variable with a total in which groups others add up to it."""
-    coded = CodedLabels(labels, ends)
-    for column, (name, texts) in enumerate(coded.labels.items()):
-        words = {key(x): total_word(x) for x in texts}
-        every = max(words, key=lambda k: words[k], default="")
-        total = every if words.get(every) else ""
-        if total or not coded.codes[:, column].all():
-            sums = LabelSums(name, coded, coded.following(name))
-            parts = [k for k in sums.column if k and k != total]
-            if total in sums.column and len(parts) > 1:
-                yield sums.adding_up(parts)(total)
-
-
-def _ask_dashes(cells: Sequence[Cell], rules: ReadingRules) -> dict[str, str]:
-    """Ask whether a dash is 0, where in all rows that have one the rest add up to their total."""
-    answers = dict[str, str]()
-    rows: dict[tuple[str, int], list[str]] = {}
-    for cell in cells:
-        rows.setdefault((cell.file, cell.row), []).append(cell.text)
-    texts_of_cells = {cell.text for cell in cells}
-    for dash in filter(texts_of_cells.__contains__, _DASHES):
-        every = [texts for texts in rows.values() if dash in texts]
-        numbers = [[end[0] for t in texts if t != dash and (end := _number(t))] for texts in every]
-        full = [n for n, texts in zip(numbers, every, strict=True)
-                if len(n) + texts.count(dash) == len(texts) and any(n)]  # fmt: skip
-        if len(full) >= _ROWS and all(len(n) > 1 and 2 * max(n) == sum(n) for n in full):
-            text = f"{dash!r} is 0: without it the others add up to a total in {len(full)} rows"
-            answers[dash] = rules.ask(f"marks.{dash}", "0", text)
-    return answers
-
-
-def _ask_sums(
-    cells: Sequence[Cell], laws: Sequence[PlainLaw], rules: ReadingRules, answers: Mapping[str, str]
-) -> dict[str, str]:
-    """Ask whether a mark is no count, where totals are then exactly the sums of all others.
-
-    Such are marks by which no office withholds: a dash is 0, another one tells that there is none.
-    """
-    results = dict[str, str]()
-    if not all(law.law == TrueCounts() for law in laws):
-        return results
-    every = [_number(cell.text) or (0, UNBOUNDED) for cell in cells]
-    texts = {cell.text for cell in cells if NO_COUNT.fullmatch(cell.text)} - answers.keys()
-    for mark in sorted(text for text in texts if f"marks.{text}" not in rules.all):
-        good, missed = 0, 0
-        for before, after in _sums_with(mark, (0, 0), cells, every):
-            fits = after.good - before.good
-            missed += after.telling - before.telling - fits
-            certain = before.telling == before.good and after.no_chance
-            good += fits * (certain or after.nearly)
-        if good >= max(_ROWS, _MOST_MISSED * missed):
-            text = f"totals are the sums of all others in {good} groups"
-            guess, word = ("0", "0") if mark in _DASHES else ("missing", "no count, and left out")
-            results[mark] = rules.ask(f"marks.{mark}", guess, f"{mark!r} is {word}: {text}")
-    return results
-
-
-def _ask_nothing(
-    cells: Sequence[Cell], laws: Sequence[PlainLaw], rules: ReadingRules
-) -> dict[str, str]:
-    """Ask whether a dash is 0, where no 0 stands and counts of 1 and 2 are shown: none is hidden.
-
-    Sums must not deny it, and no other mark may hide small counts.
-    """
-    times = Counter(cell.text for cell in cells if cell.row)
-    marks = {t for t in times if is_mark(t) and t and f"marks.{t}" not in rules.all}
-    if times["0"] or times["1"] + times["2"] < _SHOWN or not all(map(NO_COUNT.fullmatch, marks)):
-        return {}
-    text = "{!r} is 0: no 0 is stated, and counts of 1 and 2 are"
-    return {m: rules.ask(f"marks.{m}", "0", text.format(m))
-            for m in sorted(marks & {*_DASHES}) if _fits(m, "0", cells, laws)}  # fmt: skip
-
-
-def _ask_flags(cells: Sequence[Cell], rules: ReadingRules) -> dict[str, str]:
-    """Ask whether counts beside a note are withheld, where each of several is 0."""
-    numbers: dict[str, list[str]] = {}
-    for note in (noted(cell.text) for cell in cells):
-        if note:
-            numbers.setdefault(note.note, []).append(note.number)
-    return {
-        mark: rules.ask(f"marks.{mark}", "withheld", f"{mark!r} is withheld: beside it is 0 always")
-        for mark, texts in numbers.items()
-        if len(texts) > 1 and {*texts} == {"0"} and f"marks.{mark}" not in rules.choices
-    }
-
-
 @functools.lru_cache(maxsize=2**16)
-def _number(text: str) -> tuple[int, int] | None:
+def plain_number(text: str) -> tuple[int, int] | None:
+    """Return a whole number, as both of its ends."""
     return number_range(text) if WHOLE.fullmatch(text) else None
 
 
@@ -729,81 +482,7 @@ def _cell_law(
     return law
 
 
-def _counted(cell: Cell, law: Likelihood, number: int) -> int:
+def counted(cell: Cell, law: Likelihood, number: int) -> int:
     """Return a number in persons, if its law rounds counts to the unit of the cell or more."""
-    low, high = _support(law, number * cell.unit)
+    low, high = support(law, number * cell.unit)
     return number * cell.unit if high - low >= cell.unit - 1 else number
-
-
-def _plain(cell: Cell, law: Likelihood, number: int) -> Value:
-    """Return a count as it stands; refuse one that is not rounded as all are."""
-    number = _counted(cell, law, number)
-    low, high = _support(law, number)
-    if low > high:
-        raise cell.refuse(f"be rounded as counts says ({law})")
-    return Value(law, number)
-
-
-def _value(cell: Cell, rule: PlainLaw, rules: ReadingRules, answers: Mapping[str, str]) -> Value:
-    """Return the meaning of a cell; refuse a text that is no count, no range and no mark."""
-    text, law, marked = cell.text, rule.law, f"marks.{cell.text}" in rules.choices
-    marked = marked or (text in answers and WHOLE.fullmatch(text) is not None)
-    ends = None if marked else number_range(text)
-    if ends and f"marks.{text}" in rules.questions:  # a number that stands for others
-        ends = number_range(rules.questions[f"marks.{text}"][0]) or ends
-        text = ""
-    if ends and WHOLE.fullmatch(text) and cell.row:
-        return _plain(cell, law, ends[0])
-    if ends is None:
-        if WHOLE.fullmatch(text) and not marked:
-            raise cell.refuse(f"leave the sum of all counts below {UNBOUNDED:,}")
-        note = None if marked else noted(text)
-        mark = note.note if note else text
-        whole = marked or not (DECIMAL.fullmatch(text) or NEGATIVE.fullmatch(text))
-        words = _WORD.findall(mark)
-        digits = whole and not note and not marked and any(map(str.isdigit, mark))
-        small = small_counts(mark.casefold()) if digits and words else None
-        said_so = small or is_mark(mark) or mark in answers
-        if digits and not said_so and len(words) < _WORDS:
-            raise cell.refuse(
-                "be a count, a range such as 1-4 or <5, or a mark (marks.MARK=withheld or 1-4)"
-            )
-        guess, meaning = "withheld", "a count that is not stated and may be any"
-        meaning += f", such as 0 (marks.{text}=0)" * (text in _DASHES)
-        if rule.withheld and not note:
-            guess, meaning = span(*rule.withheld), "withheld by the rule of the counts"
-        if not whole:
-            guess, meaning = "withheld", "no count: it may stand for any"
-        if small:
-            guess, meaning = span(*small), "a small count, as it says"
-        if note:
-            guess, meaning = "note", "a note beside a count that holds"
-        answer = answers.get(mark, "")  # as sums show, or words
-        answer = "" if note and answer != "withheld" else answer
-        if not answer:
-            answer = rules.ask(f"marks.{mark}", guess, f"{mark!r} is {meaning}")
-        if answer in _UNKNOWN:
-            return Value(law, 0, hidden=True, kind="missing" * (answer == "missing"))
-        if answer == "note" and not note:
-            raise cell.refuse("have a count beside the note")
-        number = number_range(note.number) if note else None
-        if answer == "note" and number:
-            return _plain(cell, law, number[0])
-        ends = number_range(answer) or (0, UNBOUNDED)
-        rules.alternatives[f"marks.{mark}", "withheld"] = None
-    return range_value(*ends, law)
-
-
-def limit_value(high: int) -> Value:
-    """Return the meaning of a limit: one law has them all, and so one table."""
-    if not high:
-        return Value(TrueCounts(), 0, kind="exact")
-    return Value(CountLimits(), high, kind="at most")
-
-
-def range_value(low: int, high: int, law: Likelihood) -> Value:
-    """Return the meaning of a range, beside plain counts of a law."""
-    if low == high:
-        return Value(TrueCounts(), low, kind="" if law.exact else "exact")
-    spread = SuppressedCounts(low, None if high >= UNBOUNDED else high).rule
-    return Value(spread, low, kind=span(low, high)) if spread else Value(law, 0, hidden=True)

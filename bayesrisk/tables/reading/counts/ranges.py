@@ -9,7 +9,7 @@ from bayesrisk.exceptions import ArgumentError
 from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.reading.cells import Cell
 from bayesrisk.tables.reading.rules import ReadingRules
-from bayesrisk.tables.reading.variables.labels import sums_shown
+from bayesrisk.tables.reading.variables.evidence import sums_shown
 from bayesrisk.tables.reading.variables.sums import CodedLabels, Ends
 from bayesrisk.tables.sheets.texts import key, listing, number_range, span
 

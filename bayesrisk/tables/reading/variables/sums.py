@@ -365,7 +365,7 @@ class LabelSums:
             if not full.any():  # no group has all labels: those that have two or more of them
                 mask = (number == present)[rows] & (present[rows] - inner > 1)
                 sums, fits, *_ = self.judged(least, most, mask, rows, label)
-                if fits and fits == sums and self._joined(rows[mask], positions):
+                if fits and fits == sums and self._joined(rows[mask], np.array(positions)):
                     full = mask
             every = self._judged_groups(least, most, full, rows, label)
             telling, good, above, exact = (int(groups.sum()) for groups in every[:-1])
@@ -380,7 +380,7 @@ class LabelSums:
 
         return judge
 
-    def _joined(self, rows: IntArray, columns: Sequence[int]) -> bool:
+    def _joined(self, rows: IntArray, columns: IntArray) -> bool:
         """Return whether groups that lack some labels have the others as those of one variable.
 
         They share half of those that any has.  Or labels that stand in one group are joined, and no

@@ -10,8 +10,8 @@ import pandas as pd
 
 from bayesrisk.tables.likelihoods import TrueCounts
 from bayesrisk.tables.reading.cells import Cell
-from bayesrisk.tables.reading.counts.laws import Value
-from bayesrisk.tables.reading.variables.labels import TableVariable
+from bayesrisk.tables.reading.counts.values import Value
+from bayesrisk.tables.reading.variables.variable import TableVariable
 from bayesrisk.tables.sheets.texts import key
 
 IN_NO_SUM = "in no sum"  # the part of a label that is in no tree

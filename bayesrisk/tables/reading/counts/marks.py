@@ -1,0 +1,204 @@
+"""Marks in the place of counts: what numbers, sums and notes say that each stands for."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from bayesrisk.exceptions import quote
+from bayesrisk.tables.likelihoods import UNBOUNDED, TrueCounts
+from bayesrisk.tables.reading.cells import Cell
+from bayesrisk.tables.reading.counts.laws import PlainLaw, counted, plain_number, support
+from bayesrisk.tables.reading.counts.notes import Note, marked, small_counts
+from bayesrisk.tables.reading.rules import ReadingRules
+from bayesrisk.tables.reading.variables.sums import CodedLabels, Ends, Groups, LabelSums
+from bayesrisk.tables.sheets.texts import NO_COUNT, is_mark, key, noted, number_range, total_word
+
+_NEAR = 10  # numbers on each side of one that is more common than these
+#: Texts that say that there is none, in many offices, and rows that show it.
+DASHES, _ROWS = ("-", "–", "—", "−"), 4
+_SHOWN = 8  # counts of 1 and 2, beside which 0 stands by no chance
+UNKNOWN = {"withheld": "withheld, and may be any", "missing": "no count, and left out"}
+#: Sums that a mark lets hold, for each that misses: agencies contradict themselves in few.
+_MOST_MISSED = 20
+#: Small counts that are withheld for each that is shown, at least.
+_FEWER = 8
+#: Words of a text with a number that says why there is no count, and so few such that are asked.
+WORD, WORDS, _FEW_SENTENCES = re.compile(r"[^\W\d_]{2,}"), 3, 2
+
+
+def marks_answered(
+    cells: Sequence[Cell], laws: Sequence[PlainLaw], rules: ReadingRules, notes: Sequence[Note]
+) -> dict[str, str]:
+    """Return meanings of marks by numbers, notes and sums, or by the settings about them."""
+    answers = _ask_nines(cells, rules) | _ask_dashes(cells, rules) | _ask_flags(cells, rules)
+    answers |= _ask_notes(cells, laws, rules, notes)
+    answers |= _ask_nothing(cells, laws, rules)
+    answers |= _ask_sums(cells, laws, rules, answers)
+    return answers | _sentences(cells, rules, answers)
+
+
+def _ask_nines(cells: Sequence[Cell], rules: ReadingRules) -> dict[str, str]:
+    """Ask whether 999 or 9999 stands for what is withheld, where it is more common than others."""
+    times = Counter(cell.text for cell in cells if cell.row)
+    answers = dict[str, str]()
+    for text in [t for t in times if re.fullmatch("9{3,}", t)]:
+        near = sum(times[str(int(text) + d)] for d in range(-_NEAR, _NEAR + 1) if d)
+        if times[text] > max(2, 2 * near):
+            reason = f"{text!r} stands in {times[text]:,} counts: it is withheld, and may be any"
+            answers[text] = rules.ask(f"marks.{text}", "withheld", reason)
+    return {text: answer for text, answer in answers.items() if answer == "withheld"}
+
+
+def _ask_notes(
+    cells: Sequence[Cell], laws: Sequence[PlainLaw], rules: ReadingRules,
+    notes: Sequence[Note],
+) -> dict[str, str]:  # fmt: skip
+    """Ask whether marks are what notes say, where the numbers do not speak against it."""
+    texts = {c.text for c in cells if not number_range(c.text)} if notes else set[str]()
+    marks = [t for t in texts if f"marks.{t}" not in rules.all and not noted(t)]
+    marks = sorted(t for t in marks if is_mark(t) or not any(map(str.isdigit, t)))
+    answers = dict[str, str]()
+    for mark in marks:
+        finding = marked(mark, notes, alone=len(marks) == 1)
+        if finding and (finding[0] in UNKNOWN or _fits(mark, finding[0], cells, laws)):
+            meaning = UNKNOWN.get(finding[0], finding[0])
+            text = f"{mark!r} is {meaning}: {finding[1].quoted}"
+            answers[mark] = rules.ask(f"marks.{mark}", finding[0], text)
+    return answers
+
+
+def _sentences(
+    cells: Sequence[Cell], rules: ReadingRules, answers: Mapping[str, str]
+) -> dict[str, str]:
+    """Return texts of words in the place of counts, of which many may be any; a line says so."""
+    first: dict[str, Cell] = {}
+    for cell in cells:
+        first.setdefault(cell.text, cell)
+    texts = [
+        t for t in first
+        if len(WORD.findall(t)) > 1 and not (is_mark(t) or noted(t) or number_range(t))
+        and t not in answers and f"marks.{t}" not in rules.choices
+        and not small_counts(t.casefold())
+    ]  # fmt: skip
+    if len(texts) <= _FEW_SENTENCES:
+        return {}
+    every = {*texts}
+    number = sum(cell.text in every for cell in cells)
+    text = f"{quote(texts[0])} (row {first[texts[0]].row}) and {len(texts) - 1} more texts"
+    rules.lines.append(f"  {number} cells have words, {text}: what they count may be any")
+    return dict.fromkeys(texts, "withheld")
+
+
+def _fits(mark: str, text: str, cells: Sequence[Cell], laws: Sequence[PlainLaw]) -> bool:
+    """Return whether a mark may be a range: few such counts are shown, and all sums allow it."""
+    low, high = number_range(text) or (0, 0)
+    every = [(0, UNBOUNDED)] * len(cells)
+    for position, (cell, law) in enumerate(zip(cells, laws, strict=True)):
+        if ends := plain_number(cell.text):
+            every[position] = support(law.law, counted(cell, law.law, ends[0]))
+    small = [c for c, (a, b) in zip(cells, every, strict=True)  # 5 that is rounded may be 6
+             if c.row and max(low, 1) <= a <= b <= high]  # fmt: skip
+    if _FEWER * len(small) > sum(cell.text == mark for cell in cells):
+        return False
+    pairs = [*_sums_with(mark, (low, high), cells, every)]
+    more = sum(b.good - a.good for a, b in pairs)
+    missed = sum(b.telling - b.good for a, b in pairs if a.telling == a.good)
+    return _MOST_MISSED * missed <= more
+
+
+def _sums_with(
+    mark: str, ends: Ends, cells: Sequence[Cell], every: Sequence[Ends]
+) -> Iterator[tuple[Groups, Groups]]:
+    """Yield for each total the groups that add up to it, without and with the range of a mark."""
+    proposal = [ends if c.text == mark else e for c, e in zip(cells, every, strict=True)]
+    labels = [cell.labels for cell in cells]
+    return zip(_sums(labels, every), _sums(labels, proposal), strict=True)
+
+
+def _sums(labels: Sequence[Mapping[str, str]], ends: Sequence[Ends]) -> Iterator[Groups]:
+    """Yield for each variable with a total in which groups others add up to it."""
+    coded = CodedLabels(labels, ends)
+    for column, (name, texts) in enumerate(coded.labels.items()):
+        words = {key(x): total_word(x) for x in texts}
+        every = max(words, key=lambda k: words[k], default="")
+        total = every if words.get(every) else ""
+        if total or not coded.codes[:, column].all():
+            sums = LabelSums(name, coded, coded.following(name))
+            parts = [k for k in sums.column if k and k != total]
+            if total in sums.column and len(parts) > 1:
+                yield sums.adding_up(parts)(total)
+
+
+def _ask_dashes(cells: Sequence[Cell], rules: ReadingRules) -> dict[str, str]:
+    """Ask whether a dash is 0, where in all rows that have one the rest add up to their total."""
+    answers = dict[str, str]()
+    rows: dict[tuple[str, int], list[str]] = {}
+    for cell in cells:
+        rows.setdefault((cell.file, cell.row), []).append(cell.text)
+    texts_of_cells = {cell.text for cell in cells}
+    for dash in filter(texts_of_cells.__contains__, DASHES):
+        every = [texts for texts in rows.values() if dash in texts]
+        numbers = [
+            [end[0] for t in texts if t != dash and (end := plain_number(t))] for texts in every
+        ]
+        full = [n for n, texts in zip(numbers, every, strict=True)
+                if len(n) + texts.count(dash) == len(texts) and any(n)]  # fmt: skip
+        if len(full) >= _ROWS and all(len(n) > 1 and 2 * max(n) == sum(n) for n in full):
+            text = f"{dash!r} is 0: without it the others add up to a total in {len(full)} rows"
+            answers[dash] = rules.ask(f"marks.{dash}", "0", text)
+    return answers
+
+
+def _ask_sums(
+    cells: Sequence[Cell], laws: Sequence[PlainLaw], rules: ReadingRules, answers: Mapping[str, str]
+) -> dict[str, str]:
+    """Ask whether a mark is no count, where totals are then exactly the sums of all others.
+
+    Such are marks by which no office withholds: a dash is 0, another one tells that there is none.
+    """
+    results = dict[str, str]()
+    if not all(law.law == TrueCounts() for law in laws):
+        return results
+    every = [plain_number(cell.text) or (0, UNBOUNDED) for cell in cells]
+    texts = {cell.text for cell in cells if NO_COUNT.fullmatch(cell.text)} - answers.keys()
+    for mark in sorted(text for text in texts if f"marks.{text}" not in rules.all):
+        good, missed = 0, 0
+        for before, after in _sums_with(mark, (0, 0), cells, every):
+            fits = after.good - before.good
+            missed += after.telling - before.telling - fits
+            certain = before.telling == before.good and after.no_chance
+            good += fits * (certain or after.nearly)
+        if good >= max(_ROWS, _MOST_MISSED * missed):
+            text = f"totals are the sums of all others in {good} groups"
+            guess, word = ("0", "0") if mark in DASHES else ("missing", "no count, and left out")
+            results[mark] = rules.ask(f"marks.{mark}", guess, f"{mark!r} is {word}: {text}")
+    return results
+
+
+def _ask_nothing(
+    cells: Sequence[Cell], laws: Sequence[PlainLaw], rules: ReadingRules
+) -> dict[str, str]:
+    """Ask whether a dash is 0, where no 0 stands and counts of 1 and 2 are shown: none is hidden.
+
+    Sums must not deny it, and no other mark may hide small counts.
+    """
+    times = Counter(cell.text for cell in cells if cell.row)
+    marks = {t for t in times if is_mark(t) and t and f"marks.{t}" not in rules.all}
+    if times["0"] or times["1"] + times["2"] < _SHOWN or not all(map(NO_COUNT.fullmatch, marks)):
+        return {}
+    text = "{!r} is 0: no 0 is stated, and counts of 1 and 2 are"
+    return {m: rules.ask(f"marks.{m}", "0", text.format(m))
+            for m in sorted(marks & {*DASHES}) if _fits(m, "0", cells, laws)}  # fmt: skip
+
+
+def _ask_flags(cells: Sequence[Cell], rules: ReadingRules) -> dict[str, str]:
+    """Ask whether counts beside a note are withheld, where each of several is 0."""
+    numbers: dict[str, list[str]] = {}
+    for note in (noted(cell.text) for cell in cells):
+        if note:
+            numbers.setdefault(note.note, []).append(note.number)
+    return {
+        mark: rules.ask(f"marks.{mark}", "withheld", f"{mark!r} is withheld: beside it is 0 always")
+        for mark, texts in numbers.items()
+        if len(texts) > 1 and {*texts} == {"0"} and f"marks.{mark}" not in rules.choices
+    }
