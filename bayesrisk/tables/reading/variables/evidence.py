@@ -38,7 +38,7 @@ BITS = 8
 BITS_ALONE = 16  # of one group alone
 
 
-class Evidence(NamedTuple):
+class LabelEvidence(NamedTuple):
     """The parts of each subtotal, the total, and the groups in which the numbers show it.
 
     ``disjoint`` are labels that lie in another one by their names alone, and not by the numbers;
@@ -77,7 +77,7 @@ def sums_shown(coded: CodedLabels, rules: ReadingRules) -> dict[str, dict[str, l
     return results
 
 
-def _sums(one: Evidence, sums: LabelSums) -> dict[str, list[str]]:
+def _sums(one: LabelEvidence, sums: LabelSums) -> dict[str, list[str]]:
     """Return the published parts of each subtotal, and of the total."""
     wholes, inside = dict(one.children), {*itertools.chain(*one.children.values())}
     for total in one.totals or [""] * sums.implied:
@@ -94,9 +94,9 @@ def all_evidence(
     labels: Mapping[str, list[str]],
     choices: Mapping[str, tuple[dict[str, str], dict[str, list[str]]]],
     coded: CodedLabels, totals: Mapping[str, Sequence[str]],
-) -> tuple[dict[str, Evidence], dict[str, list[SumInGroups]], set[str]]:  # fmt: skip
+) -> tuple[dict[str, LabelEvidence], dict[str, list[SumInGroups]], set[str]]:  # fmt: skip
     """Return the evidence on each variable, its sums, and those with counts of all."""
-    evidence, implied = dict[str, Evidence](), set[str]()
+    evidence, implied = dict[str, LabelEvidence](), set[str]()
     sums_by_name: dict[str, list[SumInGroups]] = {}
     for name, texts in labels.items():
         sums = LabelSums(name, coded, totals)  # one at a time, since they may be large
@@ -136,7 +136,7 @@ def label_rules(name: str, rules: ReadingRules) -> tuple[dict[str, str], dict[st
 def _evidence(
     name: str, labels: Sequence[str], choices: Mapping[str, str], tree: Mapping[str, list[str]],
     sums: LabelSums,
-) -> Evidence:  # fmt: skip
+) -> LabelEvidence:  # fmt: skip
     """Return subtotals and the total that the numbers show, of few labels wherever they stand."""
     finding = _neighbour_evidence(name, labels, choices, tree, sums)
     free = [k for k in sums.column if k and k not in choices]
@@ -153,7 +153,7 @@ def _evidence(
 def _neighbour_evidence(
     name: str, labels: Sequence[str], choices: Mapping[str, str], tree: Mapping[str, list[str]],
     sums: LabelSums,
-) -> Evidence:  # fmt: skip
+) -> LabelEvidence:  # fmt: skip
     """Return subtotals among labels beside each other and the total, helped by words."""
     top = list(dict.fromkeys(key(x) for x in labels if key(x) not in choices))
     free = {*top}
@@ -173,14 +173,14 @@ def _neighbour_evidence(
     if len(top) == 1 and children.get(top[0]) and not totals:  # the subtotal of all others
         parts = children.pop(top[0])
         stated = [k for k in parts if k in sums.column]
-        return Evidence(children, top, sums.adding_up(stated)(top[0]))
+        return LabelEvidence(children, top, sums.adding_up(stated)(top[0]))
     parts = top
     ends = dict[str, Ends | None]()
     if whole and len(top) > 1:  # of nested ages some follow each other and add up
         ends = intervals({k: k for k in top if words[k] < 2 and k not in unknown})
         parts = consecutive({k: end for k, end in ends.items() if end})
         parts += [k for k in top if k in unknown]
-    evidence = Evidence(children, totals)
+    evidence = LabelEvidence(children, totals)
     if not totals:
         evidence = _twice(_total(children, top, parts, words, sums, whole=whole), top, sums)
     every = evidence.totals[0] if evidence.totals else ""
@@ -192,7 +192,7 @@ def _neighbour_evidence(
         if inner is not None:
             return _joined(evidence, members[:size], inner, sums)
         if evidence.groups.above and (run := sums.only_run(every, members, 2 * BITS_ALONE)):
-            return Evidence({**children, every: run}, [])  # what else there is counts others
+            return LabelEvidence({**children, every: run}, [])  # what else there is counts others
     ranges = {k: end for k, end in ends.items() if end}
     evidence = _range_evidence(evidence, ranges, parts, sums)
     if evidence.disjoint:
@@ -211,8 +211,8 @@ def _neighbour_evidence(
 
 
 def _range_evidence(
-    evidence: Evidence, ranges: Mapping[str, Ends], parts: Sequence[str], sums: LabelSums
-) -> Evidence:
+    evidence: LabelEvidence, ranges: Mapping[str, Ends], parts: Sequence[str], sums: LabelSums
+) -> LabelEvidence:
     """Return evidence on ranges that share ages by their names: 15 may be *under 15*, or of 15-19.
 
     They exclude each other where all of them add up to the total in more groups than those that
@@ -251,7 +251,7 @@ def _tiled(ends: Mapping[str, Ends], sums: LabelSums) -> bool:
     return True
 
 
-def _twice(evidence: Evidence, top: Sequence[str], sums: LabelSums) -> Evidence:
+def _twice(evidence: LabelEvidence, top: Sequence[str], sums: LabelSums) -> LabelEvidence:
     """Return evidence that keeps one set of parts of a total, where two sets add up to it.
 
     *People* may be *men* and *women*, and also *boys*, *girls*, *adult men* and *adult women*.
@@ -266,9 +266,9 @@ def _twice(evidence: Evidence, top: Sequence[str], sums: LabelSums) -> Evidence:
 
 
 def _joined(
-    evidence: Evidence, parts: Sequence[str], below: Mapping[str, list[str]] | None,
+    evidence: LabelEvidence, parts: Sequence[str], below: Mapping[str, list[str]] | None,
     sums: LabelSums,
-) -> Evidence:  # fmt: skip
+) -> LabelEvidence:  # fmt: skip
     """Return evidence on a total of some parts, with what is below each of them.
 
     One that has parts already is cut twice: *sheltered* into kinds of shelter, and into kinds by
@@ -312,11 +312,11 @@ def _parts_below(
 def _total(
     children: dict[str, list[str]], top: Sequence[str], parts: Sequence[str],
     words: Mapping[str, int], sums: LabelSums, *, whole: bool,
-) -> Evidence:  # fmt: skip
+) -> LabelEvidence:  # fmt: skip
     """Return the label that is the sum of all others, or is called so and may be."""
     judge, smaller, inside = sums.adding_up(parts), sums.exceeded(), {*parts}
     whole = whole and not (len(top) <= _MOST_CODES and all(map(str.isdecimal, top)))
-    best, finding = Evidence(children, []), list[Evidence]()
+    best, finding = LabelEvidence(children, []), list[LabelEvidence]()
     for label in sorted(top, key=lambda k: -words[k]):
         size, word = len(parts) - (label in inside), words[label]
         if not size or (not word and (whole or label not in sums.counting)):
@@ -333,9 +333,9 @@ def _total(
         chance = BITS // (2 if meant else 1) + math.log2(len(top))
         holds = holds and groups.bits >= (chance, 2, 0)[word]
         if holds and (size > 1 or word == 2):
-            finding.append(Evidence(children, [label], groups))
+            finding.append(LabelEvidence(children, [label], groups))
         if word == 2 and not best.totals:
-            best = Evidence(children, [label], groups)
+            best = LabelEvidence(children, [label], groups)
     named = [one for one in finding if words[one.totals[0]] == 2]
     called = best.totals
     if named or len(finding) == 1:  # equal ones could each be the total
@@ -345,11 +345,13 @@ def _total(
         k for k in smaller if words.get(k) == 2 and k.partition(" ")[2] not in ("", noun)
     ]
     if noun and not named and any(sums.meet([*best.totals, k]) for k in other_totals):
-        return Evidence(children, [])  # total births beside total deaths
+        return LabelEvidence(children, [])  # total births beside total deaths
     for label in [*called, *(k for k in top if words[k] == 2 and k not in smaller)]:
         if label not in best.totals and not sums.meet([*best.totals, label]):
             groups = min(best.groups, judge(label), key=lambda one: one.good)
-            best = Evidence(children, [*best.totals, label], groups)  # each in groups of its own
+            best = LabelEvidence(
+                children, [*best.totals, label], groups
+            )  # each in groups of its own
     return best
 
 

@@ -9,7 +9,7 @@ from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.variables.evidence import (
     BITS,
     BITS_ALONE,
-    Evidence,
+    LabelEvidence,
     all_evidence,
     label_rules,
 )
@@ -71,7 +71,7 @@ def variables(
 
 
 def _judge(
-    name: str, one: TableVariable, evidence: Evidence, rules: ReadingRules,
+    name: str, one: TableVariable, evidence: LabelEvidence, rules: ReadingRules,
     nesting: Nesting, *, implied: bool,
 ) -> None:  # fmt: skip
     """Say whether the labels of a variable make up its totals, and whether they overlap."""
@@ -141,7 +141,7 @@ def _judge(
     rules.lines.append(line + _sums_text(one, evidence) + tail)
 
 
-def _sums_text(one: TableVariable, evidence: Evidence) -> str:
+def _sums_text(one: TableVariable, evidence: LabelEvidence) -> str:
     """Return the text of the sums of labels that are used."""
     return first_sums(
         f"; {one.first.get(label, label)!r} = {' + '.join(one.first.get(p, p) for p in parts)}"
@@ -150,7 +150,9 @@ def _sums_text(one: TableVariable, evidence: Evidence) -> str:
     )
 
 
-def _totals_rule(name: str, one: TableVariable, evidence: Evidence, rules: ReadingRules) -> str:
+def _totals_rule(
+    name: str, one: TableVariable, evidence: LabelEvidence, rules: ReadingRules
+) -> str:
     """Return whether labels are complete, partial or separate, where numbers do not show it."""
     groups = evidence.groups
     plain, short = f"totals.{name}", groups.telling - groups.good
@@ -210,7 +212,7 @@ def _totals_rule(name: str, one: TableVariable, evidence: Evidence, rules: Readi
     return rules.ask(plain, guess, text + overlap)
 
 
-def _by_name(name: str, one: TableVariable, evidence: Evidence) -> str:
+def _by_name(name: str, one: TableVariable, evidence: LabelEvidence) -> str:
     """Return the guess that a range shares its ages with another one, and what says otherwise."""
     part, whole = (one.first[k] for k in evidence.overlap)
     text = f"{part!r} shares ages with {whole!r} by its name alone"
