@@ -55,7 +55,8 @@ _NO_COUNT = re.compile(
 )
 #: Amounts of money by person, but no groups of people: *low income*.
 _INCOME = re.compile(
-    r"(?!(low|middle|high|no|any|other|with|without)\b)(\w+ ){0,2}(incomes?|salar(y|ies)|earnings)"
+    r"(?!.*\b(low|middle|high|no|any|other|with|without|on|by|below|above)\b)"
+    r"(\w+ ){0,2}(incomes?|salar(y|ies)|earnings)"
 )
 _RANK = re.compile(r"rank(ing)? (of|by|in|among)\b.*")
 _SIGNS = ("%", "‰")  # labels of rows

@@ -143,9 +143,9 @@ def _evidence(
     ages = 2 * sum(interval(k) is not None for k in free) > len(free)
     if adds_up(finding.groups) or ages or not 2 < len(free) <= _MOST_COMBINED:
         return finding
-    leaves = {k: frozenset(leaves(k, finding.children)) for k in finding.children}
-    below = sums.combined(free, leaves, BITS + len(free) + math.log2(len(free)))
-    if len(below) == len(leaves):
+    trees = {k: frozenset(leaves(k, finding.children)) for k in finding.children}
+    below = sums.combined(free, trees, BITS + len(free) + math.log2(len(free)))
+    if len(below) == len(trees):
         return finding
     return _neighbour_evidence(name, labels, choices, {**below, **tree}, sums)
 
