@@ -1028,3 +1028,15 @@ def test_names_in_two_languages_are_one_label_but_for_few(same, variables):
     frame = pd.DataFrame(rows, columns=["namn", "name", "count"])
     cells = TableReading.from_frame(frame).cells
     assert {"namn", "name"} & {*cells.columns} == variables
+
+
+@pytest.mark.parametrize(("last", "used"), [(8, False), (7, False), (9, True)])
+def test_ranks_are_no_counts(last, used, tmp_path):
+    ranks, sizes = [3, 1, 2, 7, 5, 4, 6, last], [52, 97, 60, 15, 31, 44, 20, 15]
+    rows = (
+        f"Place {n},{rank},{size}" for n, (rank, size) in enumerate(zip(ranks, sizes, strict=True))
+    )
+    file = tmp_path / "t.csv"
+    file.write_text("place,order,people\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    reading = TableReading.read(file)
+    assert ("order (ranks)" in "\n".join(reading.lines)) is not used
