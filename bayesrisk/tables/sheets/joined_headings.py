@@ -289,9 +289,9 @@ def _years_again(head: Sequence[str], row: Sequence[str], columns: Collection[in
     named = {heads[j] for j in years}
     labels = any(text for j, text in enumerate(row) if j not in columns)
     different = len(pairs) == len(years) > len(rest) and len(named) > 1 and all(named)
-    again = len({row[j] for j in years}) < len(years)
+    repeated = len({row[j] for j in years}) < len(years)
     return (
-        different and again and not labels
+        different and repeated and not labels
         and all(head[j] and not says_number(row[j]) for j in rest)
     )  # fmt: skip
 
