@@ -130,7 +130,8 @@ def with_last_total(lines: Sequence[Line], columns: CountColumns) -> Sequence[Li
         return lines
     row = [*last.row]
     for j in columns.labels or [0]:
-        row[j] = "Total"
+        if any(line[j] for line in rows):
+            row[j] = "Total"
     return [*lines[: filled[-1]], last._replace(row=row), *lines[filled[-1] + 1 :]]
 
 

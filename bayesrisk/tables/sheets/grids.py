@@ -31,6 +31,7 @@ _FACTS = 15  # rows about series
 _OF_SEVERAL = ".."  # where one number stands for several rows, none of them has a count
 _FEW_WITHHELD = 2  # counts, beside as many that are not
 _TOP = 40  # rows in which headings may be
+_DIGITS = 12  # of numbers with decimals
 _PAIR = 2  # columns
 _MOST_FEWER = 20  # times the numbers of a sheet that another one has
 #: Counts of all files together.
@@ -225,7 +226,12 @@ def _part_numbers(rows: list[list[str]], merged: Mapping[tuple[int, int], int]) 
 
 
 def _text(value: object) -> str:
-    """Return a cell of a workbook as text on one line: whole numbers without a decimal point."""
+    """Return a cell of a workbook as text on one line: whole numbers without a decimal point.
+
+    Numbers are what a spreadsheet shows of them: sums may miss whole numbers by tiny fractions.
+    """
+    if isinstance(value, float) and not value.is_integer():
+        value = float(f"{value:.{_DIGITS}g}")
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return _one_line(str(value).removesuffix(" 00:00:00"))

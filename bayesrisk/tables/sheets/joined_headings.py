@@ -277,13 +277,23 @@ def spread(heads: Sequence[str]) -> list[str]:
 
 
 def _years_again(head: Sequence[str], row: Sequence[str], columns: Collection[int]) -> bool:
-    """Return whether a row has years alone that stand again below each of several headings."""
+    """Return whether a row has years that stand again below each of several headings.
+
+    Other columns of counts have a heading of their own, and no number there.
+    """
     places = sorted(columns)
-    heads = spread([head[j] for j in places])
-    pairs = {(text, row[j]) for text, j in zip(heads, places, strict=True)}
+    heads = dict(zip(places, spread([head[j] for j in places]), strict=True))
+    years = [j for j in places if is_year(row[j])]
+    rest = [j for j in places if j not in years]
+    pairs = {(heads[j], row[j]) for j in years}
+    named = {heads[j] for j in years}
     labels = any(text for j, text in enumerate(row) if j not in columns)
-    different = len(pairs) == len(places) and len({*heads}) > 1 and all(heads)
-    return different and not labels and all(is_year(row[j]) for j in places)
+    different = len(pairs) == len(years) > len(rest) and len(named) > 1 and all(named)
+    repeated = len({row[j] for j in years}) < len(years)
+    return (
+        different and repeated and not labels
+        and all(head[j] and not says_number(row[j]) for j in rest)
+    )  # fmt: skip
 
 
 def _paths(

@@ -41,6 +41,8 @@ from bayesrisk.tables.sheets.texts import (
     listing,
     plain_year,
     says_number,
+    sex,
+    total_word,
 )
 
 _BYTES = 2**26
@@ -59,6 +61,7 @@ _EXPONENT = re.compile(r"unit mult(iplier)?( code)?")
 _CLAUSE_ENDS = re.compile(r"[;:,—]|(?<!\btsd)\.(?=\s)", re.IGNORECASE)
 _NOTE_MARK = re.compile(r" ?\[(foot)?notes?:? ?[\w, ]*\]", re.IGNORECASE)
 _FEW_ROWS = 8  # that are looked at
+_PAIR, _MOST_SUMS = 2, 10  # tables; sums of which one may not hold
 #: Why rows are left out that are none of the table.
 _NO_ROWS = (
     "numbers of columns",
@@ -282,9 +285,9 @@ def _with_repeats(
 ) -> tuple[Sheet, set[int]]:
     """Return a table with those that repeat its headings and labels, and which ones these are.
 
-    Each has its title, or its heading of the labels where these differ, as the label of a further
-    variable; where no label is repeated and none has a title, they are one table whose rows stand
-    side by side.
+    Each has its title as the label of a further variable, or its heading of the labels: a sex, or
+    where one counts all others together.  Where no label is repeated and none has a title, they are
+    one table whose rows stand side by side.
     """
     parts = {first: table}
     for position in range(first + 1, len(tables)):
@@ -296,7 +299,7 @@ def _with_repeats(
             parts[position] = other
     corners = [part.heads[0] for part in parts.values()]
     several = len({*corners}) > 1
-    if several and len({*corners}) < len(corners):
+    if several and not _are_parted([*parts.values()]):
         parts, several = {k: p for k, p in parts.items() if p.heads == table.heads}, False
     if len(parts) < 2 or "section" in table.heads:
         return table, {first}
@@ -318,6 +321,22 @@ def _with_repeats(
     elif several or len({*titles}) > 1 or len({*itertools.chain(*labels)}) < len(rows):
         return table, {first}
     return table._replace(rows=rows, left=left, thousands=thousands), {*parts}
+
+
+def _are_parted(parts: Sequence[Sheet]) -> bool:
+    """Return whether tables are of sexes, as their first headings say, or one counts all others."""
+    corners = [part.heads[0] for part in parts]
+    if all(sex(text) is not None or total_word(text) == 2 for text in corners):
+        return len({*corners}) == len(corners)
+    counts = [
+        {(*label, j): int(t) for label, (_, row) in zip(_labels(part), part.rows, strict=True)
+         for j, t in enumerate(row) if j and t.isdecimal()}
+        for part in parts
+    ]  # fmt: skip
+    shared = set.intersection(*({*one} for one in counts))
+    equal = [sum(2 * n[place] == sum(m[place] for m in counts) for place in shared) for n in counts]
+    several = len({*corners}) == len(corners) > _PAIR
+    return several and _MOST_SUMS * max(equal) >= (_MOST_SUMS - 1) * len(shared) > 0
 
 
 def _labels(table: Sheet) -> list[list[str]]:

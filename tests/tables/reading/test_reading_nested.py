@@ -611,3 +611,26 @@ def test_a_column_of_two_levels_leaves_one_sum_of_all_places(off, tmp_path):
     assert names == {"area", "cause"} | ({"series"} if off else set())
     of_all = said.cells[said.cells["area"] == "all"]["stated"].tolist()
     assert of_all == ([] if off else list(map(str, counts.sum(axis=0))))
+
+
+CRIMES = """State,{},On persons,,,On property,,,Other kinds
+,,Assault,Threat,Other,Robbery,Theft,Other,
+Ash,{},5,4,1,7,9,2,2
+Birch,44,8,7,3,9,11,2,4
+Cedar,59,11,9,4,13,15,3,4
+Dogwood,23,2,5,0,7,6,1,2
+Elm,107,21,17,6,22,29,5,*
+"""
+
+
+@pytest.mark.parametrize("total", ["Total", "Total crimes"])
+@pytest.mark.parametrize("first", [30, 37])
+def test_parts_of_two_parents_may_be_called_alike_where_sums_show_a_tree(total, first, tmp_path):
+    reading = indented(tmp_path, CRIMES.format(total, first))
+    labels = {*reading.cells["category 1"]}
+    if first == 30:
+        assert {"On persons: Other", "On property: Other", "Other kinds"} <= labels
+        found = bounds_of(reading).query("stated == '*'")
+        assert found[["low", "high"]].to_numpy().tolist() == [[7, 7]]
+    else:  # sums deny it
+        assert "On persons: Other" not in labels

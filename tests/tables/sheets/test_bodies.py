@@ -243,3 +243,14 @@ def test_no_lines_make_no_sections():
     columns = CountColumns({1}, [0], numbers=True, marks=frozenset())
     assert with_totals_first([], columns) == ([], {})
     assert section_headings([], [], columns) == {}
+
+
+def test_a_total_without_a_label_is_called_so_where_labels_stand(tmp_path):
+    text = (
+        "Kind,Sex,2019,2020,,\nA,Men,5,6,,\nA,Women,7,9,,\nB,Men,2,3,,\nB,Women,1,4,,\n,,15,22,,\n"
+    )
+    file = tmp_path / "t.csv"
+    file.write_text(text, encoding="utf-8")
+    sheet = file_sheet(file)
+    assert sheet.heads == ["Kind", "Sex", "2019", "2020"]
+    assert sheet.rows[-1][1] == ["Total", "Total", "15", "22"]

@@ -337,3 +337,17 @@ def test_a_table_of_marks_ends_where_one_with_more_columns_begins(mark, tmp_path
 def test_letters_above_numbers_begin_no_table(tmp_path):
     text = "Table 1\n,M,,F,\nage,a,b,a,b\n0-17,1,2,3,4\n18+,5,6,7,8\n"
     assert [row[0] for _, row in sheet_of(tmp_path, text).rows] == ["0-17", "18+"]
+
+
+def test_tiny_fractions_that_a_spreadsheet_leaves_are_none_of_counts(tmp_path):
+    book = openpyxl.Workbook()
+    rows = (
+        ("Place", "2020", "Mean"),
+        ("Ash", 11095.999999999993, 2.25),
+        ("Elm", 29942.00000000009, 3),
+    )
+    for row in rows:
+        book.active.append(row)
+    book.save(tmp_path / "t.xlsx")
+    sheet = file_sheet(tmp_path / "t.xlsx")
+    assert [row for _, row in sheet.rows] == [["Ash", "11096", "2.25"], ["Elm", "29942", "3"]]

@@ -65,3 +65,14 @@ def test_one_merged_heading_with_a_total_of_its_own_stays(tmp_path):
     assert file_sheet(file).heads == ["Area", "Anthrax", *parts, "Plague"]
     file.write_text(text.format("Wound"), encoding="utf-8")  # it may name what they are parts of
     assert "Infant" in file_sheet(file).heads
+
+
+@pytest.mark.parametrize(("last", "joined"), [("", True), ("%", True), ("7", False)])
+def test_years_that_stand_again_are_headings_beside_a_column_without_one(last, joined, tmp_path):
+    head = "Jobs,,Place,Beds 31 December,,Change\n"
+    rows = "83,84,Ash,318,314,4\n64,62,Elm,416,414,2\n12,19,Oak,202,204,-2\n"
+    file = tmp_path / "t.csv"
+    file.write_text(f"{head}2020,2019,,2020,2019,{last}\n{rows}", encoding="utf-8")
+    heads = file_sheet(file).heads
+    names = ["Jobs!!2020", "Jobs!!2019", "Place", "Beds 31 December!!2020"]
+    assert (heads[:4] == names) is joined

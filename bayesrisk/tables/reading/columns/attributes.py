@@ -1,5 +1,6 @@
 """Numbers that are no counts: codes, periods, and what is the same in all rows of each label."""
 
+import bisect
 import itertools
 import math
 import re
@@ -208,6 +209,13 @@ def is_ordinal(column: Sequence[str], total: Sequence[bool], *, named: bool) -> 
     if numbers[0] > 1:
         return len(steps) >= _TOLD and {*steps} == {1}
     return {*steps} <= {0, 1} and 4 * steps.count(0) <= len(steps) * named
+
+
+def is_ranking(numbers: Sequence[int]) -> bool:
+    """Return whether each number is one more than how many are smaller, and most are different."""
+    order = sorted(numbers)
+    ranks = all(n == 1 + bisect.bisect_left(order, n) for n in numbers)
+    return ranks and len(numbers) >= _TOLD and 2 * len({*numbers}) > len(numbers)
 
 
 def is_measure(head: str, heads: Sequence[str]) -> bool:

@@ -20,6 +20,7 @@ from bayesrisk.tables.reading.columns.attributes import (
     is_ordinal,
     is_period,
     is_place_number,
+    is_ranking,
     is_written_out,
     may_part_thousands,
     one_spelling,
@@ -260,6 +261,8 @@ class ColumnEvidence:
             i, words, named=numbered
         ):
             return ROWS
+        if is_ranking(plain) and not (counted or self.adds_up(i)):
+            return "ranks"
         marks = {*filter(is_mark, filter(None, different))}  # no codes, but all may have a word
         if is_identifier(self.sheet.heads[i]) and (
             (len({len(t) for t in texts if t.isdecimal()}) == 1 < len({*texts} - marks))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from bayesrisk.exceptions import quote
 from bayesrisk.tables.sheets.records import says_events, says_records
 from bayesrisk.tables.sheets.sheet import Sheet
-from bayesrisk.tables.sheets.texts import PATH, cut, key, span
+from bayesrisk.tables.sheets.texts import PATH, WHOLE, cut, key, span
 
 _WORDS = {
     word: number
@@ -73,6 +73,12 @@ _ESTIMATE = re.compile(
 #: A number and its error, of one name: tenured_number, tenured_se.
 _NUMBER = re.compile(r"(.+) (numbers?|counts?|estimates?|totals?)")
 _ERROR = re.compile(r"(.+) (se|standard errors?)")
+#: Below the same heading as a number: its interval of confidence.
+_INTERVAL = re.compile(
+    r".*(±|\b(confidence|confiance|confianza|confiança|confidenza|vertrauensin|konfiden[sz]|"
+    r"betrouwbaarheid)).*|(95 ?% ?)?(ci|ic)\b.*",
+    re.IGNORECASE,
+)
 _UNRELIABLE = re.compile(r"too unreliable to (be )?publish", re.IGNORECASE)
 _SAMPLE = re.compile(
     r"\b(from|on|using) (a|the|an?) ((\d[\d.]* ?(%|per ?cent)|random|probability|stratified|"
@@ -259,6 +265,7 @@ def estimates(sheet: Sheet) -> str:
     stems = {m[1] for h in map(key, sheet.heads) if (m := _ERROR.fullmatch(h))}
     pairs |= {m[1] for h in map(key, sheet.heads) if (m := _NUMBER.fullmatch(h))} & stems
     unreliable = any(_UNRELIABLE.search(text) for _, text, _ in sheet.left)
+    pairs |= _beside_intervals(sheet)
     if pairs or unreliable or any(map(_MARGIN.fullmatch, sheet.heads)):
         return "with margins of error"
     if sheet.estimates:
@@ -270,3 +277,20 @@ def estimates(sheet: Sheet) -> str:
         return ""  # all of a tree may be called so
     estimate_heads = [h for h, t in parts.items() if any(map(_ESTIMATE.fullmatch, t[1:] or t))]
     return f"(heading {quote(estimate_heads[0])})" if estimate_heads else ""
+
+
+def _beside_intervals(sheet: Sheet) -> set[str]:
+    """Return headings of whole numbers that have nothing but intervals of confidence beside them.
+
+    Where a rate stands there, too, it may be the rate's.
+    """
+    results, paths = set[str](), [head.split(PATH) for head in sheet.heads]
+    for *stem, last in paths:
+        if stem and _INTERVAL.fullmatch(last):
+            inside = [j for j, path in enumerate(paths) if path[: len(stem)] == stem]
+            plain = [j for j in inside if not _INTERVAL.fullmatch(paths[j][-1])]
+            texts = [row[plain[0]] for _, row in sheet.rows] if len(plain) == 1 else []
+            whole = sum(WHOLE.fullmatch(t) is not None for t in texts)
+            if 0 < len(texts) <= 2 * whole and not _RATES.search(key(sheet.heads[plain[0]])):
+                results.add(PATH.join(stem))
+    return results

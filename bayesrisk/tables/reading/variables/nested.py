@@ -101,7 +101,7 @@ class _Pair(NamedTuple):
         wholes = {k: [p for p in parts if p in sums.column]
                   for k, parts in paths.items() if k in sums.column}  # fmt: skip
         inside = {*itertools.chain(*wholes.values())}
-        totals = [k for k in sums.column if not k or total_word(k, self.outer) == 2]
+        totals = [k for k in sums.column if not k or total_word(k, self.outer)]
         rest = [k for k in sums.column if k not in inside and k not in totals]
         groups = [sums.adding_up(parts)(k) for k, parts in wholes.items()]
         groups += [sums.adding_up(rest)(k) for k in totals]
@@ -335,7 +335,10 @@ def _pair(
             whole = np.unique(codes[~below, o])  # labels that have a count of all their parts
             counted = 0 in whole or np.isin(pairs[:, 0], whole).all()  # 0: all of both variables
             number = len(np.unique(pairs[:, 1]))
-            if _FEW_AGAIN * (len(pairs) - number) > number or not counted:
+            spelled = [texts[outer].get(coded.spellings[outer][k], "") for k in whole]
+            if _FEW_AGAIN * (len(pairs) - number) > number or not (
+                counted or any(total_word(x, outer) for x in spelled)
+            ):
                 continue
             if _settled(outer, texts[outer].values(), rules):
                 continue
@@ -346,7 +349,8 @@ def _pair(
             inside_parents = int(np.isin(codes[:, o], pairs[:, 0]).sum())
             rank = number, -len(parts), inside_parents  # grandparents are fewer, or have more
             pair = _Pair(outer, inner, parts)
-            if rank < least and (len(pairs) == number or pair.adds_up(cells, ends)):
+            plainly = len(pairs) == number and counted
+            if rank < least and (plainly or pair.adds_up(cells, ends)):
                 best, least = pair, rank
     return best
 

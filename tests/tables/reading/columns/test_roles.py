@@ -1067,3 +1067,15 @@ def test_codes_below_0_of_one_kind_of_rows_leave_these_rows(tmp_path, codes):
     changes = [f"Place {k},Change,{k - 30},{k - 28}" for k in range(60)]  # numbers, no codes
     text = "\n".join(["place,program,people,households", *rows[::2], *changes]) + "\n"
     assert not any(name.startswith("marks.-") for name in read_text(tmp_path, text).rules)
+
+
+@pytest.mark.parametrize(("last", "used"), [(8, False), (7, False), (9, True)])
+def test_ranks_are_no_counts(last, used, tmp_path):
+    ranks, sizes = [3, 1, 2, 7, 5, 4, 6, last], [52, 97, 60, 15, 31, 44, 20, 15]
+    rows = (
+        f"Place {n},{rank},{size}" for n, (rank, size) in enumerate(zip(ranks, sizes, strict=True))
+    )
+    file = tmp_path / "t.csv"
+    file.write_text("place,order,people\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    reading = TableReading.read(file)
+    assert ("order (ranks)" in "\n".join(reading.lines)) is not used

@@ -301,6 +301,26 @@ def test_a_number_beside_its_standard_error_is_an_estimate(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("heads", "refused"),
+    [
+        ("Workers!!Nombre,Workers!!IC ± (en %),Owners!!Nombre,Owners!!IC ± (en %)", True),
+        ("Workers!!N,Workers!!95% CI lower,Owners!!N,Owners!!Confidence interval", True),
+        ("Deaths!!N,Deaths!!Rate,Deaths!!95% CI,Births!!N", False),  # of the rate
+        ("Workers!!N,Workers!!Icy,Owners!!N,Owners!!Cider", False),
+    ],
+)
+def test_a_number_beside_its_interval_alone_is_an_estimate(heads, refused, tmp_path):
+    file = tmp_path / "t.csv"
+    rows = "\nAsh,16350,4,212,3\nLaw,6900,3,75,9\nOak,811,2,17,5\n"
+    file.write_text(f"field,{heads}{rows}", encoding="utf-8")
+    if refused:
+        with pytest.raises(DataError, match="estimates of a survey"):
+            TableReading.read(file)
+    else:
+        assert len(TableReading.read(file).cells) >= 3
+
+
+@pytest.mark.parametrize(
     ("change", "guess"),
     [((), "0"), (("1,7", "0,7"), "withheld"), (("2,", "9,"), "withheld"),
      (("4,-", "*,-"), "withheld"), (("4,-", "..,-"), "0"),
