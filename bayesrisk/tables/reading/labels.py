@@ -306,8 +306,7 @@ def _all_evidence(
         sums = LabelSums(name, coded, totals)  # one at a time, since they may be large
         finding = _evidence(name, texts, *choices[name], sums)
         one = _variable(texts, choices[name][0], finding)
-        size = len(one.labels)
-        every = {"", *one.totals}
+        size, every = len(one.labels), {"", *one.totals}
         (wrong, doubts), (other, _) = (
             sums.impossible(one.groups, every, size + rest) for rest in (0, 1)
         )
@@ -326,6 +325,10 @@ def _all_evidence(
             certain=all(w.certain for k, w in wholes.items() if k not in every),
         )  # fmt: skip
         implied |= {name} if sums.implied else set()
+    unshown = {n: one.totals for n, one in evidence.items()
+               if not one.groups.telling and (one.totals or n in implied)}  # fmt: skip
+    if unshown and adds_up(joint := coded.add_up_together(unshown)):
+        evidence |= {n: evidence[n]._replace(groups=joint) for n in unshown}
     return evidence, sums_by_name, implied
 
 
@@ -621,9 +624,8 @@ def _judge(
     rules.alternatives |= {(f"labels.{name}.{label}", label): None for label in labels}
     rules.alternatives[f"totals.{name}", "separate"] = None
     line = f"  {name}: {listing(one.labels)}"
-    line += f"; {listing(repr(one.first[t]) for t in sorted(one.totals))} counts all" * bool(
-        one.totals
-    )
+    counted = listing(repr(one.first[t]) for t in sorted(one.totals))
+    line += f"; {counted} counts all" * bool(one.totals)
     summed = evidence.certain and not (evidence.impossible[1] or evidence.doubts or one.intervals)
     summed = summed and nesting.is_complete(name)
     groups = evidence.groups
@@ -783,15 +785,13 @@ def _name_complete(results: Mapping[str, TableVariable], rules: ReadingRules) ->
     if "totals" in rules.questions and len(rest) < len(results):
         guess, text = rules.questions["totals"]
         named = f"{listing(rest)} make up {'its' if len(rest) == 1 else 'their'} totals"
-        text = text.replace("each variable make up its totals", named)
-        rules.questions["totals"] = guess, text
+        rules.questions["totals"] = guess, text.replace("each variable make up its totals", named)
 
 
 def _ask_same(
-    texts: Mapping[str, Mapping[str, object]],
-    results: Mapping[str, TableVariable],
+    texts: Mapping[str, Mapping[str, object]], results: Mapping[str, TableVariable],
     rules: ReadingRules,
-) -> None:
+) -> None:  # fmt: skip
     """Ask whether variables that no file has together, with labels alike, are one."""
     for a, b in itertools.combinations(texts, 2):
         equal = {*results[a].groups} == {*results[b].groups} and len(results[a].labels) > 1

@@ -1,8 +1,11 @@
 """Sums between labels: those of one label alone cost nothing, and change nothing."""
 
+import itertools
+
 import numpy as np
 import pytest
 
+from bayesrisk.tables.reading.reading import TableReading
 from bayesrisk.tables.reading.sums import CodedLabels, LabelSums, SumInGroups
 
 
@@ -164,3 +167,21 @@ def test_steps_of_an_outline_grow_as_its_labels(size, monkeypatch):
     monkeypatch.setattr(LabelSums, "_sums_below", counted)
     assert outline(labels, counts) == tree
     assert len(steps) <= 2 * size
+
+
+@pytest.mark.parametrize(("off", "complete"), [(0, True), (1, False), (-40, False)])
+def test_one_total_of_several_variables_shows_that_labels_of_each_make_it_up(
+    off, complete, tmp_path
+):
+    rng, people = np.random.default_rng(3), list(itertools.product("AB", ("Men", "Women"), "xyz"))
+    counts = rng.integers(20, 900, (len(people), 4))
+    rows = [[*labels, *map(str, n)] for labels, n in zip(people, counts, strict=True)]
+    rows[5][-1] = "*"  # a count that follows from all others
+    sums = np.add(counts.sum(axis=0), [off, 0, 0, 0])
+    rows += [["Total", "Total", "Total", *map(str, sums)]]
+    text = "\n".join(map(",".join, [["Group", "Sex", "Kind", "Y1", "Y2", "Y3", "Y4"], *rows]))
+    file = tmp_path / "t.csv"
+    file.write_text(text + "\n", encoding="utf-8")
+    reading = TableReading.read(file)
+    assert ("group" in reading.separate) is not complete
+    assert any("hold in 3 of 3 groups" in line for line in reading.lines) is complete
