@@ -243,6 +243,9 @@ class ColumnEvidence:
         plain = [number[t] for t in texts if t in number]
         if any(re.fullmatch(r"0[ \d]*\d", t) for t in different):  # 01 001, of two levels
             return "codes with leading zeros"
+        last, numeric = max(words, default=i), [j for j, n in enumerate(self.numbers) if n]
+        if {*texts} == {"0"} and i < last and 2 * sum(j > last for j in numeric) > len(numeric):
+            return "always '0', before labels"
         counted = bool(COUNT.fullmatch(head)) or total_word(head) == 2
         digits = {t: re.sub(r"\D", "", t) for t in self.row_counts[i] if WHOLE.fullmatch(t)}
         if not counted and any(len(number) > _PEOPLE for number in digits.values()):

@@ -280,17 +280,17 @@ def estimates(sheet: Sheet) -> str:
 
 
 def _beside_intervals(sheet: Sheet) -> set[str]:
-    """Return headings of whole numbers that have nothing but intervals of confidence beside them.
+    """Return headings of whole numbers that have intervals of confidence at their right.
 
-    Where a rate stands there, too, it may be the rate's.
+    Where a rate stands between them, it may be the rate's.
     """
     results, paths = set[str](), [head.split(PATH) for head in sheet.heads]
-    for *stem, last in paths:
+    for i, (*stem, last) in enumerate(paths):
         if stem and _INTERVAL.fullmatch(last):
-            inside = [j for j, path in enumerate(paths) if path[: len(stem)] == stem]
+            inside = [j for j in range(i) if paths[j][: len(stem)] == stem]
             plain = [j for j in inside if not _INTERVAL.fullmatch(paths[j][-1])]
-            texts = [row[plain[0]] for _, row in sheet.rows] if len(plain) == 1 else []
+            texts = [row[plain[-1]] for _, row in sheet.rows if row[plain[-1]]] if plain else []
             whole = sum(WHOLE.fullmatch(t) is not None for t in texts)
-            if 0 < len(texts) <= 2 * whole and not _RATES.search(key(sheet.heads[plain[0]])):
+            if 0 < len(texts) <= 2 * whole and not _RATES.search(key(sheet.heads[plain[-1]])):
                 results.add(PATH.join(stem))
     return results

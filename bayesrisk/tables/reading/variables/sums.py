@@ -15,6 +15,7 @@ from bayesrisk._base.validation import BoolArray, IntArray
 from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.sheets.texts import interval, key
 
+_FEWEST = 3  # labels, of which one counts all
 _MOST_ENTRIES = 2**24
 _LONGEST = 40  # labels beside one that may add up to it in most groups
 _MOST_COMPARED = 2**18  # counts in which such sums are looked for
@@ -205,6 +206,32 @@ class CodedLabels:
             self.labels[name] = list(filter(None, uniques))
         sides = np.fromiter(itertools.chain.from_iterable(ends), np.int64, 2 * len(ends))
         self.low, self.high = sides.reshape(-1, 2).T
+
+    def add_up_together(self, totals: Mapping[str, Sequence[str]]) -> Groups:
+        """Return the judgement on whether labels of several variables add up to what counts all.
+
+        ``totals`` are labels of each variable that do so, perhaps empty.  Counts of all of some
+        variable, but not of each, show the sums of one variable instead.
+        """
+        places = [self.names.index(name) for name in totals]
+        every = [[i for i, k in enumerate(self.spellings[n]) if not k or k in totals[n]]
+                 for n in totals]  # fmt: skip
+        whole = np.stack([np.isin(self.codes[:, p], codes)
+                          for p, codes in zip(places, every, strict=True)])  # fmt: skip
+        if len(places) < 2 or not whole.any() or (whole.any(axis=0) != whole.all(axis=0)).any():
+            return Groups()
+        parts = np.unique(self.codes[:, places], axis=0, return_inverse=True)[1].ravel()
+        rest = [p for p in range(len(self.names)) if p not in places]
+        groups = np.unique(self.codes[:, rest], axis=0, return_inverse=True)[1].ravel()
+        labels = [
+            {"group": str(group)} | ({} if counts_all else {"part": str(part)})
+            for group, part, counts_all in zip(groups, parts, whole[0], strict=True)
+        ]
+        ends = list(zip(self.low.tolist(), self.high.tolist(), strict=True))
+        sums = LabelSums("part", CodedLabels(labels, ends), {})
+        if not sums.implied or len(sums.column) < _FEWEST:
+            return Groups()
+        return sums.adding_up([k for k in sums.column if k])("")
 
     def following(self, name: str) -> dict[str, list[str]]:
         """Return the labels of variables of which each label of ``name`` has one: its levels."""

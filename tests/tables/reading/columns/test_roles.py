@@ -1079,3 +1079,15 @@ def test_ranks_are_no_counts(last, used, tmp_path):
     file.write_text("place,order,people\n" + "\n".join(rows) + "\n", encoding="utf-8")
     reading = TableReading.read(file)
     assert ("order (ranks)" in "\n".join(reading.lines)) is not used
+
+
+@pytest.mark.parametrize(("order", "used"), [((0, 1, 2, 3), False), ((0, 2, 1, 3), True)])
+def test_zeros_between_labels_are_no_counts(order, used, tmp_path):
+    rows = [
+        ("name", "ward", "kind", "people"),
+        ("Ash", "0", "rural", "31"),
+        ("Ash", "0", "urban", "17"),
+    ]
+    rows += [("Elm", "0", "rural", "24"), ("Elm", "0", "urban", "9")]
+    text = "\n".join(",".join(row[j] for j in order) for row in rows) + "\n"
+    assert ("0" in stated(read_text(tmp_path, text))) is used

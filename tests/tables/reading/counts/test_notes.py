@@ -305,6 +305,7 @@ def test_a_number_beside_its_standard_error_is_an_estimate(tmp_path):
     [
         ("Workers!!Nombre,Workers!!IC ± (en %),Owners!!Nombre,Owners!!IC ± (en %)", True),
         ("Workers!!N,Workers!!95% CI lower,Owners!!N,Owners!!Confidence interval", True),
+        ("Workers!!N,Workers!!95% CI,Workers!!Share,Owners!!N", True),
         ("Deaths!!N,Deaths!!Rate,Deaths!!95% CI,Births!!N", False),  # of the rate
         ("Workers!!N,Workers!!Icy,Owners!!N,Owners!!Cider", False),
     ],

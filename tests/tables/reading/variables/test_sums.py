@@ -1,9 +1,16 @@
 """Sums between labels: those of one label alone cost nothing, and change nothing."""
 
+import itertools
+
 import numpy as np
 import pytest
 
+<<<<<<< HEAD:tests/tables/reading/variables/test_sums.py
 from bayesrisk.tables.reading.variables.sums import CodedLabels, LabelSums, SumInGroups
+=======
+from bayesrisk.tables.reading.reading import TableReading
+from bayesrisk.tables.reading.sums import CodedLabels, LabelSums, SumInGroups
+>>>>>>> WB:tests/tables/reading/test_sums.py
 
 
 @pytest.mark.parametrize("alone", [0, 50, 400])
@@ -166,6 +173,7 @@ def test_steps_of_an_outline_grow_as_its_labels(size, monkeypatch):
     assert len(steps) <= 2 * size
 
 
+<<<<<<< HEAD:tests/tables/reading/variables/test_sums.py
 @pytest.mark.parametrize("joined", [True, False])
 def test_lists_of_few_labels_each_are_one_variable_where_they_share_labels(joined):
     """Of many faiths each place has a few.  Ages and sexes have only *unknown* in common."""
@@ -183,3 +191,21 @@ def test_lists_of_few_labels_each_are_one_variable_where_they_share_labels(joine
     rows[7]["all"] += 1  # one sum that misses
     groups = table_of(rows).adding_up([k for k in sums.column if k != "all"])("all")
     assert groups.good == 0
+=======
+@pytest.mark.parametrize(("off", "complete"), [(0, True), (1, False), (-40, False)])
+def test_one_total_of_several_variables_shows_that_labels_of_each_make_it_up(
+    off, complete, tmp_path
+):
+    rng, people = np.random.default_rng(3), list(itertools.product("AB", ("Men", "Women"), "xyz"))
+    counts = rng.integers(20, 900, (len(people), 4))
+    rows = [[*labels, *map(str, n)] for labels, n in zip(people, counts, strict=True)]
+    rows[5][-1] = "*"  # a count that follows from all others
+    sums = np.add(counts.sum(axis=0), [off, 0, 0, 0])
+    rows += [["Total", "Total", "Total", *map(str, sums)]]
+    text = "\n".join(map(",".join, [["Group", "Sex", "Kind", "Y1", "Y2", "Y3", "Y4"], *rows]))
+    file = tmp_path / "t.csv"
+    file.write_text(text + "\n", encoding="utf-8")
+    reading = TableReading.read(file)
+    assert ("group" in reading.separate) is not complete
+    assert any("hold in 3 of 3 groups" in line for line in reading.lines) is complete
+>>>>>>> WB:tests/tables/reading/test_sums.py
