@@ -122,6 +122,10 @@ def all_evidence(
             certain=all(w.certain for k, w in wholes.items() if k not in every),
         )  # fmt: skip
         implied |= {name} if sums.implied else set()
+    unshown = {n: one.totals for n, one in evidence.items()
+               if not one.groups.telling and (one.totals or n in implied)}  # fmt: skip
+    if unshown and adds_up(joint := coded.add_up_together(unshown)):
+        evidence |= {n: evidence[n]._replace(groups=joint) for n in unshown}
     return evidence, sums_by_name, implied
 
 

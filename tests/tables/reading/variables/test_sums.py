@@ -5,12 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-<<<<<<< HEAD:tests/tables/reading/variables/test_sums.py
-from bayesrisk.tables.reading.variables.sums import CodedLabels, LabelSums, SumInGroups
-=======
 from bayesrisk.tables.reading.reading import TableReading
-from bayesrisk.tables.reading.sums import CodedLabels, LabelSums, SumInGroups
->>>>>>> WB:tests/tables/reading/test_sums.py
+from bayesrisk.tables.reading.variables.sums import CodedLabels, LabelSums, SumInGroups
 
 
 @pytest.mark.parametrize("alone", [0, 50, 400])
@@ -173,7 +169,6 @@ def test_steps_of_an_outline_grow_as_its_labels(size, monkeypatch):
     assert len(steps) <= 2 * size
 
 
-<<<<<<< HEAD:tests/tables/reading/variables/test_sums.py
 @pytest.mark.parametrize("joined", [True, False])
 def test_lists_of_few_labels_each_are_one_variable_where_they_share_labels(joined):
     """Of many faiths each place has a few.  Ages and sexes have only *unknown* in common."""
@@ -191,7 +186,8 @@ def test_lists_of_few_labels_each_are_one_variable_where_they_share_labels(joine
     rows[7]["all"] += 1  # one sum that misses
     groups = table_of(rows).adding_up([k for k in sums.column if k != "all"])("all")
     assert groups.good == 0
-=======
+
+
 @pytest.mark.parametrize(("off", "complete"), [(0, True), (1, False), (-40, False)])
 def test_one_total_of_several_variables_shows_that_labels_of_each_make_it_up(
     off, complete, tmp_path
@@ -208,4 +204,3 @@ def test_one_total_of_several_variables_shows_that_labels_of_each_make_it_up(
     reading = TableReading.read(file)
     assert ("group" in reading.separate) is not complete
     assert any("hold in 3 of 3 groups" in line for line in reading.lines) is complete
->>>>>>> WB:tests/tables/reading/test_sums.py
