@@ -39,7 +39,8 @@ _OTHERS = re.compile(
     rf"{_POPULATION}( \W?[\d.-]{{4,}}\W?)?|"
     r"((land|water|total|surface) )?area( (in )?\W*(km.?|sq|square|ha|hectares|miles|acres)\b.*)?|"
     r".*\b(persons? at risk|density|dens|depth|elevation|altitude|lat(itude)?|lon(gitude)?|"
-    r"change|delta|difference|moe|margin of error|standard error|ci|"
+    r"(?<!components of )(?<!components of population )change|delta|difference|"
+    r"moe|margin of error|standard error|ci|"
     r"(lower|upper)( \S+)* (bounds?|limits?|ci|cl|\d+ ?%.*))\b.*|lower|upper|days|hours|minutes|"
     r"((occupied|private|number|no|of) )*households?( (count|number|total))?"
 )

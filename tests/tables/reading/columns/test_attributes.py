@@ -70,3 +70,13 @@ def test_small_counts_make_up_no_hundred(seed):
 )
 def test_small_counts_make_no_blocks_of_codes_in_a_few_rows(texts, blocks):
     assert are_blocks(texts.split()) == blocks
+
+
+@pytest.mark.parametrize(
+    ("upper", "counted"), [("Components of population change", True), ("Yearly change", False)]
+)
+def test_components_of_a_change_are_counts(upper, counted, tmp_path):
+    heads = f"Stock!!In May,Stock!!In June,{upper}!!Arrivals,{upper}!!Exits"
+    rows = "Ash,812,904,717,1210\nElm,418,512,480,871\nOak,650,731,655,540\nYew,302,288,341,133\n"
+    cells = read_text(tmp_path, f"Region,{heads}\n{rows}").cells
+    assert ({"717", "133"} <= {*cells["stated"]}) is counted
