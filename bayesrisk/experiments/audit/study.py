@@ -41,7 +41,13 @@ from bayesrisk.experiments.audit.populations import (
     source_digest,
 )
 from bayesrisk.experiments.audit.report import audit_files, check_totals
-from bayesrisk.experiments.audit.results import LAYOUT, PROTECTIONS, read_audit, result_table
+from bayesrisk.experiments.audit.results import (
+    LAYOUT,
+    PROTECTIONS,
+    protections_document,
+    read_audit,
+    result_table,
+)
 from bayesrisk.experiments.audit.screen import audit_brief, first_line
 from bayesrisk.experiments.by_place import open_index
 from bayesrisk.experiments.runs.engine import Outlook, Study, clocks, ends_of_shards, pace_since
@@ -625,6 +631,23 @@ class AuditStudy(Study):
 
     # Statements of a shard, and what all of them come to.
 
+    def statements(self) -> pd.DataFrame:
+        """Return the statements of all releases, without the checks and results of a run.
+
+        A protection with chance has as many releases as it may have.  Columns are those of
+        ``statements.parquet``.
+        """
+        if self.goal is not None:
+            raise ArgumentError("goal", "must be None for statements alone: run the study")
+        self.check()
+        frames = []
+        for one in self.protections:
+            numbers = range(self._most_releases if self._randomised(one) else 1)
+            for name, rows, _ in self._shards:
+                frame = self._populations[name].statements(one, numbers, rows)
+                frames.append(_of_population(frame, name))
+        return pd.concat(frames, ignore_index=True)
+
     def compute(self, shard: int) -> Mapping[str, pa.Table]:
         """Return the statements of a shard of the first stage."""
         return self._statements(shard, None)
@@ -671,11 +694,7 @@ class AuditStudy(Study):
         proofs.insert(0, "protection", trial.protection.name)
         frames = {"differences": differences, "errors": errors, "proofs": proofs}
         frames |= {"spots": spots, "statements": frame}
-        if name:
-            for one in (frame, spots):
-                one["target"] = f"{name}:" + one["target"].astype(str)
-            for one in frames.values():
-                one.insert(0, POPULATION, name)
+        frames = {kind: _of_population(one, name) for kind, one in frames.items()}
         return {kind: arrow_table(one) for kind, one in frames.items()}
 
     def _too_large(self, statements: pd.DataFrame) -> dict[tuple[str, str], set[int]]:
@@ -722,26 +741,18 @@ class AuditStudy(Study):
         frames = {kind: pd.concat(pieces, ignore_index=True) for kind, pieces in parts.items()}
         rare = self.rare_records()
         files = audit_files(statements, errors, self.config, rare=rare, **frames, **more)
-        return files | {PROTECTIONS: self._protections_document(protections)}
+        made = {
+            name: [replace(one, parameters=part.parameters(one)) for one in protections]
+            for name, part in self._populations.items()
+        }
+        document = protections_document(made, self.workload, self.schema or self.workload.schema)
+        return files | {PROTECTIONS: document}
 
     def _follows(self, clear: Protection, faint: Protection) -> bool:
         """Return whether ``faint`` can be computed from ``clear`` in every population."""
         populations = self._populations.values()
         specs = [(one.mechanism(clear).spec, one.mechanism(faint).spec) for one in populations]
         return all(can_be_made(one, other, self.workload) for one, other in specs)
-
-    def _protections_document(self, protections: Sequence[Protection]) -> bytes:
-        """Return protections with their parameters, the tables and the schema as JSON."""
-        protections_made = [
-            replace(one, parameters=population.parameters(one)).to_dict() | {"population": name}
-            for name, population in self._populations.items()
-            for one in protections
-        ]
-        schema = self.schema or self.workload.schema
-        document = {"workload": self.workload.to_dict(), "schema": schema.to_dict()}
-        return json.dumps(
-            document | {"protections": protections_made}, indent=1, default=str
-        ).encode()
 
     def _frames(
         self,
@@ -790,6 +801,15 @@ class AuditStudy(Study):
         for name in _OF_PROCESS:
             self.__dict__.pop(name, None)
         super().close()
+
+
+def _of_population(frame: pd.DataFrame, name: str) -> pd.DataFrame:
+    """Return rows about a population with its name, if it has one, also before targets."""
+    if name:
+        if "target" in frame:
+            frame["target"] = f"{name}:" + frame["target"].astype(str)
+        frame.insert(0, POPULATION, name)
+    return frame
 
 
 def _since(frame: pd.DataFrame, first: Mapping[str, int]) -> pd.DataFrame:
