@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import IO, Any, NoReturn, cast
 
 from jupyter_client.connect import KernelConnectionInfo
-from jupyter_client.provisioning import KernelProvisionerFactory, LocalProvisioner
+from jupyter_client.provisioning.factory import KernelProvisionerFactory
+from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
 NAME = "forked"
 _SLOW = {"reconstruction", "claims", "plans"}  # examples that take longer than loading saves

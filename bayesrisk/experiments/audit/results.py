@@ -25,6 +25,10 @@ from bayesrisk.experiments.audit.populations import (
 )
 from bayesrisk.experiments.audit.screen import audit_brief
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
+from bayesrisk.release import MechanismSpec
+from bayesrisk.risk import audit
+from bayesrisk.risk.audit.constructions import constructions
+from bayesrisk.risk.audit.privacy import privacy_losses
 from bayesrisk.tables import Records, Schema, Workload
 
 if TYPE_CHECKING:
@@ -138,6 +142,30 @@ def audited_protection(
         )
     protection = Protection(name, chosen["mechanism"], chosen["parameters"])
     return protection, Workload.from_dict(audited["workload"]), schema, bool(matches)
+
+
+def result_frames(
+    statements: pd.DataFrame,
+    differences: pd.DataFrame,
+    spots: pd.DataFrame,
+    specs: Mapping[str, MechanismSpec],
+    question: audit.AuditQuestion,
+    *,
+    people: int,
+) -> dict[str, pd.DataFrame]:
+    """Return the result tables of one population; ``specs`` are those of its protections."""
+    targets, workload = audit.audit_targets(statements), question.workload
+    pairs = constructions(specs, workload)
+    return {
+        "privacy": privacy_losses(specs, workload),
+        "targets": targets,
+        "measures": audit.audit_measures(targets, people=people),
+        "comparisons": audit.compare(targets, people=people, constructions=pairs),
+        "calibration": audit.audit_calibration(statements),
+        "checks": audit.audit_checks(
+            statements, question=question, specs=specs, differences=differences, spots=spots
+        ),
+    }
 
 
 def result_table(file: Path) -> pd.DataFrame:

@@ -46,6 +46,7 @@ from bayesrisk.experiments.audit.results import (
     PROTECTIONS,
     protections_document,
     read_audit,
+    result_frames,
     result_table,
 )
 from bayesrisk.experiments.audit.screen import audit_brief, first_line
@@ -55,11 +56,10 @@ from bayesrisk.experiments.runs.folder import RunFolder
 from bayesrisk.mechanisms.registry import NOTHING, shown_name
 from bayesrisk.risk import audit
 from bayesrisk.risk.audit.checks import NO_PROOFS, proof_totals
-from bayesrisk.risk.audit.constructions import can_be_made, constructions
+from bayesrisk.risk.audit.constructions import can_be_made
 from bayesrisk.risk.audit.measures import widest_interval
 from bayesrisk.risk.audit.place_beliefs import PilotTimeError
 from bayesrisk.risk.audit.population import NO_ERRORS
-from bayesrisk.risk.audit.privacy import privacy_losses
 from bayesrisk.risk.audit.release_law import NO_DIFFERENCES
 from bayesrisk.risk.audit.spot_checks import NO_SPOTS
 from bayesrisk.risk.microdata import FirstLook
@@ -724,12 +724,13 @@ class AuditStudy(Study):
             )
         parts: dict[str, list[pd.DataFrame]] = {}
         for name, population in self._populations.items():
-            frames = self._frames(
+            frames = result_frames(
                 population_rows(statements, name),
                 population_rows(differences, name),
                 population_rows(spots, name),
-                population,
-                protections,
+                {one.name: population.mechanism(one).spec for one in protections},
+                self._question,
+                people=population.people,
             )
             costs = audit.costs(population_rows(errors, name))
             frames["costs"] = population.with_meaning(costs, protections)
@@ -753,33 +754,6 @@ class AuditStudy(Study):
         populations = self._populations.values()
         specs = [(one.mechanism(clear).spec, one.mechanism(faint).spec) for one in populations]
         return all(can_be_made(one, other, self.workload) for one, other in specs)
-
-    def _frames(
-        self,
-        statements: pd.DataFrame,
-        differences: pd.DataFrame,
-        spots: pd.DataFrame,
-        population: PopulationInParts,
-        protections: Sequence[Protection],
-    ) -> dict[str, pd.DataFrame]:
-        """Return the result tables of one population."""
-        specs = {one.name: population.mechanism(one).spec for one in protections}
-        targets, people = audit.audit_targets(statements), population.people
-        pairs = constructions(specs, self.workload)
-        return {
-            "privacy": privacy_losses(specs, self.workload),
-            "targets": targets,
-            "measures": audit.audit_measures(targets, people=people),
-            "comparisons": audit.compare(targets, people=people, constructions=pairs),
-            "calibration": audit.audit_calibration(statements),
-            "checks": audit.audit_checks(
-                statements,
-                question=self._question,
-                specs=specs,
-                differences=differences,
-                spots=spots,
-            ),
-        }
 
     def facts(self, folder: RunFolder, *, complete: bool) -> dict[str, Any]:
         """Return totals, answers and checks of a complete run."""

@@ -355,7 +355,8 @@ def spot_comparisons(
     them; and gain, of targets without an answer, as found again for the true statement.
     """
     is_open = statements["status"].isin(OPEN).to_numpy()
-    groups = statements.groupby(["target", "adversary"], sort=False).indices
+    by_asked = statements.groupby(["target", "adversary"], sort=False).indices
+    groups = {key: np.asarray(rows, np.int64) for key, rows in by_asked.items()}
     position = {text: i for i, text in enumerate(population.question.values)}
     value, correct = statements["statement"].map(position).to_numpy(), statements["correct"]
     order = [*itertools.islice(_order(statements[~is_open], population.seed), _TRIES * targets)]
