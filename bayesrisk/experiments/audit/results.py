@@ -107,10 +107,10 @@ def protections_document(
     protections: Mapping[str, Sequence[Protection]], workload: Workload, schema: Schema
 ) -> bytes:
     """Return the protections of each population, with all parameters, tables and schema as JSON."""
-    made = [
-        one.to_dict() | {"population": name} for name, some in protections.items() for one in some
+    entries = [
+        one.to_dict() | {"population": name} for name in protections for one in protections[name]
     ]
-    document = {"workload": workload.to_dict(), "schema": schema.to_dict(), "protections": made}
+    document = {"workload": workload.to_dict(), "schema": schema.to_dict(), "protections": entries}
     return json.dumps(document, indent=1, default=str).encode()
 
 

@@ -645,7 +645,7 @@ class AuditStudy(Study):
             numbers = range(self._most_releases if self._randomised(one) else 1)
             for name, rows, _ in self._shards:
                 frame = self._populations[name].statements(one, numbers, rows)
-                frames.append(_of_population(frame, name))
+                frames.append(named_rows(frame, name))
         return pd.concat(frames, ignore_index=True)
 
     def compute(self, shard: int) -> Mapping[str, pa.Table]:
@@ -694,7 +694,7 @@ class AuditStudy(Study):
         proofs.insert(0, "protection", trial.protection.name)
         frames = {"differences": differences, "errors": errors, "proofs": proofs}
         frames |= {"spots": spots, "statements": frame}
-        frames = {kind: _of_population(one, name) for kind, one in frames.items()}
+        frames = {kind: named_rows(one, name) for kind, one in frames.items()}
         return {kind: arrow_table(one) for kind, one in frames.items()}
 
     def _too_large(self, statements: pd.DataFrame) -> dict[tuple[str, str], set[int]]:
@@ -742,11 +742,13 @@ class AuditStudy(Study):
         frames = {kind: pd.concat(pieces, ignore_index=True) for kind, pieces in parts.items()}
         rare = self.rare_records()
         files = audit_files(statements, errors, self.config, rare=rare, **frames, **more)
-        made = {
+        settings = {
             name: [replace(one, parameters=part.parameters(one)) for one in protections]
             for name, part in self._populations.items()
         }
-        document = protections_document(made, self.workload, self.schema or self.workload.schema)
+        document = protections_document(
+            settings, self.workload, self.schema or self.workload.schema
+        )
         return files | {PROTECTIONS: document}
 
     def _follows(self, clear: Protection, faint: Protection) -> bool:
@@ -777,7 +779,7 @@ class AuditStudy(Study):
         super().close()
 
 
-def _of_population(frame: pd.DataFrame, name: str) -> pd.DataFrame:
+def named_rows(frame: pd.DataFrame, name: str) -> pd.DataFrame:
     """Return rows about a population with its name, if it has one, also before targets."""
     if name:
         if "target" in frame:

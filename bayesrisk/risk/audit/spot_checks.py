@@ -368,7 +368,7 @@ def spot_comparisons(
     public = _public_priors(population, set(first.values()))
     names_of_all = statements["adversary"].unique().tolist()
     # Positions of statements, and columns of as many rows.
-    found: list[tuple[IntArray, dict[str, Any]]] = []
+    comparisons: list[tuple[IntArray, dict[str, Any]]] = []
 
     def compare(target: str, *, is_random: bool, answered: bool) -> bool:
         """Add a target's comparisons; return whether its place is small enough."""
@@ -394,7 +394,7 @@ def spot_comparisons(
                     rows = rows[correct.iloc[rows].to_numpy(np.bool_)]
                     gain = (beliefs["posterior"] - beliefs["without"])[value[rows]]
                     columns = {"stated": np.nan, "error": 0.0, "again": gain}
-                    found.append((rows, {"drawn": is_random, "belief": MISSING, **columns}))
+                    comparisons.append((rows, {"drawn": is_random, "belief": MISSING, **columns}))
                     continue
                 for belief, probability in beliefs.items():
                     stated = statements[belief].to_numpy()[rows]
@@ -402,7 +402,7 @@ def spot_comparisons(
                     if belief != "prior":
                         error = statements[f"{belief}_error"].to_numpy()[rows]
                     columns = {"stated": stated, "error": error, "again": probability[value[rows]]}
-                    found.append((rows, {"drawn": is_random, "belief": belief, **columns}))
+                    comparisons.append((rows, {"drawn": is_random, "belief": belief, **columns}))
         return small
 
     n_checked = 0
@@ -411,18 +411,18 @@ def spot_comparisons(
             rows = groups.get((target, name), _NOBODY)[:1]
             for belief, (stated, expected) in public[first[target]].items():
                 columns = {"stated": stated, "error": 0.0, "again": expected}
-                found.append((rows, {"drawn": is_random, "belief": belief, **columns}))
+                comparisons.append((rows, {"drawn": is_random, "belief": belief, **columns}))
         if n_checked < targets:
             n_checked += compare(target, is_random=is_random, answered=True)
     for target in missing:
         compare(target, is_random=True, answered=False)
-    if not found:
+    if not comparisons:
         return NO_SPOTS.copy()
-    frame = statements.iloc[np.concatenate([rows for rows, _ in found])][SPOTS[:6]]
+    frame = statements.iloc[np.concatenate([rows for rows, _ in comparisons])][SPOTS[:6]]
     frame = frame.reset_index(drop=True)
     for name in SPOTS[6:]:
         frame[name] = np.concatenate(
-            [np.broadcast_to(columns[name], rows.shape) for rows, columns in found]
+            [np.broadcast_to(columns[name], rows.shape) for rows, columns in comparisons]
         )
     return pd.concat([NO_SPOTS, frame], ignore_index=True)
 
