@@ -282,7 +282,10 @@ def _public_priors(
         largest = max(largest, outside.largest)
     elif likely is None and population.codes.size == 1:
         likely = float(size)
-    likely = likely or _likely_concentration(population)
+    if not likely:
+        if population not in _LIKELY:
+            _LIKELY[population] = _likely_concentration(population)
+        likely = _LIKELY[population]
     for one in places:
         prior, residents = population.prior(one), np.bincount(cells[place == one], minlength=size)
         rest = records + 1.0 / size if public is not None else records - residents + 1.0 / size
@@ -300,8 +303,6 @@ def _public_priors(
 
 def _likely_concentration(population: AuditedPopulation) -> float:
     """Return the stated concentration, or a nearby one that is more likely."""
-    if population in _LIKELY:
-        return _LIKELY[population]
     places = surroundings.sampled_places(population.seed, population.codes.size)
     counts = population.tallies(places)
     counts = counts[:, counts.any(axis=0)]
@@ -314,8 +315,7 @@ def _likely_concentration(population: AuditedPopulation) -> float:
         for a in values
     ]
     tolerance = _FLAT + _ULP * counts.size * float(gammaln(values.max()))
-    _LIKELY[population] = float(values[np.argmax(np.add(fits, tolerance * (values == values[0])))])
-    return _LIKELY[population]
+    return float(values[np.argmax(np.add(fits, tolerance * (values == values[0])))])
 
 
 _DRAWN = 20  # stream of the drawn targets, apart from those of the audit
