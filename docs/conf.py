@@ -19,6 +19,7 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
 )
 
 import command_reference  # noqa: E402
+import kernels  # noqa: E402
 import navigation  # noqa: E402
 import published_numbers  # noqa: E402
 from docutils import nodes  # noqa: E402
@@ -183,9 +184,11 @@ def publish_notebooks(app: object, exception: Exception | None) -> None:
 def setup(app: object) -> None:
     """Copy the notebooks before Sphinx looks for sources."""
     navigation.install()
+    kernels.install()
     app.connect("missing-reference", by_last_name)  # type: ignore[attr-defined]
     app.connect("html-page-context", text_to_the_left)  # type: ignore[attr-defined]
     app.connect("html-page-context", notebook_button)  # type: ignore[attr-defined]
+    app.connect("build-finished", kernels.SERVER.close)  # type: ignore[attr-defined]
     app.connect("build-finished", publish_notebooks)  # type: ignore[attr-defined]
     app.connect("doctree-read", link_papers)  # type: ignore[attr-defined]
     app.connect("builder-inited", copy_notebooks)  # type: ignore[attr-defined]

@@ -27,7 +27,7 @@ from bayesrisk.cli.options import (
     optional_number,
     parse_names,
 )
-from bayesrisk.cli.printing import print_answer, progress, say, warnings_as_lines
+from bayesrisk.cli.printing import LATE, print_answer, progress, say, warnings_as_lines
 from bayesrisk.exceptions import ArgumentError, DataError
 
 #: Limits of what may go on for days where nobody asked for any: a tract is one component.  That of
@@ -35,7 +35,6 @@ from bayesrisk.exceptions import ArgumentError, DataError
 JOINT_NODES, JOINT_SECONDS = 100, 600
 #: Seconds for an attack on text files.
 _SECONDS = "60"
-_LATE = 2  # status where the time is over before anything is proved
 _MANY = 2**15  # numbers that take more than a few seconds to read
 
 
@@ -354,7 +353,7 @@ def _read_and_attack(
 
     def late() -> int:
         say(f"bayesrisk: --time-limit must be more seconds than reading takes, got {limit:g}")
-        return _LATE
+        return LATE
 
     with clock.guard(late):
         reading = _reading(tables, output, options, runner)
@@ -369,7 +368,7 @@ def _read_and_attack(
     def show() -> int:
         if not answers:
             say(f"bayesrisk: nothing was proved within the time: --time-limit is {limit:g}")
-            return _LATE
+            return LATE
         answer, report = answers[-1], folder / "report.html"
         runner.embed(report)
         rows = {name: len(frame) for name, frame in answer.frames.items()}

@@ -2,6 +2,7 @@
 
 import dataclasses
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,14 +14,14 @@ from bayesrisk.cli import first_look
 from bayesrisk.cli.command import renamed
 from bayesrisk.cli.data import audit_settings_path, load_schema, record_path
 from bayesrisk.cli.options import SEED, RunOptions, SchemaOption, optional_number, parse_names
-from bayesrisk.cli.printing import print_answer, say, shard_lines
+from bayesrisk.cli.printing import LATE, print_answer, say, shard_lines
 from bayesrisk.cli.sources import (
     MOST_KINDS,
     ColumnOptions,
     check_folder_names_its_own,
     usual_tables,
 )
-from bayesrisk.exceptions import ArgumentError, quote
+from bayesrisk.exceptions import ArgumentError, BayesRiskError, quote
 
 if TYPE_CHECKING:
     from bayesrisk.experiments.audit.choosing import ProtectionGoal
@@ -33,6 +34,8 @@ _TABLES, _ONLY = "sf1-block", ("P8", "P9", "P10", "P11")
 #: More columns than these are slow, and of exact tables little is found.
 _FEW = 4
 _GOAL = ("target_ratio", "quantile", "against", "steps")
+#: A limit is forecast, and then cut where it took so many times as long.
+_MARGIN = 1.1
 #: Between two methods, and not between the parameters of one: NAME:KEY=VALUE,KEY=VALUE.
 _NEXT_METHOD = r",(?![^,:]*=)"
 
@@ -93,8 +96,8 @@ class AuditOptions(ColumnOptions):
     ] = None
     time_limit: Annotated[
         float | None,
-        "About so many seconds of the clock: fewer people are asked about, under fewer releases, "
-        "where all would take longer [none].",
+        "So many seconds of the clock: fewer people are asked about, under fewer releases, where "
+        "all would take longer. A tenth later what is done is kept, and the rest left [none].",
     ] = None
     half_width: Annotated[
         float | None,
@@ -185,15 +188,39 @@ def audit(
         rare = study.rare_records().get("")  # of several populations their page has them
     if rare is not None and not runner.as_json:
         say(*rare._answer(), err=False)
-    if limit is not None:
-        with renamed({"seconds": "--time-limit"}):
-            study = _fit_time(study, limit, start, output, runner)
-    summary = runner.run(study, output, "audit")
+    from bayesrisk.experiments.clock import Clock
+
+    end, folder = None if limit is None else _MARGIN * limit, list[Path]()
+    with Clock(end, start).guard(lambda: _last_words(study, folder)):
+        if limit is not None:
+            with renamed({"seconds": "--time-limit"}):
+                study = _fit_time(study, limit, start, output, runner)
+        folder.append(output)  # what it held before is nothing that is done
+        summary = runner.run(study, output, "audit")
     page = f"{summary.statements} statements; report: {output / 'report.html'}"
     after = [f"Checks: {summary.checks}", page] if summary.complete else []
     looked = {} if rare is None else {"rare_records": first_look.document(rare)}
     lines = [*summary.brief, *shard_lines(summary), *after]
     print_answer({**summary.to_dict(), **looked}, lines, as_json=runner.as_json)
+
+
+def _last_words(study: "br.experiments.AuditStudy", folders: list[Path]) -> int:
+    """Say what an audit that is ended by its limit has done, and return its status.
+
+    ``folders`` has its folder once it has begun there.
+    """
+    from bayesrisk.experiments.audit.results import audit_folder
+
+    for path in folders:
+        with suppress(BayesRiskError):
+            folder = audit_folder(path)
+            if n_done := len(folder.finished()):
+                say(*(f"audit: so far: {line}" for line in study.news(folder)))
+                part = f"{n_done} of {folder.shards} parts are done and kept in {path}"
+                say(f"bayesrisk: --time-limit is over: {part}; go on with --resume")
+                return LATE
+    say("bayesrisk: --time-limit must be longer: it is over, and no part was done")
+    return LATE
 
 
 def _fit_time(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,10 @@ from bayesrisk.experiments.audit.populations import (
 )
 from bayesrisk.experiments.audit.screen import audit_brief
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
+from bayesrisk.release import MechanismSpec
+from bayesrisk.risk import audit
+from bayesrisk.risk.audit.constructions import constructions
+from bayesrisk.risk.audit.privacy import privacy_losses
 from bayesrisk.tables import Records, Schema, Workload
 
 if TYPE_CHECKING:
@@ -80,17 +85,33 @@ class AuditResults:
 
 def read_audit(folder: str | Path) -> AuditResults:
     """Return the statements, measures, costs and comparisons in the folder of a complete audit."""
-    store = RunFolder.existing(check.path(folder, "folder"), LAYOUT)
+    store = audit_folder(check.path(folder, "folder"))
     statements = pq.read_table(store.result("statements.parquet")).to_pandas()
     names = ("measures", "costs", "comparisons")
     return AuditResults(statements, *(result_table(store.result(f"{name}.csv")) for name in names))
 
 
+def audit_folder(folder: str | Path) -> RunFolder:
+    """Return the folder of an audit that has begun."""
+    return RunFolder.existing(folder, LAYOUT)
+
+
 def begun_audit(folder: str | Path) -> Mapping[str, Any]:
     """Return the settings of an audit in a folder; none without one."""
     with suppress(OutputError):
-        return RunFolder.existing(folder, LAYOUT).config
+        return audit_folder(folder).config
     return {}
+
+
+def protections_document(
+    protections: Mapping[str, Sequence[Protection]], workload: Workload, schema: Schema
+) -> bytes:
+    """Return the protections of each population, with all parameters, tables and schema as JSON."""
+    entries = [
+        one.to_dict() | {"population": name} for name in protections for one in protections[name]
+    ]
+    document = {"workload": workload.to_dict(), "schema": schema.to_dict(), "protections": entries}
+    return json.dumps(document, indent=1, default=str).encode()
 
 
 def audited_protection(
@@ -101,7 +122,7 @@ def audited_protection(
     The last value is whether the file or folder of ``records`` has those that were audited; of
     several populations the protection is that of these records.
     """
-    store = RunFolder.existing(check.path(folder, "folder"), LAYOUT)
+    store = audit_folder(check.path(folder, "folder"))
     audited = read_json(store.result(PROTECTIONS))
     names = dict.fromkeys(entry["name"] for entry in audited["protections"])
     check.choice(name, "protection", tuple(names))
@@ -121,6 +142,30 @@ def audited_protection(
         )
     protection = Protection(name, chosen["mechanism"], chosen["parameters"])
     return protection, Workload.from_dict(audited["workload"]), schema, bool(matches)
+
+
+def result_frames(
+    statements: pd.DataFrame,
+    differences: pd.DataFrame,
+    spots: pd.DataFrame,
+    specs: Mapping[str, MechanismSpec],
+    question: audit.AuditQuestion,
+    *,
+    people: int,
+) -> dict[str, pd.DataFrame]:
+    """Return the result tables of one population; ``specs`` are those of its protections."""
+    targets, workload = audit.audit_targets(statements), question.workload
+    pairs = constructions(specs, workload)
+    return {
+        "privacy": privacy_losses(specs, workload),
+        "targets": targets,
+        "measures": audit.audit_measures(targets, people=people),
+        "comparisons": audit.compare(targets, people=people, constructions=pairs),
+        "calibration": audit.audit_calibration(statements),
+        "checks": audit.audit_checks(
+            statements, question=question, specs=specs, differences=differences, spots=spots
+        ),
+    }
 
 
 def result_table(file: Path) -> pd.DataFrame:

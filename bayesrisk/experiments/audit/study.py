@@ -41,7 +41,14 @@ from bayesrisk.experiments.audit.populations import (
     source_digest,
 )
 from bayesrisk.experiments.audit.report import audit_files, check_totals
-from bayesrisk.experiments.audit.results import LAYOUT, PROTECTIONS, read_audit, result_table
+from bayesrisk.experiments.audit.results import (
+    LAYOUT,
+    PROTECTIONS,
+    protections_document,
+    read_audit,
+    result_frames,
+    result_table,
+)
 from bayesrisk.experiments.audit.screen import audit_brief, first_line
 from bayesrisk.experiments.by_place import open_index
 from bayesrisk.experiments.runs.engine import Outlook, Study, clocks, ends_of_shards, pace_since
@@ -49,11 +56,10 @@ from bayesrisk.experiments.runs.folder import RunFolder
 from bayesrisk.mechanisms.registry import NOTHING, shown_name
 from bayesrisk.risk import audit
 from bayesrisk.risk.audit.checks import NO_PROOFS, proof_totals
-from bayesrisk.risk.audit.constructions import can_be_made, constructions
+from bayesrisk.risk.audit.constructions import can_be_made
 from bayesrisk.risk.audit.measures import widest_interval
 from bayesrisk.risk.audit.place_beliefs import PilotTimeError
 from bayesrisk.risk.audit.population import NO_ERRORS
-from bayesrisk.risk.audit.privacy import privacy_losses
 from bayesrisk.risk.audit.release_law import NO_DIFFERENCES
 from bayesrisk.risk.audit.spot_checks import NO_SPOTS
 from bayesrisk.risk.microdata import FirstLook
@@ -625,6 +631,23 @@ class AuditStudy(Study):
 
     # Statements of a shard, and what all of them come to.
 
+    def statements(self) -> pd.DataFrame:
+        """Return the statements of all releases, without the checks and results of a run.
+
+        A protection with chance has as many releases as it may have.  Columns are those of
+        ``statements.parquet``.
+        """
+        if self.goal is not None:
+            raise ArgumentError("goal", "must be None for statements alone: run the study")
+        self.check()
+        frames = []
+        for one in self.protections:
+            numbers = range(self._most_releases if self._randomised(one) else 1)
+            for name, rows, _ in self._shards:
+                frame = self._populations[name].statements(one, numbers, rows)
+                frames.append(named_rows(frame, name))
+        return pd.concat(frames, ignore_index=True)
+
     def compute(self, shard: int) -> Mapping[str, pa.Table]:
         """Return the statements of a shard of the first stage."""
         return self._statements(shard, None)
@@ -671,11 +694,7 @@ class AuditStudy(Study):
         proofs.insert(0, "protection", trial.protection.name)
         frames = {"differences": differences, "errors": errors, "proofs": proofs}
         frames |= {"spots": spots, "statements": frame}
-        if name:
-            for one in (frame, spots):
-                one["target"] = f"{name}:" + one["target"].astype(str)
-            for one in frames.values():
-                one.insert(0, POPULATION, name)
+        frames = {kind: named_rows(one, name) for kind, one in frames.items()}
         return {kind: arrow_table(one) for kind, one in frames.items()}
 
     def _too_large(self, statements: pd.DataFrame) -> dict[tuple[str, str], set[int]]:
@@ -705,12 +724,13 @@ class AuditStudy(Study):
             )
         parts: dict[str, list[pd.DataFrame]] = {}
         for name, population in self._populations.items():
-            frames = self._frames(
+            frames = result_frames(
                 population_rows(statements, name),
                 population_rows(differences, name),
                 population_rows(spots, name),
-                population,
-                protections,
+                {one.name: population.mechanism(one).spec for one in protections},
+                self._question,
+                people=population.people,
             )
             costs = audit.costs(population_rows(errors, name))
             frames["costs"] = population.with_meaning(costs, protections)
@@ -722,53 +742,20 @@ class AuditStudy(Study):
         frames = {kind: pd.concat(pieces, ignore_index=True) for kind, pieces in parts.items()}
         rare = self.rare_records()
         files = audit_files(statements, errors, self.config, rare=rare, **frames, **more)
-        return files | {PROTECTIONS: self._protections_document(protections)}
+        settings = {
+            name: [replace(one, parameters=part.parameters(one)) for one in protections]
+            for name, part in self._populations.items()
+        }
+        document = protections_document(
+            settings, self.workload, self.schema or self.workload.schema
+        )
+        return files | {PROTECTIONS: document}
 
     def _follows(self, clear: Protection, faint: Protection) -> bool:
         """Return whether ``faint`` can be computed from ``clear`` in every population."""
         populations = self._populations.values()
         specs = [(one.mechanism(clear).spec, one.mechanism(faint).spec) for one in populations]
         return all(can_be_made(one, other, self.workload) for one, other in specs)
-
-    def _protections_document(self, protections: Sequence[Protection]) -> bytes:
-        """Return protections with their parameters, the tables and the schema as JSON."""
-        protections_made = [
-            replace(one, parameters=population.parameters(one)).to_dict() | {"population": name}
-            for name, population in self._populations.items()
-            for one in protections
-        ]
-        schema = self.schema or self.workload.schema
-        document = {"workload": self.workload.to_dict(), "schema": schema.to_dict()}
-        return json.dumps(
-            document | {"protections": protections_made}, indent=1, default=str
-        ).encode()
-
-    def _frames(
-        self,
-        statements: pd.DataFrame,
-        differences: pd.DataFrame,
-        spots: pd.DataFrame,
-        population: PopulationInParts,
-        protections: Sequence[Protection],
-    ) -> dict[str, pd.DataFrame]:
-        """Return the result tables of one population."""
-        specs = {one.name: population.mechanism(one).spec for one in protections}
-        targets, people = audit.audit_targets(statements), population.people
-        pairs = constructions(specs, self.workload)
-        return {
-            "privacy": privacy_losses(specs, self.workload),
-            "targets": targets,
-            "measures": audit.audit_measures(targets, people=people),
-            "comparisons": audit.compare(targets, people=people, constructions=pairs),
-            "calibration": audit.audit_calibration(statements),
-            "checks": audit.audit_checks(
-                statements,
-                question=self._question,
-                specs=specs,
-                differences=differences,
-                spots=spots,
-            ),
-        }
 
     def facts(self, folder: RunFolder, *, complete: bool) -> dict[str, Any]:
         """Return totals, answers and checks of a complete run."""
@@ -790,6 +777,15 @@ class AuditStudy(Study):
         for name in _OF_PROCESS:
             self.__dict__.pop(name, None)
         super().close()
+
+
+def named_rows(frame: pd.DataFrame, name: str) -> pd.DataFrame:
+    """Return rows about a population with its name, if it has one, also before targets."""
+    if name:
+        if "target" in frame:
+            frame["target"] = f"{name}:" + frame["target"].astype(str)
+        frame.insert(0, POPULATION, name)
+    return frame
 
 
 def _since(frame: pd.DataFrame, first: Mapping[str, int]) -> pd.DataFrame:

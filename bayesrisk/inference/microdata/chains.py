@@ -283,6 +283,8 @@ _HALVINGS = 4
 _SINGLE, _LOOSE = 0.5, 0.5  # chances of a step of one record, and that it comes or goes
 _SOLVER_SECONDS = 30.0
 _TOO_LATE = "chains must have some draws within the limit of time"
+_MANY = 200  # groups from which on a start is looked for beside a vertex of a linear program
+_WHOLE = 1e-6  # what is so near to a whole number is one
 _NEAR = 0.1  # share by which a start may fall short of the most extreme one
 
 
@@ -435,16 +437,30 @@ def _solution(
     lower = np.zeros(len(ends))
     if wanted:
         lower[np.cumsum(width) - width + np.array(wanted, np.int64)[broken]] = 1.0
-    answer: Any = milp(
-        np.concatenate([direction, np.zeros(len(ends))]),
-        constraints=LinearConstraint(rows, least, most),
-        integrality=np.ones(rows.shape[1], np.int64),
-        bounds=Bounds(
-            np.concatenate([np.zeros(direction.size), lower]),
-            np.concatenate([top, np.ones(len(ends))]),
-        ),
-        options={"mip_rel_gap": _NEAR, "time_limit": deadline.left},
-    )
+    cost = np.concatenate([direction, np.zeros(len(ends))])
+    upper = np.concatenate([top, np.ones(len(ends))])
+
+    def solved(low: FloatArray, high: FloatArray, *, whole: bool) -> Any:
+        return milp(
+            cost,
+            constraints=LinearConstraint(rows, least, most),
+            integrality=np.full(cost.size, int(whole)),
+            bounds=Bounds(low, high),
+            options={"mip_rel_gap": _NEAR, "time_limit": deadline.left},
+        )
+
+    lower = np.concatenate([np.zeros(direction.size), lower])
+    answer: Any = None
+    if direction.size >= _MANY:
+        # What a linear program leaves whole stays as it is: a program of the rest is a small one.
+        vertex = solved(lower, upper, whole=False).x
+        if vertex is not None:
+            near = np.rint(vertex)
+            settled = np.abs(vertex - near) <= _WHOLE
+            low_left, high_left = np.where(settled, near, [lower, upper])
+            answer = solved(low_left, high_left, whole=True)
+    if answer is None or answer.x is None:
+        answer = solved(lower, upper, whole=True)
     if answer.x is None:
         return None
     x: IntArray = np.rint(answer.x[: direction.size]).astype(np.int64)

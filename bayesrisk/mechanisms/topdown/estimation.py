@@ -155,8 +155,11 @@ def solve_whole(problem: LeastSquares) -> Optimum:
     right = np.concatenate([problem.targets, problem.totals, np.zeros(cells)])
     quadratic = np.concatenate([problem.diagonal, problem.weights])
     cones = [clarabel.ZeroConeT(queries + fixed), clarabel.NonnegativeConeT(cells)]
+    curved = np.flatnonzero(quadratic)
+    ends = np.concatenate([[0], np.cumsum(quadratic != 0.0)])
+    shape = (quadratic.size, quadratic.size)
     costs = (
-        sparse.diags_array(quadratic, format="csc"),
+        sparse.csc_array((quadratic[curved], curved, ends), shape=shape),
         np.concatenate([problem.linear, np.zeros(queries)]),
     )
     data = *costs, matrix, right, [cone for cone in cones if cone.dim]
@@ -223,9 +226,13 @@ def controlled_rounding(task: RoundingTask, rng: np.random.Generator) -> IntArra
 def _checked(task: RoundingTask, rounded: FloatArray) -> IntArray:
     """Return the counts as integers; raise if a sum is not preserved exactly."""
     integers = np.rint(rounded).astype(np.int64)
-    sums = task.equalities[:, : task.cells].astype(np.int64) @ integers
+    rows = task.equalities
     # Rows with auxiliary values were left to the solver, and are implied by the level below.
-    plain = np.diff(task.equalities[:, task.cells :].indptr) == 0
+    plain = np.ones(rows.shape[0], np.bool_)
+    if task.fractional.size > task.cells:
+        plain = np.diff(rows[:, task.cells :].indptr) == 0
+        rows = rows[:, : task.cells]
+    sums = rows.astype(np.int64) @ integers
     if integers.min(initial=0) < 0 or np.any(sums[plain] != task.totals[plain]):
         raise DataError("controlled rounding must keep every sum, got a solver answer that did not")
     return integers
@@ -277,7 +284,8 @@ def _program(
     if not free.size:
         return step
     matrix, bounds = _bounds_of_sums(task, base, free)
-    matrix = sparse.hstack([matrix, sparse.csr_array((matrix.shape[0], auxiliary.size))])
+    if auxiliary.size:
+        matrix = sparse.hstack([matrix, sparse.csr_array((matrix.shape[0], auxiliary.size))])
     answer = _integral(
         np.concatenate([1.0 - 2.0 * share[free], np.zeros(auxiliary.size)]),
         (sparse.csr_array(rows[np.flatnonzero(used)]), missing[used]),

@@ -89,6 +89,8 @@ class CellClasses:
         dealt to the places left in its cells at random.  At the top all cells have equal shares.
         """
         label = self.label
+        if sums.shape[1] == label.size:  # no cells were merged
+            return sums
         if parent is None:
             size = np.bincount(label)
             order = np.lexsort((rng.random(label.size), label))
@@ -111,30 +113,43 @@ def cell_classes(family: Family) -> CellClasses:
     """Return a family with its interchangeable cells merged; parent counts must be > 0."""
     rows = sparse.csr_array(sparse.vstack([query.rows for query in family.queries], format="csr"))
     first, label = _cell_classes(family, rows)
-    controlled = sparse.csr_array(family.controlled[:, first])
-    parent = family.parent
-    merged = replace(
-        family,
-        live=family.live[:, first],
-        parent=None if parent is None else np.bincount(label, parent).astype(np.int64),
-        queries=(_one_query(family, sparse.csr_array(sparse.csc_array(rows)[:, first])),),
-        sets=sparse.csr_array(family.sets[:, first]),
-        controlled=sparse.csr_array(controlled[np.flatnonzero(np.diff(controlled.indptr) > 1)]),
-        lookahead=tuple(
-            (child, replace(ahead, classes=ahead.classes[first]))
-            for child, ahead in family.lookahead
-        ),
+    parent, merged = family.parent, family
+    if first.size < label.size:
+        rows = sparse.csr_array(sparse.csc_array(rows)[:, first])
+        merged = replace(
+            family,
+            live=family.live[:, first],
+            parent=None if parent is None else np.bincount(label, parent).astype(np.int64),
+            sets=sparse.csr_array(family.sets[:, first]),
+            controlled=sparse.csr_array(family.controlled[:, first]),
+            lookahead=tuple(
+                (child, replace(ahead, classes=ahead.classes[first]))
+                for child, ahead in family.lookahead
+            ),
+        )
+    several = np.flatnonzero(np.diff(merged.controlled.indptr) > 1)
+    controlled = sparse.csr_array(merged.controlled[several])
+    return CellClasses(
+        replace(merged, queries=(_one_query(family, rows),), controlled=controlled), label
     )
-    return CellClasses(merged, label)
 
 
 def _cell_classes(family: Family, rows: sparse.csr_array) -> tuple[IntArray, IntArray]:
     """Return the first cell of each class, and the class of every cell."""
+    if any(map(_tells_all_apart, family.queries)):
+        cells = np.arange(rows.shape[1], dtype=np.int64)
+        return cells, cells
     kinds = np.array([ahead.classes for _, ahead in family.lookahead]).reshape(-1, rows.shape[1])
     parts = [rows, family.sets, sparse.csr_array(family.live.astype(np.float64))]
     columns = sparse.csc_array(sparse.vstack(parts, format="csc"), dtype=np.float64)
     label, first = equal_rows(columns.T, *kinds)
     return first, label
+
+
+def _tells_all_apart(query: Query) -> bool:
+    """Return whether every cell has a row of its own."""
+    cells, rows = np.diff(query.rows.indptr), np.bincount(query.rows.indices, minlength=1)
+    return bool((cells > 0).all() and rows.max() <= 1)
 
 
 def _one_query(family: Family, rows: sparse.csr_array) -> Query:

@@ -62,9 +62,12 @@ def place_tables(tables: PublishedTables, level: str, code: str, off: IntArray) 
     """Return the tables of one place, with known records subtracted."""
     part, counts = select_rows(tables, {level: [tables.row(level, code)]}), {}
     for key, table in part.workload.tables.items():
-        removed = np.asarray(table.incidence(part.workload.schema, off).sum(axis=1), np.int64)
-        left = np.where(part.hidden(*key).toarray(), 0, part.counts[key].toarray() - removed)
-        counts[key] = sparse.csr_array(left)
+        left = part.counts[key].toarray()
+        if off.size:
+            left = left - table.incidence(part.workload.schema, off).sum(axis=1)
+        if key in part.suppressed:
+            left = np.where(part.hidden(*key).toarray(), 0, left)
+        counts[key] = sparse.csr_array(left.astype(np.int64))
     return replace(part, counts=counts)
 
 

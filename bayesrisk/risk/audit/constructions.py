@@ -182,6 +182,8 @@ def _from_counts(part: _Published | _Whole, exact: Sequence[_Published]) -> bool
     Which cells are withheld so that sums do not give others away depends on records, unless the
     tables themselves tell apart all that the choice looks at.
     """
+    if not exact:
+        return False
     if isinstance(part, _Published):
         return _sums(part.table, part.rank, exact)
     tables, rank = part.workload.tables, part.workload.schema.geography.rank

@@ -6,6 +6,8 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
@@ -113,9 +115,9 @@ def _sums(
         return None
     weight, likelihood = counts
     alive = mass > 0.0
-    kinds, kind = np.unique(weight[:, alive], axis=1, return_inverse=True)
-    a = np.bincount(kind.ravel(), mass[alive])
-    parts = [np.bincount(kind.ravel(), m) for m in (mass[:, None] * indicator)[alive].T]
+    kinds, kind = _kinds(weight[:, alive].tobytes(), (len(weight), int(alive.sum())))
+    a = np.bincount(kind, mass[alive])
+    parts = [np.bincount(kind, m) for m in (mass[:, None] * indicator)[alive].T]
     shares = np.asarray(np.stack(parts).T / a[:, None], np.float64)
     # Gamma(a + x) / (Gamma(a) x!) and its inverse for the whole, times scale**x so that none is
     # huge: the ratio of two terms of the whole, (A + i) / (i + 1), is 1 in the middle.
@@ -175,6 +177,14 @@ def _counts(
             value[value < _LEAST] = 0.0
             likelihood.append(value[: 1 + np.flatnonzero(value).max(initial=0)])
     return np.concatenate(weights), likelihood
+
+
+@functools.lru_cache(maxsize=8)  # the same where the same counts are published
+def _kinds(weight: bytes, shape: tuple[int, int]) -> tuple[IntArray, IntArray]:
+    """Return the weights of each kind, and the kind of every cell."""
+    weights = np.frombuffer(weight, np.int64).reshape(shape)
+    kinds, kind = np.unique(weights, axis=1, return_inverse=True)
+    return kinds, kind.ravel()
 
 
 @functools.lru_cache(maxsize=2)  # the same for all places, and found far more slowly than the sums
@@ -249,6 +259,8 @@ def _part(
 PUBLIC = ("share", "size", "concentration")
 MISSING = "gain"  # what the own record would tell about a target who has no answer
 _NEAR = (0.01, 1.0 / 1.01, 1.01, 100.0)  # times a concentration: none may be more probable
+#: Of populations that are held, what :func:`_likely_concentration` found.
+_LIKELY: WeakKeyDictionary[AuditedPopulation, float] = WeakKeyDictionary()
 _FLAT, _ULP = 1e-6, 1e-15  # nats, and of logarithms of gamma functions that cancel each other
 
 
@@ -270,7 +282,10 @@ def _public_priors(
         largest = max(largest, outside.largest)
     elif likely is None and population.codes.size == 1:
         likely = float(size)
-    likely = likely or _likely_concentration(population)
+    if not likely:
+        if population not in _LIKELY:
+            _LIKELY[population] = _likely_concentration(population)
+        likely = _LIKELY[population]
     for one in places:
         prior, residents = population.prior(one), np.bincount(cells[place == one], minlength=size)
         rest = records + 1.0 / size if public is not None else records - residents + 1.0 / size
@@ -288,14 +303,17 @@ def _public_priors(
 
 def _likely_concentration(population: AuditedPopulation) -> float:
     """Return the stated concentration, or a nearby one that is more likely."""
-    from scipy.stats import dirichlet_multinomial  # slow to import
-
     places = surroundings.sampled_places(population.seed, population.codes.size)
     counts = population.tallies(places)
     counts = counts[:, counts.any(axis=0)]
-    total, n = counts.sum(axis=0), counts.sum(axis=1)
+    shares, n = counts.sum(axis=0) / counts.sum(), counts.sum(axis=1)
     values = population.concentration * np.array([1.0, *_NEAR])
-    fits = [dirichlet_multinomial.logpmf(counts, a * total / total.sum(), n).sum() for a in values]
+    # log of Gamma(a) / Gamma(a + n) prod_c Gamma(a s_c + x_c) / Gamma(a s_c), up to a constant
+    fits = [
+        (gammaln(a) - gammaln(a + n)).sum()
+        + (gammaln(a * shares + counts) - gammaln(a * shares)).sum()
+        for a in values
+    ]
     tolerance = _FLAT + _ULP * counts.size * float(gammaln(values.max()))
     return float(values[np.argmax(np.add(fits, tolerance * (values == values[0])))])
 
@@ -306,6 +324,7 @@ SPOTS = [
     "protection", "attack", "adversary", "release", "target", "statement", "drawn", "belief",
     "stated", "error", "again",
 ]  # fmt: skip
+_NOBODY = np.zeros(0, np.int64)
 #: Spot checks of nobody.
 NO_SPOTS = empty_frame(
     SPOTS,
@@ -335,9 +354,11 @@ def spot_comparisons(
     share, size and concentration: of the prior of the target's place, and as public inputs have
     them; and gain, of targets without an answer, as found again for the true statement.
     """
-    is_open = statements["status"].isin(OPEN)
-    groups = dict(list(statements.groupby(["target", "adversary"], sort=False)))
+    is_open = statements["status"].isin(OPEN).to_numpy()
+    by_asked = statements.groupby(["target", "adversary"], sort=False).indices
+    groups = {key: np.asarray(rows, np.int64) for key, rows in by_asked.items()}
     position = {text: i for i, text in enumerate(population.question.values)}
+    value, correct = statements["statement"].map(position).to_numpy(), statements["correct"]
     order = [*itertools.islice(_order(statements[~is_open], population.seed), _TRIES * targets)]
     rng = surroundings.audit_rng(population.seed, _DRAWN, 1)
     missing = rng.permutation(statements.loc[is_open, "target"].unique())[:targets].tolist()
@@ -346,7 +367,8 @@ def spot_comparisons(
     }
     public = _public_priors(population, set(first.values()))
     names_of_all = statements["adversary"].unique().tolist()
-    frames: list[pd.DataFrame] = []
+    # Positions of statements, and columns of as many rows.
+    comparisons: list[tuple[IntArray, dict[str, Any]]] = []
 
     def compare(target: str, *, is_random: bool, answered: bool) -> bool:
         """Add a target's comparisons; return whether its place is small enough."""
@@ -359,7 +381,7 @@ def spot_comparisons(
         pairs = list(zip(*population._place_targets(place, np.array([row])), strict=True))
         pairs = [
             (name, one) for name, one in pairs if (target, name) in groups
-            and groups[target, name]["status"].isin(OPEN).any() != answered
+            and is_open[groups[target, name]].any() != answered
         ]  # fmt: skip
         # Adversaries who know the same records of others are asked together.
         for _, group in itertools.groupby(
@@ -368,30 +390,41 @@ def spot_comparisons(
             names, ones = zip(*group, strict=True)
             for name, beliefs in zip(names, plain_beliefs(read, ones) or [], strict=False):
                 rows, small = groups[target, name], True
-                index = rows["statement"].map(position).to_numpy()
-                plain = {belief: q[index] for belief, q in beliefs.items()}
                 if not answered:
-                    rows = rows.assign(**{MISSING: np.nan, f"{MISSING}_error": 0.0})
-                    plain = {MISSING: plain["posterior"] - plain["without"]}
-                for belief, probability in plain.items():
-                    error = 0.0 if belief == "prior" else rows[f"{belief}_error"]
-                    columns = {"stated": rows[belief], "error": error, "again": probability}
-                    lines = rows.assign(drawn=is_random, belief=belief, **columns)
-                    frames.append(lines if answered else lines[lines["correct"].astype(bool)])
+                    rows = rows[correct.iloc[rows].to_numpy(np.bool_)]
+                    gain = (beliefs["posterior"] - beliefs["without"])[value[rows]]
+                    columns = {"stated": np.nan, "error": 0.0, "again": gain}
+                    comparisons.append((rows, {"drawn": is_random, "belief": MISSING, **columns}))
+                    continue
+                for belief, probability in beliefs.items():
+                    stated = statements[belief].to_numpy()[rows]
+                    error: Any = 0.0
+                    if belief != "prior":
+                        error = statements[f"{belief}_error"].to_numpy()[rows]
+                    columns = {"stated": stated, "error": error, "again": probability[value[rows]]}
+                    comparisons.append((rows, {"drawn": is_random, "belief": belief, **columns}))
         return small
 
     n_checked = 0
     for number, (target, is_random) in enumerate(order):
         for name in names_of_all if number < targets else ():
-            rows = groups.get((target, name), statements[:0])[:1]
+            rows = groups.get((target, name), _NOBODY)[:1]
             for belief, (stated, expected) in public[first[target]].items():
-                mine = rows.assign(drawn=is_random, belief=belief, error=0.0)
-                frames.append(mine.assign(stated=stated, again=expected))
+                columns = {"stated": stated, "error": 0.0, "again": expected}
+                comparisons.append((rows, {"drawn": is_random, "belief": belief, **columns}))
         if n_checked < targets:
             n_checked += compare(target, is_random=is_random, answered=True)
     for target in missing:
         compare(target, is_random=True, answered=False)
-    return pd.concat([NO_SPOTS, *(one.reindex(columns=SPOTS) for one in frames)], ignore_index=True)
+    if not comparisons:
+        return NO_SPOTS.copy()
+    frame = statements.iloc[np.concatenate([rows for rows, _ in comparisons])][SPOTS[:6]]
+    frame = frame.reset_index(drop=True)
+    for name in SPOTS[6:]:
+        frame[name] = np.concatenate(
+            [np.broadcast_to(columns[name], rows.shape) for rows, columns in comparisons]
+        )
+    return pd.concat([NO_SPOTS, frame], ignore_index=True)
 
 
 def _order(statements: pd.DataFrame, seed: int) -> Iterator[tuple[str, bool]]:

@@ -9,13 +9,14 @@ import pytest
 import scipy.sparse as sp
 from oracles import record_law as oracle
 from random_places import one_block, place, questions, three_levels, town
+from scipy.optimize import OptimizeResult
 from scipy.stats import binom, binomtest
 
-from bayesrisk import MechanismSpec, PublishedTables, Records, Release, Schema, Workload, tabulate
+from bayesrisk import MechanismSpec, PublishedTables, Records, Release, Schema, Workload
 from bayesrisk.constraints.solvers import Deadline
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference import KnownRecords, RecordPrior, RecordQuestion, microdata_posterior
-from bayesrisk.inference.microdata import people_model as kernels, people_model as module
+from bayesrisk.inference.microdata import chains, people_model as kernels, people_model as module
 from bayesrisk.inference.microdata.chains import (
     Draws,
     LatticeChains,
@@ -34,6 +35,7 @@ from bayesrisk.inference.microdata.questions import (
 )
 from bayesrisk.inference.microdata.system import make_system, presolve
 from bayesrisk.inference.sampling.chains import chain_numbers
+from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.release import NoiseSpec, RoundingSpec, TrueCounts
 from bayesrisk.tables import Attribute, Geography, Table
 
@@ -383,19 +385,50 @@ def test_chains_start_in_every_run_of_possible_numbers(kind):
     assert len({int(np.searchsorted(of.runs[:, 1], n)) for n in seen}) == runs
 
 
-def crossed(columns, people):
-    """Return the system of one town with all tables of two columns, exact, of random people."""
+def crossed(columns, people, recipe="none"):
+    """Return the system of one town with all tables of two columns, of random people."""
     rng = np.random.default_rng(5)
     draws = {f"c{i}": rng.geometric(0.45, people).clip(max=n) for i, n in enumerate(columns)}
     frame = pd.DataFrame(draws)
     schema = Schema.from_frame(frame)
     work = Workload.of(schema, [*itertools.combinations(frame, 2)])
-    tables = tabulate(Records.from_frame(frame, schema=schema), work)
-    release = Release(MechanismSpec("none", others=TrueCounts()), tables)
+    records = Records.from_frame(frame, schema=schema)
+    release = make_mechanism(recipe).release(records, workload=work, rng=1)
     level = work.levels[-1]
     prior = RecordPrior.uniform_data_sets(schema)
-    code = str(tables.geoids[level][0])
+    code = str(release.tables.geoids[level][0])
     return make_system(release, level=level, place=code, prior=prior)
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_starts_beside_a_vertex_of_a_linear_program_are_nearly_as_extreme(kept, monkeypatch):
+    """Where nothing agrees with what the vertex leaves whole, the whole program is solved."""
+    system = crossed((4, 3, 3, 3), 60, "rounding:base=3")
+    small, _ = presolve(system, sp.csr_array((0, system.size), dtype=np.int64))
+    solver, asked = chains.milp, []
+
+    def milp(cost, **options):
+        low, high = options["bounds"].lb, options["bounds"].ub
+        asked.append(int(np.count_nonzero(low == high)))
+        refused = not kept and options["integrality"].any() and asked[-1] > asked[0]
+        return OptimizeResult(x=None) if refused else solver(cost, **options)
+
+    monkeypatch.setattr(chains, "milp", milp)
+    for seed in range(4):
+        direction = np.random.default_rng(seed).normal(size=small.mass.size)
+        plain = chains._solution(small, direction, [], Deadline())
+        monkeypatch.setattr(chains, "_MANY", 0)
+        asked.clear()
+        x = chains._solution(small, direction, [], Deadline())
+        monkeypatch.setattr(chains, "_MANY", 10**6)
+        assert len(asked) == (2 if kept else 3)
+        assert asked[1] > asked[0]
+        for runs, n in zip(small.runs, small.model.rows @ x, strict=True):
+            assert np.any((runs[:, 0] <= n) & (n <= runs[:, 1]))
+        assert direction @ x <= direction @ plain + 0.2 * abs(direction @ plain)
+        assert kept or np.array_equal(x, plain)
+    monkeypatch.setattr(chains, "milp", lambda *_, **__: OptimizeResult(x=None))
+    assert chains._solution(small, direction, [], Deadline()) is None
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from oracles import topdown as oracle
 from scipy import sparse
 
 from bayesrisk.exceptions import DataError
-from bayesrisk.mechanisms.topdown import estimation
+from bayesrisk.mechanisms.topdown import estimation, families
 from bayesrisk.mechanisms.topdown.estimation import (
     NEAR,
     TOLERANCES,
@@ -147,6 +147,28 @@ def test_cells_that_something_tells_apart_stay_apart():
     for change in ("live", "lookahead", "sets"):
         other = _told_apart(family, change, int(np.flatnonzero(np.bincount(kind) > 1)[0]), kind)
         assert cell_classes(other).family.live.shape[1] == plain + 1
+
+
+@pytest.mark.parametrize("extra", [None, [[1, 1, 0, 0]], [[0, 2, 0, 0], [0, 0, 3, 0]]])
+def test_cells_with_rows_of_their_own_are_not_compared(extra, monkeypatch):
+    rng, rows = np.random.default_rng(3), np.eye(4)[[2, 0, 3, 1]]
+    family = measured(rows, rng.integers(5, 9, 4), rng.integers(0, 5, (2, 4)))
+    if extra is not None:
+        query = Query(sparse.csc_array(np.array(extra)), 2.0, rng.integers(0, 5, (2, len(extra))))
+        family = replace(family, queries=(*family.queries, query))
+    compared = []
+    equal = families.equal_rows
+    monkeypatch.setattr(families, "equal_rows", lambda *a: compared.append(1) or equal(*a))
+    counts, n_without = solve_family(family), len(compared)
+    monkeypatch.setattr(families, "_tells_all_apart", lambda query: False)
+    assert np.array_equal(solve_family(family), counts)
+    assert len(compared) == 2 * n_without + 1
+
+
+@pytest.mark.parametrize("rows", [[[1, 1, 0], [0, 1, 1], [1, 0, 1]], [[1, 0, 0], [0, 1, 0]]])
+def test_sums_and_missing_cells_do_not_tell_all_apart(rows):
+    query = Query(sparse.csc_array(np.array(rows)), 1.0, np.zeros((1, len(rows))))
+    assert not families._tells_all_apart(query)
 
 
 def _told_apart(family, change, code, kind):
