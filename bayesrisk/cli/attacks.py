@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
@@ -69,8 +69,8 @@ class StepOptions:
     max_columns: Annotated[int | None, "Claims: most columns of a claim [all]."] = None
     time_limit: Annotated[
         str | None,
-        f"Seconds, or none: for all of text files [{_SECONDS}]; for each place or component of "
-        f"folders [{JOINT_SECONDS} with --variability tract-joint, else none].",
+        f"Seconds, or none: for all of text files [{_SECONDS}; with --only none]; for each place or "
+        f"component of folders [{JOINT_SECONDS} with --variability tract-joint, else none].",
     ] = None
     proofs: Annotated[
         int,
@@ -161,6 +161,7 @@ def attack(
 
     Of text files all steps share one report; of a folder each step has a folder of its own.
     """
+    begun = time.monotonic()  # libraries are slow to load
     from bayesrisk._base import validation as check
 
     step = None if only is None else check.choice(only, "only", _STEPS)
@@ -180,7 +181,15 @@ def attack(
         runner.refuse("goes with --only, or with a folder of tables")
         _read_and_attack(tables, output, reading, options, seed, runner)
         return
-    with _folder(tables, output, reading, runner) as source:
+    from bayesrisk.experiments.clock import Clock
+
+    limit = None
+    if folder is None:  # of all that is asked for, and no setting of what is resumed
+        limit, options = _seconds(options.time_limit), replace(options, time_limit=None)
+    with (
+        Clock(limit, begun).interrupts(lambda text: say(f"bayesrisk: {text}")),
+        _folder(tables, output, reading, runner) as source,
+    ):
         if source is None:
             return
         target, documents = _output(output), {}

@@ -1,6 +1,7 @@
 """The clock of an attack: one limit of time for all steps, and what ends a process after it."""
 
 import os
+import signal
 import sys
 import threading
 import time
@@ -52,6 +53,33 @@ class Clock:
             timer.cancel()
             with self.writing:
                 inside = False
+
+    @contextmanager
+    def interrupts(self, say: Callable[[str], object]) -> Iterator[None]:
+        """Ask this process to end once the time is over, as Ctrl-C does: what is done is kept.
+
+        A few seconds later it ends at once, whatever runs.
+        """
+        if self.left is None or sys.stdout is not sys.__stdout__:
+            yield
+            return
+
+        left = threading.Event()
+
+        def ask() -> None:
+            say("--time-limit is over")
+            os.kill(os.getpid(), signal.SIGINT)
+            if not left.wait(_GRACE):
+                os.kill(os.getpid(), signal.SIGINT)
+
+        timer = threading.Timer(self.left, ask)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            left.set()
 
     @property
     def passed(self) -> float:

@@ -1,6 +1,7 @@
 """``bayesrisk attack`` ends with its time, whatever runs then, and keeps what was proved."""
 
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -69,3 +70,21 @@ def test_it_ends_with_its_time_whatever_hangs_and_keeps_what_was_proved(tmp_path
     assert any("claims" in text for text in answer["sentences"])
     assert "claims" in (tmp_path / "out" / "report.html").read_text("utf-8")
     assert not list((tmp_path / "out").glob(".*"))
+
+
+def test_one_step_alone_ends_with_its_time_and_goes_on_from_what_was_kept(tmp_path):
+    done, usual = run(tmp_path, "", "--only", "bounds")
+    assert done.returncode == 0
+    whole = (tmp_path / "out" / "bounds.csv").read_bytes()
+    shutil.rmtree(tmp_path / "out")
+    limit = str(int(usual) + 3)
+    late, seconds = run(tmp_path, HANGS["bounds"], "--only", "bounds", "--time-limit", limit)
+    assert seconds < int(limit) + 10 + usual
+    assert late.returncode == 130
+    assert "--time-limit is over" in late.stderr
+    assert late.stderr.splitlines()[-1].endswith("finished shards are kept, go on with --resume")
+    assert {path.name for path in tmp_path.iterdir()} == {"table.csv", "out"}
+    again, _ = run(tmp_path, "", "--only", "bounds", "--time-limit", "300", "--resume")
+    assert again.returncode == 0
+    assert "--time-limit" not in again.stderr
+    assert (tmp_path / "out" / "bounds.csv").read_bytes() == whole

@@ -742,12 +742,12 @@ class AuditStudy(Study):
         frames = {kind: pd.concat(pieces, ignore_index=True) for kind, pieces in parts.items()}
         rare = self.rare_records()
         files = audit_files(statements, errors, self.config, rare=rare, **frames, **more)
-        settings = {
+        made_by_name = {
             name: [replace(one, parameters=part.parameters(one)) for one in protections]
             for name, part in self._populations.items()
         }
         document = protections_document(
-            settings, self.workload, self.schema or self.workload.schema
+            made_by_name, self.workload, self.schema or self.workload.schema
         )
         return files | {PROTECTIONS: document}
 
