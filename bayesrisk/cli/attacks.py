@@ -69,8 +69,8 @@ class StepOptions:
     max_columns: Annotated[int | None, "Claims: most columns of a claim [all]."] = None
     time_limit: Annotated[
         str | None,
-        f"Seconds, or none: for all of text files [{_SECONDS}; with --only none]; for each place or "
-        f"component of folders [{JOINT_SECONDS} with --variability tract-joint, else none].",
+        f"Seconds, or none: for all of text files [{_SECONDS}; with --only none]; for each place "
+        f"or component of folders [{JOINT_SECONDS} with --variability tract-joint, else none].",
     ] = None
     proofs: Annotated[
         int,
