@@ -742,7 +742,7 @@ class AuditStudy(Study):
         frames = {kind: pd.concat(pieces, ignore_index=True) for kind, pieces in parts.items()}
         rare = self.rare_records()
         files = audit_files(statements, errors, self.config, rare=rare, **frames, **more)
-        settings = {
+        by_name = {
             name: [replace(one, parameters=part.parameters(one)) for one in protections]
             for name, part in self._populations.items()
         }
