@@ -746,9 +746,7 @@ class AuditStudy(Study):
             name: [replace(one, parameters=part.parameters(one)) for one in protections]
             for name, part in self._populations.items()
         }
-        document = protections_document(
-            settings, self.workload, self.schema or self.workload.schema
-        )
+        document = protections_document(by_name, self.workload, self.schema or self.workload.schema)
         return files | {PROTECTIONS: document}
 
     def _follows(self, clear: Protection, faint: Protection) -> bool:
