@@ -92,7 +92,7 @@ class ForkedProvisioner(LocalProvisioner):
         arguments = cmd[cmd.index("ipykernel_launcher") + 1 :]
         folder, environment = kwargs.get("cwd") or Path.cwd(), kwargs.get("env") or os.environ
         order = {"arguments": arguments, "folder": str(folder), "environment": dict(environment)}
-        process = SERVER.fork(order)
+        process: Any = SERVER.fork(order)
         self.process, self.pid, self.pgid, self.cwd = process, process.pid, process.pid, folder
         return self.connection_info
 
@@ -142,7 +142,7 @@ def begin(order: dict[str, Any]) -> NoReturn:
         launch_new_instance()
         status = 0
     finally:
-        for stream in (sys.__stdout__, sys.__stderr__):
+        for stream in filter(None, (sys.__stdout__, sys.__stderr__)):
             stream.flush()
         os._exit(status)
 

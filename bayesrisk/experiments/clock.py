@@ -1,4 +1,4 @@
-"""The clock of an attack: one limit of time for all steps, and what ends a process after it."""
+"""The clock of an attack or an audit: one limit of time for all steps, and what ends it then."""
 
 import os
 import signal

@@ -742,13 +742,11 @@ class AuditStudy(Study):
         frames = {kind: pd.concat(pieces, ignore_index=True) for kind, pieces in parts.items()}
         rare = self.rare_records()
         files = audit_files(statements, errors, self.config, rare=rare, **frames, **more)
-        made_by_name = {
+        by_name = {
             name: [replace(one, parameters=part.parameters(one)) for one in protections]
             for name, part in self._populations.items()
         }
-        document = protections_document(
-            made_by_name, self.workload, self.schema or self.workload.schema
-        )
+        document = protections_document(by_name, self.workload, self.schema or self.workload.schema)
         return files | {PROTECTIONS: document}
 
     def _follows(self, clear: Protection, faint: Protection) -> bool:
