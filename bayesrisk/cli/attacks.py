@@ -264,7 +264,7 @@ def _folder(
     tables: list[Path], output: Path | None, options: ReadingOptions, runner: RunOptions
 ) -> Iterator[Path | None]:
     """Provide a folder of tables: the one that is named, or one of text files as they are read."""
-    from bayesrisk.experiments.reconstruction import write_read_tables
+    from bayesrisk.experiments.place_bounds import write_read_tables
     from bayesrisk.tables import PublishedTables
 
     if len(tables) == 1 and (tables[0].is_dir() or str(tables[0]).startswith("sample:")):

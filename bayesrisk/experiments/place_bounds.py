@@ -5,22 +5,67 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from bayesrisk import reconstruction
+from bayesrisk._base.disk.parquet import read_frame
+from bayesrisk._base.display import arrow_table
+from bayesrisk._base.validation import BoolArray, TextArray
 from bayesrisk.constraints.model import Status
 from bayesrisk.constraints.solvers import Deadline
 from bayesrisk.experiments.clock import Clock
 from bayesrisk.reconstruction.records.bounds import CountBounds
 from bayesrisk.reconstruction.records.problem import Problem
 from bayesrisk.reconstruction.records.solve import LIMIT_REACHED
+from bayesrisk.tables import PublishedTables
+from bayesrisk.tables.exchange import write_parquet
+from bayesrisk.tables.reading.reading import TableReading
 
 #: Seconds below which the next part has twice as many places, and above which it has half.
 _SHORT, _LONG = 0.25, 1.0
 #: Seconds of a first look at a part: what it proves is written before the rest is looked at.
 _FIRST = 2.0
+
+
+_CELLS, _KEYS = "_cells.parquet", ["geoid", "table", "cell"]
+
+
+def write_read_tables(reading: TableReading, tables: PublishedTables, folder: Path) -> None:
+    """Write tables as they were read, and which cells files state at each place.
+
+    Others are withheld in the tables, but nobody published them, or they are premises.
+    """
+    tables.write(folder)
+    write_parquet(arrow_table(reading.count_keys), folder / _CELLS)
+
+
+class StatedCells:
+    """The counts that files state, sorted by place: those of a few places are a slice."""
+
+    def __init__(self, cells: pd.DataFrame) -> None:
+        codes = cells["geoid"].to_numpy(str)
+        order = np.argsort(codes, kind="stable")
+        self._cells, self._codes = cells.iloc[order], codes[order]
+
+    @classmethod
+    def read(cls, folder: Path) -> StatedCells | None:
+        """Return the cells of tables that were read from files; None for others."""
+        file = folder / _CELLS
+        return cls(read_frame(file)) if file.exists() else None
+
+    def at(self, places: TextArray) -> pd.DataFrame:
+        """Return the cells from the first to the last of some places, for :func:`count_bounds`."""
+        first = self._codes.searchsorted(min(places))
+        return self._cells[first : self._codes.searchsorted(max(places), "right")]
+
+    def are_numbers(self, counts: pd.DataFrame) -> BoolArray:
+        """Return whether the text of each count is a number, which a range such as <5 is not."""
+        cells = self.at(counts["geoid"].to_numpy(str)).drop_duplicates(_KEYS)
+        number = cells.set_index(_KEYS)["number"]
+        return number.reindex(pd.MultiIndex.from_frame(counts[_KEYS])).to_numpy(np.bool_)
 
 
 class PlaceBounds:
@@ -31,7 +76,8 @@ class PlaceBounds:
     """
 
     def __init__(self, problem: Problem, cells: pd.DataFrame, clock: Clock) -> None:
-        self._problem, self._cells, self._clock, self.number = problem, cells, clock, 0
+        self._problem, self._clock, self.number = problem, clock, 0
+        self._cells = StatedCells(cells)
         self._ended = False
         self._parts: dict[int, CountBounds] = {}  # by their first place
 
@@ -80,7 +126,8 @@ class PlaceBounds:
         whole = last - first == size
         problem = self._problem if whole else self._problem.part(np.arange(first, last))
         limit = None if np.isinf(share) else Deadline(share, share=share / (last - first))
-        return reconstruction.count_bounds(problem, cells=self._cells, time_limit=limit)
+        cells = self._cells.at(problem.geoids)
+        return reconstruction.count_bounds(problem, cells=cells, time_limit=limit)
 
     def _retry(self) -> Iterator[int]:
         """Bound places again that were left open, and yield how many there are before each part."""

@@ -30,6 +30,7 @@ from bayesrisk._base.validation import IntArray, TextArray
 from bayesrisk.constraints.model import Status, equal_rows
 from bayesrisk.constraints.solvers import checked_nodes, make_solver
 from bayesrisk.exceptions import ArgumentError, DataError, PartFileError
+from bayesrisk.experiments.place_bounds import StatedCells
 from bayesrisk.experiments.runs.engine import Study, evenly
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.experiments.table_reports import claims_page, reconstruction_page
@@ -41,10 +42,9 @@ from bayesrisk.release import Release
 from bayesrisk.release.release import RELEASE_FILE, ReleaseIndex
 from bayesrisk.tables import PublishedTables, Schema, Workload
 from bayesrisk.tables.cells import table_cells
-from bayesrisk.tables.exchange import ABOVE, Partitions, write_parquet
+from bayesrisk.tables.exchange import ABOVE, Partitions
 from bayesrisk.tables.likelihoods import Likelihood
 from bayesrisk.tables.published import assumed_true, joined, level_and_kind, select_rows
-from bayesrisk.tables.reading.reading import TableReading
 
 # Tables in parts, of which a worker holds the one it reads; tables held whole are one part.
 #
@@ -57,18 +57,6 @@ def published(folder: Path) -> PublishedTables:
     if (folder / RELEASE_FILE).exists():
         return Release.read(folder).tables
     return PublishedTables.read(folder)
-
-
-_CELLS = "_cells.parquet"
-
-
-def write_read_tables(reading: TableReading, tables: PublishedTables, folder: Path) -> None:
-    """Write tables as they were read, and which cells files state at each place.
-
-    Others are withheld in the tables, but nobody published them, or they are premises.
-    """
-    tables.write(folder)
-    write_parquet(arrow_table(reading.count_keys), folder / _CELLS)
 
 
 class TableSource:
@@ -574,15 +562,15 @@ class BoundsStudy(TableStudy):
         config = self.config
         names = ("scope", "known_rule", "solver", "time_limit", "node_limit")
         settings = {name: config[name] for name in names}
-        bounds = reconstruction.count_bounds(tables, cells=self._stated, **settings)
+        stated = self._stated
+        places = np.concatenate([*tables.geoids.values()])
+        cells = None if stated is None else stated.at(places)
+        bounds = reconstruction.count_bounds(tables, cells=cells, **settings)
         counts = bounds.counts
-        if self._stated is None:
+        if stated is None:
             counts = _stated_once(counts, tables.workload)
-        else:  # a range such as <5 is no number that was published
-            keys = ["geoid", "table", "cell"]
-            number = self._stated.drop_duplicates(keys).set_index(keys)["number"]
-            number = number.reindex(pd.MultiIndex.from_frame(counts[keys]))
-            counts["published"] = counts["published"].where(number.to_numpy())
+        else:
+            counts["published"] = counts["published"].where(stated.are_numbers(counts))
         conflicts = {"place": list(bounds.conflict), "conflict": list(bounds.conflict.values())}
         return {
             "bounds": arrow_table(counts),
@@ -591,10 +579,9 @@ class BoundsStudy(TableStudy):
         }
 
     @functools.cached_property
-    def _stated(self) -> pd.DataFrame | None:
+    def _stated(self) -> StatedCells | None:
         """The cells that files state, where the tables are of files; else all cells are meant."""
-        file = Path(self.tables) / _CELLS
-        return read_frame(file) if file.exists() else None
+        return StatedCells.read(Path(self.tables))
 
     def results(self, folder: RunFolder) -> dict[str, bytes]:
         """Return a CSV file of all bounds, with the names of places where they have one."""

@@ -25,8 +25,7 @@ from bayesrisk.experiments import pages
 from bayesrisk.experiments.clock import Clock
 from bayesrisk.experiments.folder_attack import attack_folder
 from bayesrisk.experiments.pages import Part
-from bayesrisk.experiments.place_bounds import PlaceBounds
-from bayesrisk.experiments.reconstruction import write_read_tables
+from bayesrisk.experiments.place_bounds import PlaceBounds, write_read_tables
 from bayesrisk.experiments.table_reports import (
     attack_quotes,
     bounds_figures,

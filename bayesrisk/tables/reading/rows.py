@@ -80,6 +80,13 @@ _SHARE_OF = re.compile(
 )
 _NUMBERED_MEAN = re.compile(r"\d+[- ](year|week|month|day)s? (average|mean)")
 _CHANGE = re.compile(r".*\b(increase|decrease|change|difference|net|balance)\b.*")
+#: Headings of differences: *variazione totale positivi*.
+_DIFFERENCE = re.compile(
+    r"((daily|weekly|monthly|yearly|annual|absolute|total) )?(change|difference)"
+    r"( (in|of|from|since)\b.*)?|"
+    r"(variazion[ei]|variaci[oó]n(es)?|varia[cç](ão|ões|ao)|variations?|différences?|diferencias?|"
+    r"differenz(en)?|veränderung(en)?|forandring|förändring|zmian[ay]|muutos|verandering(en)?)\b.*"
+)
 
 
 def says_no_count(head: str) -> bool:
@@ -90,6 +97,11 @@ def says_no_count(head: str) -> bool:
 def says_mean(head: str) -> bool:
     """Return whether a heading is of means or medians in some language, or of incomes."""
     return any(pattern.fullmatch(head) for pattern in (_MEANS, _INCOME))
+
+
+def says_change(head: str) -> bool:
+    """Return whether a heading is of differences between counts."""
+    return _DIFFERENCE.fullmatch(head) is not None
 
 
 def _rates(text: str) -> bool:

@@ -262,6 +262,7 @@ def _repeats(row: Sequence[str], head: Sequence[str]) -> bool:
 def body_lines(name: str, body: Body, columns: CountColumns) -> tuple[list[Line], Left]:
     """Return the lines that are rows of a table, and those that are left out."""
     rows, reasons = list[Line](), dict(body.reasons)
+    names = {"", *itertools.chain(*(text.split(PATH) for text in body.sections.values()))}
     for line in body.inside:
         if not any(line.row) or line.number in reasons:
             continue
@@ -272,6 +273,8 @@ def body_lines(name: str, body: Body, columns: CountColumns) -> tuple[list[Line]
             reasons[line.number] = NO_COUNTS
         elif not body.sections:
             raise _without_counts(name, line)
+        elif line.row[0] not in names:
+            reasons[line.number] = "a heading of several sections"
     rows += _rows_below(name, body, columns, reasons)
     lines = [*body.inside, *body.below]
     return rows, [x.left(reasons[x.number]) for x in lines if x.number in reasons]

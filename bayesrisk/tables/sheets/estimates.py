@@ -16,17 +16,20 @@ _ERRORS = re.compile(
     r"margins?[\W_]of[\W_]error)([\W_].*)?",
     re.IGNORECASE,
 )
+#: A line that says where standard errors stand: beside or below the estimates.
+_BESIDE = re.compile(r"(standard|sampling) errors? (appear|are|is) .*(parenthes|bracket)", re.I)
 
 
 def survey_estimates(grid: Grid, tab: str = "", grids: Mapping[str, Grid] | None = None) -> str:
     """Return the words that tell estimates of a survey; empty without any.
 
-    A row is nothing but "Estimates ('000)", or a sheet of the workbook with the same headings and
-    labels, perhaps this one, is called after their errors: *RSEs*, *Margins of error*.
+    A row is nothing but "Estimates ('000)", or "Standard errors appear in parentheses".  Or a sheet
+    of the workbook with the same headings and labels, perhaps this one, is called after their
+    errors: *RSEs*, *Margins of error*.
     """
     for number, row in grid:
         text = " ".join("".join(row).split())
-        if filled_texts(row) == 1 and _IN_THOUSANDS.fullmatch(text):
+        if filled_texts(row) == 1 and (_IN_THOUSANDS.fullmatch(text) or _BESIDE.search(text)):
             return f"(row {number} says {cut(text)!r})"
     for name, other in (grids or {}).items():
         if _ERRORS.fullmatch(name) and (name == tab or share_words(grid, other)):

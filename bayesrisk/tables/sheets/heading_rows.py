@@ -47,6 +47,7 @@ _NOTE_AT_YEAR = re.compile(
     re.IGNORECASE,
 )
 _NOTE_NUMBER = re.compile(r"\\\w{1,2}\\|[(\[](note )?\w{1,2}[)\]]|[¹²³⁰⁴⁵⁶⁷⁸⁹]+", re.IGNORECASE)
+_SOURCE = re.compile(r"(data )?(sources?|quellen?|fontes?|fuentes?|bron|källa|kilde) ?:", re.I)
 #: The number of a table, which a title says.
 _TABLE = re.compile(rf"{TABLE}\w", re.IGNORECASE)
 
@@ -123,9 +124,12 @@ def _title_rows(rows: Sequence[Sequence[str]], columns: CountColumns) -> int:
 
     Several stand one below the other, or the first says which table it is.  Between their texts
     are columns of counts, and below them is a row with headings of most columns.  One alone has a
-    text at each end, above a row without a heading of the labels.
+    text at each end, above a row without a heading of the labels.  One may name sources.
     """
     size = 0
+    if rows[1:] and any(map(_SOURCE.match, rows[0])):  # a title, and sources above some columns
+        full = filled_texts(rows[1]) > 2 * filled_texts(rows[0])
+        return int(full and not columns.has_count(rows[1]))
     for row in rows:
         places = [j for j, text in enumerate(row) if text]
         end = places[1] if len(places) > 1 else len(row)

@@ -96,7 +96,11 @@ class _SectionHeadings(NamedTuple):
 def _lone_headings(
     lines: Sequence[Line], heads: Sequence[Sequence[str]], columns: CountColumns, group: int
 ) -> _SectionHeadings:
-    """Return the sections whose headings are rows of one text, if they may be some."""
+    """Return the sections whose headings are rows of one text, if they may be some.
+
+    Headings above other headings name groups of sections, unless an empty row before a section
+    leaves open whether it is of the group before: then they name none.
+    """
     filled = [line.row for line in lines if any(line.row)]
     lone = [(row, after) for row, after in itertools.pairwise(filled) if _is_lone(row)]
     titles = [row for row, after in lone if after in heads]
@@ -105,8 +109,9 @@ def _lone_headings(
     names = [_first_text(row) for row, _ in lone]
     times, afters = Counter(names), (after for _, after in lone)
     several = {n for n, after in zip(names, afters, strict=True) if times[n] > 1 or _is_lone(after)}
-    sections, first_section = dict[int, str](), dict[tuple[str, ...], str]()
-    upper, section, gap, gaps, repeated = "", "", True, True, False
+    paths = dict[int, tuple[str, str]]()
+    first_section = dict[tuple[str, ...], tuple[str, str]]()
+    upper, section, gap, gaps, repeated, flat = "", "", True, True, False, False
     above, inside = False, list[Sequence[str]]()  # the row above is a heading; rows below it
     depths = list[int](), list[int]()  # of headings, and of rows below them
     for number, row, _, depth, _ in lines:
@@ -122,18 +127,22 @@ def _lone_headings(
         if alone:
             name = _first_text(row)
             nested = above or not upper or name in several
-            if row.index(name) not in (0, *columns.labels) or not (nested or (gap and not gaps)):
-                return _SectionHeadings({})  # perhaps below no other one; not after an empty row
+            if row.index(name) not in (0, *columns.labels) or not (nested or gap):
+                return _SectionHeadings({})  # not after an empty row
+            flat = flat or (not nested and gaps)  # perhaps below no other one
             upper = section if above else upper if nested else ""
             section, gaps = name, gaps and (gap or above)
         else:
             texts = tuple(row[j] for j in (columns.labels or [0]))  # ages are numbers, and labels
-            total = row[0] if total_word(row[0]) or not sections else ""
-            name = sections[number] = f"{upper}{PATH}{section}" if upper else section or total
-            repeated = repeated or first_section.setdefault(texts, name) != name
+            total = row[0] if total_word(row[0]) or not paths else ""
+            path = paths[number] = upper, section or total
+            repeated = repeated or first_section.setdefault(texts, path) != path
         above, gap = alone, False
     if above or not depths[0]:
         return _SectionHeadings({})
+    if flat and len({*paths.values()}) > len({section for _, section in paths.values()}):
+        return _SectionHeadings({})  # names that only the outer headings tell apart
+    sections = {i: f"{a}{PATH}{b}" if a and not flat else b for i, (a, b) in paths.items()}
     certain = repeated or gaps or max(depths[0]) < min(depths[1])
     return _SectionHeadings(sections, certain, all(map(is_date, names)))
 

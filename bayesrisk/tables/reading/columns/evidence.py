@@ -69,6 +69,7 @@ ROWS, LIST = "numbers of rows", "numbers of a list"
 SPELLED = "codes of labels"
 _FEW_CODES, _DIGITS_OF_CODES = 3, 5
 _ROWS_OF_CODE = 20  # for each of few codes
+_MOST_ONCE = 5  # codes for each that stands in one row
 _PEOPLE = 10  # digits of all people on earth
 _DIGITS = 16  # of numbers that are added up, fewer
 _BESIDE, _FAR = 8, 40  # columns on each side that may add up with one: by two rows, or by four
@@ -345,6 +346,8 @@ class ColumnEvidence:
         )
         repeated = 1 < len(texts) <= len(plain) // _ROWS_OF_CODE and not self.is_merged(i, words)
         repeated &= len(texts) == 2 or 2 * self.row_counts[i]["0"] <= len(plain)
+        once = sum(n == 1 for n in self.row_counts[i].values())  # as large counts stand
+        repeated &= _MOST_ONCE * once <= len(texts)
         if not (distinct or repeated) or self.adds_up(i):
             return False
         summing = filter(self.adds_up, rest)

@@ -39,6 +39,7 @@ from bayesrisk.tables.reading.rows import (
     codes_below_0,
     name_blanks,
     refuse_same,
+    says_change,
     says_mean,
     says_no_count,
     tell_apart,
@@ -73,6 +74,7 @@ _DECIMALS = "numbers with decimals or below 0"
 _LABELS = ("a period", "codes", "codes with leading zeros", SPELLED)
 _SEVERAL = 4  # columns of counts for each that is called one
 _DECIMAL_TEXTS = 4  # at most among counts
+_CODE_BELOW_0 = re.compile(r"[-−](\d|9+)")
 _SHORT = 3  # letters of a flag
 _FEW_REPEATS = 4  # of counts that may be the same in rows of one label by chance
 #: Titles of sheets of full-time equivalents, and words that heads are counted beside them.
@@ -122,7 +124,8 @@ class SheetColumns(ColumnEvidence):
         for i, head in enumerate(self.heads):
             texts = [t for t in self.row_counts[i] if t]
             measure = says_no_count(self.spoken[i]) and not (stages and re.fullmatch(r"p\d", head))
-            mean = says_mean(self.spoken[i]) and not (COUNT.fullmatch(head) or self.adds_up(i))
+            mean = says_mean(self.spoken[i]) or says_change(self.spoken[i])
+            mean = mean and not (COUNT.fullmatch(head) or self.adds_up(i))
             measure = measure or mean
             if i in choices:
                 continue
@@ -279,8 +282,9 @@ class SheetColumns(ColumnEvidence):
         wrong = [t for t in wrong if t not in codes_below_0(self.row_counts[i])]
         if any(map(DECIMAL.fullmatch, wrong)) and self._beside_decimals(i):
             return True
-        rows, below = self.row_counts[i], sum(map(bool, map(NEGATIVE.fullmatch, wrong)))
-        if below > 1 or len(wrong) > _DECIMAL_TEXTS:  # one alone may be a code for what is withheld
+        rows, below = self.row_counts[i], [t for t in wrong if NEGATIVE.fullmatch(t)]
+        coded = all(map(_CODE_BELOW_0.fullmatch, below))  # one alone may say what is withheld
+        if len(below) > 1 or not coded or len(wrong) > _DECIMAL_TEXTS:
             return True
         return 3 * sum(rows[t] for t in wrong) >= sum(rows[t] for t in texts if t[-1].isdigit()) > 0
 
@@ -504,9 +508,11 @@ class SheetColumns(ColumnEvidence):
         return codes if len(codes) > 1 and len(rows) == grid == size else []
 
     def _needed_together(self, rest: Sequence[int], names: Mapping[int, str]) -> list[int]:
-        """Return the columns that tell rows apart together, those with the fewest texts first."""
+        """Return columns that tell many rows apart together, those with the fewest texts first."""
         columns, size = [self.columns[j] for j in names], len(self.sheet.rows)
         number, needed = len({*zip(*columns, strict=True)}) if columns else 1, list[int]()
+        if 10 * number > 9 * size:  # few rows stand twice
+            return []
         for i in sorted(rest, key=lambda i: len(self.row_counts[i])):
             if number < (more := len({*zip(*columns, self.columns[i], strict=True)})):
                 columns, number, needed = [*columns, self.columns[i]], more, [*needed, i]

@@ -356,18 +356,20 @@ def _round_counts(coded: CodedLabels) -> str:
     """
     best = (float(_ROUND_BITS), "")
     for column, base in itertools.product(range(len(coded.names)), _ROUND_BASES):
-        name, codes, large = coded.names[column], coded.codes[:, column], coded.low >= 10 * base
-        number = np.maximum(np.bincount(codes, large), 1)
-        multiples = np.bincount(codes, large & (coded.low % base == 0))
+        name, large = coded.names[column], coded.low >= 10 * base
+        pairs = np.stack([coded.codes[large, column], coded.low[large]])
+        codes, low = np.unique(pairs, axis=1)  # one that stands on many days says so once
+        number = np.maximum(np.bincount(codes), 1)
+        multiples = np.bincount(codes, low % base == 0)
         share = np.clip(multiples / number, 1e-9, 1 - 1e-9)
         bits = share * np.log2(share * base) + (1 - share) * np.log2(
             (1 - share) * base / (base - 1)
         )
         bits = np.where(2 * share > 1, bits * number, 0.0)
-        code = int(bits.argmax())
-        if bits[code] > best[0]:
+        code = int(bits.argmax()) if len(bits) else 0
+        if len(bits) and bits[code] > best[0]:
             label = coded.spellings[name][code]
-            counts = f"counts of {label}" if label else f"counts without {name}"
+            counts = f"different counts {f'of {label}' if label else f'without {name}'}"
             text = f"{int(multiples[code])} of {int(number[code])} {counts}"
             best = (float(bits[code]), f"{text} are multiples of {base}")
     return best[1]

@@ -30,7 +30,8 @@ from bayesrisk.tables.sheets.texts import (
 _ANY = re.compile(
     r"((obs(ervation)?|measure|data|indicator) )?(values?|valor(es)?|valeurs?|wert|waarde|verdi)|"
     r"värde|obs||(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*[ -](19|20)?\d\d|"
-    r"(19|20)\d\d\b.*|\d\d?[-/.]\d\d?[-/.]\d{4}"
+    r"wartość|wartosc|hodnota|érték|(19|20)\d\d\b.*|"
+    r"\d\d?[-/.]\d\d?[-/.](\d\d)?\d\d( ?([-–]|to) ?\d\d?[-/.]\d\d?[-/.](\d\d)?\d\d)?"
 )
 #: Laws under which sums hold.
 _BY_SUMS = ("exact", "stats-nz")

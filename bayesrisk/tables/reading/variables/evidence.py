@@ -197,6 +197,10 @@ def _neighbour_evidence(
             return _joined(evidence, members[:size], inner, sums)
         if evidence.groups.above and (run := sums.only_run(every, members, 2 * BITS_ALONE)):
             return LabelEvidence({**children, every: run}, [])  # what else there is counts others
+    if not (evidence.totals or totals or whole or sums.implied) and len(top) > _MOST_CODES:
+        for label in dict.fromkeys([top[0], top[-1]]):  # what counts all but one of the others
+            if run := sums.all_but_one(label, top, math.log2(len(top))):
+                return LabelEvidence({**children, label: run}, [])
     ranges = {k: end for k, end in ends.items() if end}
     evidence = _range_evidence(evidence, ranges, parts, sums)
     if evidence.disjoint:

@@ -516,6 +516,27 @@ class LabelSums:
         runs = [*dict.fromkeys(map(tuple, itertools.chain(*firsts)))]
         return [*runs[0]] if len(runs) == 1 else []
 
+    def all_but_one(self, total: str, labels: Sequence[str], bits: float) -> list[str]:
+        """Return the labels that add up to a total without one of them; none without such a one.
+
+        One alone is not counted, in many groups whose counts are all known: Puerto Rico beside the
+        states of a country.
+        """
+        parts = [k for k in labels if k != total]
+        columns, column = np.array([self.column[k] for k in parts]), self.column[total]
+        exact = self.present & (self.low == self.high)
+        rows = np.flatnonzero(exact[:, column] & exact[:, columns].all(axis=1))
+        counts = self.low[np.ix_(rows, columns)]
+        more = counts.sum(axis=1) - self.low[rows, column]
+        telling = rows[more > 0]
+        if len(telling) < _MANY or (more < 0).any():
+            return []
+        weight = float(np.log2(self.low[telling, column]).sum())
+        apart = np.flatnonzero((counts == more[:, None]).all(axis=0))
+        if len(apart) != 1 or weight < bits + _MANY_BITS:
+            return []
+        return [k for i, k in enumerate(parts) if i != apart[0]]
+
     def near(self, labels: Sequence[str], wholes: Collection[str]) -> dict[str, NearSum]:
         """Return for labels the neighbours that add up to each in most groups, but for some wholes.
 
