@@ -1791,3 +1791,39 @@ def test_lower_schools_count_pupils(tmp_path):
     rows = "\n".join(f"{2000 + k},{10 + k * k % 7},{5 + k % 3}" for k in range(14))
     said = read_layouts([sheet_of(tmp_path, f"year,upper school,lower school\n{rows}\n")], {})
     assert len(said.cells) == 28
+
+
+def test_years_before_one_and_after_one_have_no_gaps_that_are_labels(tmp_path):
+    heads = ["<1975", "1981", "1985", "1996", "1999", "Total"]
+    rows = [f"Town {k},{k % 3},{k % 4},1,{k},7,{k % 3 + k % 4 + 8 + k}" for k in range(2, 9)]
+    text = "\n".join([",".join(["town", *heads]), *rows]) + "\n"
+    lines = "\n".join(read_layouts([sheet_of(tmp_path, text)], {}).lines)
+    assert "<1975, 1981, 1985, 1996, 1999" in lines
+    text = text.replace("<1975,1981,1985,1996,1999", "<5 years,8 years,12 years,20 years,21+ years")
+    lines = "\n".join(read_layouts([sheet_of(tmp_path, text)], {}).lines)
+    assert "<5 years, 5-7, 8 years" in lines  # nobody of 5 to 7 is known of
+
+
+@pytest.mark.parametrize("apart", [1, 0])
+def test_a_country_is_the_sum_of_all_states_but_one(tmp_path, apart):
+    rng, rows = np.random.default_rng(5), list[str]()
+    for year in range(2000, 2012):
+        counts = rng.integers(20, 900, 9).tolist()
+        total = sum(counts) - apart * counts[5]
+        named = zip(["Union", *(f"State {k}" for k in range(9))], [total, *counts], strict=True)
+        rows += [f"{year},{name},{n}" for name, n in named]
+    reading = read_layouts(
+        [sheet_of(tmp_path, "\n".join(["year,region,births", *rows]) + "\n")], {}
+    )
+    line = next(line for line in reading.lines if line.startswith("  region:"))
+    if apart:
+        parts = line.partition("'Union' = ")[2]
+        assert "State 5" not in parts
+        assert all(f"State {k}" in parts for k in (0, 4, 6, 8))
+    else:
+        assert "'Union' counts all" in line
+    rows[3] = rows[3].rpartition(",")[0] + ",1"  # one sum that misses
+    reading = read_layouts(
+        [sheet_of(tmp_path, "\n".join(["year,region,births", *rows]) + "\n")], {}
+    )
+    assert not any("'Union' = " in line for line in reading.lines)

@@ -1,5 +1,6 @@
 """Bodies of tables: repeated headings, labels over two rows, sections, notes below them."""
 
+import numpy as np
 import pytest
 
 from bayesrisk.exceptions import DataError
@@ -254,3 +255,27 @@ def test_a_total_without_a_label_is_called_so_where_labels_stand(tmp_path):
     sheet = file_sheet(file)
     assert sheet.heads == ["Kind", "Sex", "2019", "2020"]
     assert sheet.rows[-1][1] == ["Total", "Total", "15", "22"]
+
+
+def test_headings_of_several_sections_that_a_blank_row_leaves_open_are_left_out(tmp_path):
+    """*South* stands before the sections of the south; whether *Total* is one of them is open."""
+    rng, lines = np.random.default_rng(3), ["age,men,women", "North,,"]
+    for town in ("Ash", "Birch", "South", "Cedar", "Dale", "Total"):
+        lines.append(f"{town},,")
+        if town != "South":
+            counts = zip(("0-17", "18-64", "65+"), rng.integers(5, 90, (3, 2)), strict=True)
+            lines += [f"{age},{a},{b}" for age, (a, b) in counts]
+            lines.append(",,")
+    file = tmp_path / "t.csv"
+    file.write_text("\n".join(lines) + "\n")
+    sheet = file_sheet(file)
+    assert sheet.heads[0] == "section"
+    assert {row[0] for _, row in sheet.rows} == {"Ash", "Birch", "Cedar", "Dale", "Total"}
+    reasons = {text: reason for _, text, reason in sheet.left}
+    assert {text for text, reason in reasons.items() if "several sections" in reason} == {
+        "North",
+        "South",
+    }
+    file.write_text("\n".join(lines).replace("Dale", "Ash") + "\n")  # which Ash is it?
+    with pytest.raises(DataError, match="North"):
+        file_sheet(file)

@@ -128,3 +128,20 @@ def test_a_count_with_its_share_is_a_count(tmp_path):
 def test_a_count_with_another_number_stays(other, tmp_path):
     text = f"Month,Here,There\nJanuary,{other},7\nFebruary,9,8\nMarch,5,6\n"
     assert sheet_of(tmp_path, text).rows[0][1][1] == other
+
+
+@pytest.mark.parametrize("note", ["Source: the ministry", "Italy by sea"])
+def test_sources_above_columns_are_no_headings(tmp_path, note):
+    rows = [
+        "Arrivals,,,,," + note + ",,",
+        "Country,Port,Jan,Feb,Mar,Apr,May,Jun",
+        *(f"Land {k % 2},Port {k},{k},4,{2 * k},3,{k},{k * k}" for k in range(2, 9)),
+    ]
+    file = tmp_path / "t.csv"
+    file.write_text("\n".join(rows) + "\n")
+    sheet = file_sheet(file)
+    if note.startswith("Source"):
+        assert sheet.heads == ["Country", "Port", "Jan", "Feb", "Mar", "Apr", "May", "Jun"]
+        assert any(note in text for _, text, _ in sheet.left)
+    else:
+        assert any("!!" in head for head in sheet.heads)

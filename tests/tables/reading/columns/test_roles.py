@@ -1091,3 +1091,45 @@ def test_zeros_between_labels_are_no_counts(order, used, tmp_path):
     rows += [("Elm", "0", "rural", "24"), ("Elm", "0", "urban", "9")]
     text = "\n".join(",".join(row[j] for j in order) for row in rows) + "\n"
     assert ("0" in stated(read_text(tmp_path, text))) is used
+
+
+@pytest.mark.parametrize(
+    ("head", "number", "used"),
+    [
+        ("variazione_totale", "17", False),
+        ("Change in cases", "17", False),
+        ("newly ill", "-4514", False),
+        ("newly ill", "-9", True),
+        ("newly ill", "17", True),
+    ],
+)
+def test_differences_are_no_counts_and_a_number_below_0_is_a_code_if_it_looks_like_one(
+    tmp_path, head, number, used
+):
+    rows = [f"Ward {k},{300 + 37 * k},{number if k == 3 else 20 + 7 * k}" for k in range(9)]
+    reading = read_text(tmp_path, "\n".join([f"Ward,cases,{head}", *rows]) + "\n")
+    texts = stated(reading)
+    assert ("27" in texts) is used
+    assert number in texts or not used
+    assert "-4514" not in texts
+
+
+def test_counts_before_columns_that_add_up_are_no_codes(tmp_path):
+    """Few different numbers are codes if each stands in several rows: large counts stand in one."""
+    rng, size = np.random.default_rng(6), 1500
+    thefts = rng.geometric(0.08, (size, 2))
+    for counts in (rng.geometric(0.09, size), rng.integers(1, 40, size)):
+        rows = [f"Place {k},{n},{a + b},{a},{b}"
+                for k, (n, (a, b)) in enumerate(zip(counts, thefts, strict=True))]  # fmt: skip
+        text = "\n".join(["place,grievous hurt,theft,auto,other", *rows]) + "\n"
+        reading = read_text(tmp_path, text)
+        used = "grievous hurt" in {*reading.cells["category 1"]}
+        assert used == (counts.max() > 40)
+
+
+def test_one_row_that_stands_twice_makes_no_column_of_counts_a_label(tmp_path):
+    rows = [f"State {k % 5},Town {k},{k % 11 + 3},{2 * k + 7}" for k in range(60)]
+    text = "\n".join(["state,town,cases,number", *rows, "State 4,Town 59,9,400"]) + "\n"
+    reading = read_text(tmp_path, text)
+    assert "cases" not in reading.cells.columns
+    assert any("stands in rows 61 and 62" in line for line in reading.lines)

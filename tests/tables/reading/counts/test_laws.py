@@ -112,3 +112,28 @@ def test_the_screen_says_what_ranges_are():
     assert any("'<5' is 0-4" in line and "'10+' is 10+" in line for line in lines)
     frame["cases"] = ["5", "10", "36"]
     assert not any(" is 5" in line for line in TableReading.from_frame(frame).lines)
+
+
+def test_one_count_that_stands_on_many_days_is_no_evidence_of_rounding():
+    days = [f"{k} May" for k in range(1, 31)]
+    rng = np.random.default_rng(2)
+    other = rng.integers(60, 900, 30).astype(str)
+    frame = pd.DataFrame({"day": days * 2, "town": ["Ash"] * 30 + ["Elm"] * 30,
+                          "cases": ["50"] * 30 + [*other]})  # fmt: skip
+    assert not TableReading.from_frame(frame).open
+    frame["cases"] = [str(50 * k) for k in range(2, 32)] + [*other]
+    assert "multiples of" in TableReading.from_frame(frame).questions["counts"][1]
+
+
+@pytest.mark.parametrize(
+    ("columns", "asked"),
+    [
+        ({"Unit": "osoba", "Wartosc": "number"}, False),
+        ({"Unit": "cow", "Wartosc": "number"}, True),
+    ],
+)
+def test_a_column_that_is_constant_says_whom_a_value_counts(columns, asked):
+    numbers = [str(211 + 37 * k) for k in range(12)]
+    frame = pd.DataFrame({"Kraj": [f"Kraj {k}" for k in range(12)]})
+    frame = frame.assign(**{n: numbers if t == "number" else t for n, t in columns.items()})
+    assert bool(TableReading.from_frame(frame).open) is asked
