@@ -53,10 +53,10 @@ _NO_COUNT = re.compile(
     r"(months|weeks|days|hours) (from|since|until|per)\b.*|"
     r"(\w+ ){0,2}(spending|expenditures?|revenues?|payroll|turnover)"
 )
-#: Amounts of money by person, but no groups of people: *low income*.
+#: Amounts of money by person or household, but no groups of people: *low income*.
 _INCOME = re.compile(
-    r"(?!.*\b(low|middle|high|no|any|other|with|without|on|by|below|above)\b)"
-    r"(\w+ ){0,2}(incomes?|salar(y|ies)|earnings)"
+    r"((hh|households?|persons?|personal|family|gross|net|annual|disposable) )+"
+    r"(incomes?|salar(y|ies)|earnings)"
 )
 _RANK = re.compile(r"rank(ing)? (of|by|in|among)\b.*")
 _SIGNS = ("%", "‰")  # labels of rows
@@ -83,7 +83,7 @@ _CHANGE = re.compile(r".*\b(increase|decrease|change|difference|net|balance)\b.*
 #: Headings of differences: *variazione totale positivi*.
 _DIFFERENCE = re.compile(
     r"((daily|weekly|monthly|yearly|annual|absolute|total) )?(change|difference)"
-    r"( (in|of|from|since)\b.*)?|"
+    r"( (in|from|since)\b.*)?|"
     r"(variazion[ei]|variaci[oó]n(es)?|varia[cç](ão|ões|ao)|variations?|différences?|diferencias?|"
     r"differenz(en)?|veränderung(en)?|forandring|förändring|zmian[ay]|muutos|verandering(en)?)\b.*"
 )
