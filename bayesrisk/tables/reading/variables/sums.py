@@ -531,7 +531,7 @@ class LabelSums:
         telling = rows[more > 0]
         if len(telling) < _MANY or (more < 0).any():
             return []
-        weight = float(np.log2(self.low[telling, column]).sum())
+        weight = float(np.log2(np.maximum(self.low[telling, column], 1)).sum())
         apart = np.flatnonzero((counts == more[:, None]).all(axis=0))
         if len(apart) != 1 or weight < bits + _MANY_BITS:
             return []
