@@ -56,14 +56,14 @@ class StatedCells:
         file = folder / _CELLS
         return cls(read_frame(file)) if file.exists() else None
 
-    def at(self, places: TextArray) -> pd.DataFrame:
+    def part(self, places: TextArray) -> pd.DataFrame:
         """Return the cells from the first to the last of some places, for :func:`count_bounds`."""
         first = self._codes.searchsorted(min(places))
         return self._cells[first : self._codes.searchsorted(max(places), "right")]
 
     def are_numbers(self, counts: pd.DataFrame) -> BoolArray:
         """Return whether the text of each count is a number, which a range such as <5 is not."""
-        cells = self.at(counts["geoid"].to_numpy(str)).drop_duplicates(_KEYS)
+        cells = self.part(counts["geoid"].to_numpy(str)).drop_duplicates(_KEYS)
         number = cells.set_index(_KEYS)["number"]
         return number.reindex(pd.MultiIndex.from_frame(counts[_KEYS])).to_numpy(np.bool_)
 
@@ -126,7 +126,7 @@ class PlaceBounds:
         whole = last - first == size
         problem = self._problem if whole else self._problem.part(np.arange(first, last))
         limit = None if np.isinf(share) else Deadline(share, share=share / (last - first))
-        cells = self._cells.at(problem.geoids)
+        cells = self._cells.part(problem.geoids)
         return reconstruction.count_bounds(problem, cells=cells, time_limit=limit)
 
     def _retry(self) -> Iterator[int]:

@@ -564,7 +564,7 @@ class BoundsStudy(TableStudy):
         settings = {name: config[name] for name in names}
         stated = self._stated
         places = np.concatenate([*tables.geoids.values()])
-        cells = None if stated is None else stated.at(places)
+        cells = None if stated is None else stated.part(places)
         bounds = reconstruction.count_bounds(tables, cells=cells, **settings)
         counts = bounds.counts
         if stated is None:

@@ -369,7 +369,7 @@ def _round_counts(coded: CodedLabels) -> str:
         code = int(bits.argmax()) if len(bits) else 0
         if len(bits) and bits[code] > best[0]:
             label = coded.spellings[name][code]
-            counts = f"different counts {f'of {label}' if label else f'without {name}'}"
+            counts = f"counts {f'of {label}' if label else f'without {name}'} that differ"
             text = f"{int(multiples[code])} of {int(number[code])} {counts}"
             best = (float(bits[code]), f"{text} are multiples of {base}")
     return best[1]

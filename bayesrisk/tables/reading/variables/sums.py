@@ -532,10 +532,10 @@ class LabelSums:
         if len(telling) < _MANY or (more < 0).any():
             return []
         weight = float(np.log2(np.maximum(self.low[telling, column], 1)).sum())
-        apart = np.flatnonzero((counts == more[:, None]).all(axis=0))
-        if len(apart) != 1 or weight < bits + _MANY_BITS:
+        other = np.flatnonzero((counts == more[:, None]).all(axis=0))
+        if len(other) != 1 or weight < bits + _MANY_BITS:
             return []
-        return [k for i, k in enumerate(parts) if i != apart[0]]
+        return [k for i, k in enumerate(parts) if i != other[0]]
 
     def near(self, labels: Sequence[str], wholes: Collection[str]) -> dict[str, NearSum]:
         """Return for labels the neighbours that add up to each in most groups, but for some wholes.

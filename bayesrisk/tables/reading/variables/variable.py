@@ -119,12 +119,12 @@ def unknown_ages(labels: Mapping[str, str]) -> set[str]:
 def intervals(labels: Mapping[str, str]) -> dict[str, Ends | None]:
     """Return the first and the last age of each group, None for other labels, and for all years."""
     ends = {k: interval(x) for k, x in labels.items()}
-    if all(end and _of_years(end) for end in ends.values()):
+    if all(end and _names_years(end) for end in ends.values()):
         return dict.fromkeys(ends)  # years: no two of their windows are known to add up
     return _without_gaps(_without_next(ends), labels)
 
 
-def _of_years(end: Ends) -> bool:
+def _names_years(end: Ends) -> bool:
     """Return whether a range is of years, as 1975-1980 and before 1975 are."""
     low, high = end[0] or _YEARS[0], min(end[1], _YEARS[1])
     return end[1] - end[0] < UNBOUNDED - 1 and _YEARS[0] <= low <= high
