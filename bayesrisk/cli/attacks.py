@@ -184,7 +184,7 @@ def attack(
     from bayesrisk.experiments.clock import Clock
 
     limit = None
-    if folder is None:  # of all that is asked for, and no setting of what is resumed
+    if not _names_folder(tables):  # of all that is asked for, and no setting of what is resumed
         limit, options = _seconds(options.time_limit), replace(options, time_limit=None)
     with (
         Clock(limit, begun).interrupts(lambda text: say(f"bayesrisk: {text}")),
@@ -259,6 +259,11 @@ def _output(output: Path | None) -> Path:
     return output
 
 
+def _names_folder(tables: list[Path]) -> bool:
+    """Return whether a folder of tables is named, or a sample, and no text files are."""
+    return len(tables) == 1 and (tables[0].is_dir() or str(tables[0]).startswith("sample:"))
+
+
 @contextmanager
 def _folder(
     tables: list[Path], output: Path | None, options: ReadingOptions, runner: RunOptions
@@ -267,7 +272,7 @@ def _folder(
     from bayesrisk.experiments.place_bounds import write_read_tables
     from bayesrisk.tables import PublishedTables
 
-    if len(tables) == 1 and (tables[0].is_dir() or str(tables[0]).startswith("sample:")):
+    if _names_folder(tables):
         for name in (f.name for f in fields(options) if getattr(options, f.name) != f.default):
             option = {"settings": "set"}.get(name, name).replace("_", "-")
             raise ArgumentError(f"--{option} goes with text files, which {tables[0]} is not")

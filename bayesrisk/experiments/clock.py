@@ -12,6 +12,18 @@ from contextlib import contextmanager
 _GRACE = 3.0
 
 
+@contextmanager
+def _timer(seconds: float, action: Callable[[], None]) -> Iterator[None]:
+    """Call a function after some seconds, unless the block has ended by then."""
+    timer = threading.Timer(seconds, action)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
 class Clock:
     """The time limit of all steps together; each step may take half of the time left."""
 
@@ -44,15 +56,12 @@ class Clock:
                 finally:
                     os._exit(status)
 
-        timer = threading.Timer(self.left + _GRACE, end)
-        timer.daemon = True
-        timer.start()
-        try:
-            yield
-        finally:
-            timer.cancel()
-            with self.writing:
-                inside = False
+        with _timer(self.left + _GRACE, end):
+            try:
+                yield
+            finally:
+                with self.writing:
+                    inside = False
 
     @contextmanager
     def interrupts(self, say: Callable[[str], object]) -> Iterator[None]:
@@ -63,23 +72,19 @@ class Clock:
         if self.left is None or sys.stdout is not sys.__stdout__:
             yield
             return
-
-        left = threading.Event()
+        stopped = threading.Event()
 
         def ask() -> None:
             say("--time-limit is over")
             os.kill(os.getpid(), signal.SIGINT)
-            if not left.wait(_GRACE):
+            if not stopped.wait(_GRACE):
                 os.kill(os.getpid(), signal.SIGINT)
 
-        timer = threading.Timer(self.left, ask)
-        timer.daemon = True
-        timer.start()
-        try:
-            yield
-        finally:
-            timer.cancel()
-            left.set()
+        with _timer(self.left, ask):
+            try:
+                yield
+            finally:
+                stopped.set()
 
     @property
     def passed(self) -> float:

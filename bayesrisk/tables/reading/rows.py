@@ -105,7 +105,7 @@ def says_change(head: str) -> bool:
 
 
 def _rates(text: str) -> bool:
-    patterns = (_NO_COUNT, _CHANGE, _MEANS)
+    patterns = (_NO_COUNT, _CHANGE, _DIFFERENCE, _MEANS)
     return any(pattern.fullmatch(key(text)) for pattern in patterns)
 
 

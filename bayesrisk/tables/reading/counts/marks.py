@@ -170,6 +170,7 @@ def _ask_sums(
             good += fits * (certain or after.nearly)
         if good >= max(_ROWS, _MOST_MISSED * missed):
             text = f"totals are the sums of all others in {good} groups"
+            text += f", and miss them in {missed}" * bool(missed)
             guess, word = ("0", "0") if mark in DASHES else ("missing", "no count, and left out")
             results[mark] = rules.ask(f"marks.{mark}", guess, f"{mark!r} is {word}: {text}")
     return results

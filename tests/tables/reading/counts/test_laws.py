@@ -57,6 +57,7 @@ def test_a_dash_is_0_although_the_agency_contradicts_itself_in_few_sums():
     assert reading.rules["marks.-"] == "0"
     assert reading.rules["counts"] == "exact"
     assert not reading.open
+    assert "miss" not in TableReading.from_frame(deaths()).questions["marks.-"][1]
 
 
 @pytest.mark.parametrize(("hidden", "contradictions"), [(True, 0), (False, 40)])
