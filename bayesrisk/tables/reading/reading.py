@@ -124,7 +124,7 @@ class TableReading:
 
     @property
     def count_keys(self) -> pd.DataFrame:
-        """Place (``geoid``), table, cell of each count of files, and whether it is a number."""
+        """Place (``geoid``), table and cell of each count of files, and whether it is a number."""
         names = {"place": "geoid", "table": "table", "cell": "cell"}
         number = [bool(WHOLE.fullmatch(t) or noted(t)) for t in self.stated_cells["stated"]]
         return self.stated_cells[list(names)].rename(columns=names).assign(number=number)
