@@ -225,6 +225,9 @@ def _lack_small(cells: Sequence[Cell], numbers: Sequence[int]) -> str:
     small = sum(0 < n < 3 * least for n in numbers)  # of these a third would be below the least
     if least < 2 or small < _MANY_SMALL or numbers.count(0) <= max(_FEW_ZEROS, marks):
         return ""
+    ranges = {ends for cell in cells if cell.row and (ends := number_range(cell.text))}
+    if any(low <= 1 and least - 1 <= high < UNBOUNDED and low < high for low, high in ranges):
+        return ""  # a range such as <5 stands for those
     missing = "1" if least == 2 else f"from 1 to {least - 1}"
     return f"true, although none is {missing}: 0 may stand for those"
 

@@ -65,7 +65,13 @@ def values(cells: Sequence[Cell], rules: ReadingRules, sheets: Sequence[Sheet]) 
               and f"marks.{c.text}" not in rules.all and (end := number_range(c.text))}  # fmt: skip
     if ranges:
         texts = [f"{text!r} is {span(*ends)}" for text, ends in ranges.items()]
-        rules.lines.append(f"  ranges: {listing(texts)}")
+        zeros = sum(cell.text == "0" for cell in cells if cell.row)
+        from_0 = next((x for x, (low, high) in ranges.items() if zeros and low == 0 < high), "")
+        line = f"  ranges: {listing(texts)}"
+        if from_0:
+            setting = f"marks.{from_0}={span(1, ranges[from_0][1])}"
+            line += f"; 0 stands in {zeros:,} counts: --set '{setting}' if {from_0!r} leaves it out"
+        rules.lines.append(line)
     return results
 
 

@@ -111,8 +111,20 @@ def test_the_screen_says_what_ranges_are():
     frame = pd.DataFrame({"day": ["1 May", "2 May", "3 May"], "cases": ["<5", "10+", "36"]})
     lines = TableReading.from_frame(frame).lines
     assert any("'<5' is 0-4" in line and "'10+' is 10+" in line for line in lines)
+    frame["cases"] = ["<5", "0", "36"]
+    assert any("marks.<5=1-4" in line for line in TableReading.from_frame(frame).lines)
     frame["cases"] = ["5", "10", "36"]
     assert not any(" is 5" in line for line in TableReading.from_frame(frame).lines)
+
+
+@pytest.mark.parametrize("text", ["<5", "0"])
+def test_a_range_says_why_no_count_is_small(text):
+    rng = np.random.default_rng(4)
+    cases = rng.poisson(6, (60, 2))
+    texts = np.where((cases > 0) & (cases < 5), text, cases.astype(str))
+    frame = pd.DataFrame(texts, columns=["Men", "Women"])
+    frame.insert(0, "Town", [f"Town {k}" for k in range(60)])
+    assert ("counts" in TableReading.from_frame(frame).open) is (text == "0")
 
 
 def test_one_count_that_stands_on_many_days_is_no_evidence_of_rounding():
