@@ -341,6 +341,33 @@ def test_places_within_regions_without_totals_make_up_the_total(total, tmp_path)
     assert found[["low", "high"]].to_numpy().tolist() == [[truth["Fife", "Cupar"][3]] * 2]
 
 
+@pytest.mark.parametrize(
+    ("word", "again", "is_sum"),
+    [
+        ("Total of the county", False, True),
+        ("Total of the county", True, True),
+        ("Kreis", False, True),
+        ("Kreis", False, False),
+    ],
+)
+def test_a_row_of_each_county_that_its_towns_add_up_to_counts_all_of_it(word, again, is_sum):
+    """Withheld counts leave the sums of men and women together; one withheld town is worked out."""
+    rng, rows = np.random.default_rng(6), []
+    for county in range(4):
+        towns = rng.integers(20, 90, (4 + county % 2, 2))
+        whole = towns.sum(axis=0) if is_sum else rng.integers(100, 300, 2)
+        names = [f"Town {k}" if again else f"Town {county}-{k}" for k in range(len(towns))]
+        for name, (men, women) in zip([word, *names], [whole, *towns], strict=True):
+            hidden = name == names[1]
+            texts = ["*", "*"] if hidden else [str(men), str(women)]
+            rows.append((f"County {county}", name, *texts, str(men + women)))
+    frame = pd.DataFrame(rows, columns=["county", "town", "men", "women", "persons"])
+    bounds = bounds_of(TableReading.from_frame(frame, counts="exact"))
+    marked = bounds[bounds["stated"] == "*"]
+    assert len(marked) == 8
+    assert (marked["low"] == marked["high"]).all() == is_sum
+
+
 def test_numbers_of_schools_lie_within_districts_as_their_names_do(tmp_path):
     rows = [
         ("North", 100235, 44),

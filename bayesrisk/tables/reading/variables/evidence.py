@@ -102,7 +102,7 @@ def all_evidence(
         sums = LabelSums(name, coded, totals)  # one at a time, since they may be large
         finding = _evidence(name, texts, *choices[name], sums)
         one = finding.variable(texts, choices[name][0])
-        size = len(one.labels)
+        size, tree = len(one.labels), choices[name][1]
         every = {"", *one.totals}
         (wrong, doubts), (other, _) = (
             sums.impossible(one.groups, every, size + rest) for rest in (0, 1)
@@ -119,7 +119,8 @@ def all_evidence(
         near = {} if finding.totals or sums.implied else sums.near([*sums.column], parts_by_whole)
         evidence[name] = finding._replace(
             groups=groups, impossible=(wrong, other), doubts=doubts, listed=listed, near=near,
-            certain=all(w.certain for k, w in wholes.items() if k not in every),
+            certain=all(w.certain for k, w in wholes.items() if not {k} & (every | tree.keys()))
+            and SumInGroups.show_one_another([w for k, w in wholes.items() if k in tree]),
         )  # fmt: skip
         implied |= {name} if sums.implied else set()
     unshown = {n: one.totals for n, one in evidence.items()

@@ -18,6 +18,8 @@ from bayesrisk.tables.reading.variables.sums import CodedLabels, Ends
 from bayesrisk.tables.reading.variables.variable import TableVariable
 from bayesrisk.tables.sheets.texts import SOME, first_sums, key, listing, total_word
 
+_MOST_PARTS = 6  # of a sum, on the screen
+
 
 def variables(
     cells: Sequence[Cell], ends: Sequence[Ends], nesting: Nesting, rules: ReadingRules
@@ -144,10 +146,19 @@ def _judge(
 def _sums_text(one: TableVariable, evidence: LabelEvidence) -> str:
     """Return the text of the sums of labels that are used."""
     return first_sums(
-        f"; {one.first.get(label, label)!r} = {' + '.join(one.first.get(p, p) for p in parts)}"
+        f"; {one.first.get(label, label)!r} = {_parts_text(label, parts, one.first)}"
         for label, parts in evidence.children.items()
         if parts and (not one.separate or label in one.wholes)
     )
+
+
+def _parts_text(label: str, parts: Sequence[str], first: Mapping[str, str]) -> str:
+    """Return the parts of a sum: of those whose names begin with it, the first and how many."""
+    texts, path = [first.get(p, p) for p in parts], f"{first.get(label, label)}: "
+    more = len(texts) - _MOST_PARTS
+    if more > 1 and all(text.startswith(path) for text in texts):
+        texts = [*texts[:_MOST_PARTS], f"{more} more"]
+    return " + ".join(text.removeprefix(path) for text in texts)
 
 
 def _totals_rule(

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bayesrisk._base.validation import IntArray
 from bayesrisk.tables.reading.cells import Cell
 from bayesrisk.tables.reading.rows import exclusive
 from bayesrisk.tables.reading.rules import ReadingRules
@@ -103,9 +104,10 @@ class _Pair(NamedTuple):
         inside = {*itertools.chain(*wholes.values())}
         totals = [k for k in sums.column if not k or total_word(k, self.outer)]
         rest = [k for k in sums.column if k not in inside and k not in totals]
-        groups = [sums.adding_up(parts)(k) for k, parts in wholes.items()]
-        groups += [sums.adding_up(rest)(k) for k in totals]
-        return any(map(adds_up, groups)) and all(g.good == g.telling for g in groups)
+        parents = [sums.adding_up(parts)(k) for k, parts in wholes.items()]
+        groups = [*parents, *(sums.adding_up(rest)(k) for k in totals)]
+        evident = any(map(adds_up, [*groups, Groups.together(parents)]))
+        return evident and all(g.good == g.telling for g in groups)
 
 
 def beyond_chance(groups: Groups) -> bool:
@@ -325,34 +327,51 @@ def _pair(
         # Parts of a total, called so, are within no label, and stay in their variable.
         called = [bool(SOME.match(texts[inner].get(k, ""))) for k in coded.spellings[inner]]
         plain = ~np.array(called)[codes[:, i]]
+        size = len(coded.spellings[inner])  # a pair of labels is one number
         for o, outer in enumerate(names):
             below = inside & ((codes[:, o] > 0) | plain)
             if o == i or outer in nesting.separate or not codes[below, o].all() or not below.any():
                 continue
-            size = len(coded.spellings[inner])  # a pair of labels is one number
-            flat = np.unique(codes[below, o] * size + codes[below, i])
-            pairs = np.stack(np.divmod(flat, size), axis=1)
-            whole = np.unique(codes[~below, o])  # labels that have a count of all their parts
-            counted = 0 in whole or np.isin(pairs[:, 0], whole).all()  # 0: all of both variables
-            number = len(np.unique(pairs[:, 1]))
-            spelled = [texts[outer].get(coded.spellings[outer][k], "") for k in whole]
-            if _FEW_AGAIN * (len(pairs) - number) > number or not (
-                counted or any(total_word(x, outer) for x in spelled)
-            ):
-                continue
             if _settled(outer, texts[outer].values(), rules):
                 continue
-            parts: dict[str, list[str]] = {}
-            for a, b in pairs:
-                parent = texts[outer][coded.spellings[outer][a]]
-                parts.setdefault(parent, []).append(texts[inner][coded.spellings[inner][b]])
-            inside_parents = int(np.isin(codes[:, o], pairs[:, 0]).sum())
-            rank = number, -len(parts), inside_parents  # grandparents are fewer, or have more
-            pair = _Pair(outer, inner, parts)
-            plainly = len(pairs) == number and counted
-            if rank < least and (plainly or pair.adds_up(cells, ends)):
-                best, least = pair, rank
+            every = np.unique(codes[below, o] * size + codes[below, i])
+            for total in _common(np.stack(np.divmod(every, size), axis=1)):
+                parts_below = below & (codes[:, i] != total)
+                flat = np.unique(codes[parts_below, o] * size + codes[parts_below, i])
+                pairs = np.stack(np.divmod(flat, size), axis=1)
+                whole = np.unique(codes[~parts_below, o])  # labels with a count of all their parts
+                counted = 0 in whole or np.isin(pairs[:, 0], whole).all()  # 0: of both variables
+                number = len(np.unique(pairs[:, 1]))
+                spelled = [texts[outer].get(coded.spellings[outer][k], "") for k in whole]
+                if _FEW_AGAIN * (len(pairs) - number) > number or not (
+                    counted or any(total_word(x, outer) for x in spelled)
+                ):
+                    continue
+                parts: dict[str, list[str]] = {}
+                for a, b in pairs:
+                    parent = texts[outer][coded.spellings[outer][a]]
+                    parts.setdefault(parent, []).append(texts[inner][coded.spellings[inner][b]])
+                inside_parents = int(np.isin(codes[:, o], pairs[:, 0]).sum())
+                rank = number, -len(parts), inside_parents  # grandparents are fewer, or have more
+                pair = _Pair(outer, inner, parts)
+                word = total_word(texts[inner].get(coded.spellings[inner][total], ""), inner)
+                plainly = len(pairs) == number and counted and (word > 0 or not total)
+                if rank < least and (plainly or pair.adds_up(cells, ends)):
+                    best, least = pair, rank
+                    break
     return best
+
+
+def _common(pairs: IntArray) -> Iterator[int]:
+    """Yield the one label that stands in all labels of another variable, perhaps a total, and 0.
+
+    Each other label stands in one of these alone.
+    """
+    several = np.flatnonzero(np.bincount(pairs[:, 1]) > 1)
+    inside = np.isin(pairs[:, 1], several)
+    if several.size == 1 and (~inside).sum() > 0 and np.isin(pairs[:, 0], pairs[inside, 0]).all():
+        yield int(several[0])
+    yield 0
 
 
 def _settled(name: str, labels: Iterable[str], rules: ReadingRules) -> bool:
@@ -410,10 +429,7 @@ def _kinds(pair: _Pair, sums: LabelSums, rules: ReadingRules) -> dict[str, str]:
         elif len(parts) == 1 and not groups.above:  # a part alone is no more than what it is of
             kinds[parent] = "partial"
     rest = [parent for parent in pair.parts if parent not in kinds and key(parent) in sums.column]
-    every = Groups(  # sums of a tree show one another
-        sum(g.telling for g in judged), sum(g.good for g in judged), sum(g.above for g in judged),
-        sum(g.exact for g in judged), sum(g.bits for g in judged),
-    )  # fmt: skip
+    every = Groups.together(judged)
     most = sum(g.good > 0 for g in judged) * 2 > len(judged)
     if most and adds_up(every) and not any(map(SOME.match, itertools.chain(*pair.parts.values()))):
         kinds, rest = dict.fromkeys(pair.parts, "complete"), []

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -27,6 +27,7 @@ _NEARLY, _LISTED = 20, 20  # the share of a total that a list may leave out, and
 _MOST_STEPS = 2**14  # labels in all ways in which they may be a tree
 _MOST_EXACT = 20  # groups in which a sum holds, for each in which it does not
 _MOST_ROWS = 200  # groups in which labels are compared with all others
+_FEW_FULL = 2  # groups with all labels, beside others that have some of them
 _MOST_JOINED = 256  # labels of groups that each have few of them
 _ALONE = 10  # bits that one group needs, where a sum holds by chance in one case of 1,000
 Ends = tuple[int, int]
@@ -114,6 +115,15 @@ class Groups(NamedTuple):
     contrary: int = 0
     vague: int = 0
 
+    @classmethod
+    def together(cls, groups: Iterable["Groups"]) -> "Groups":
+        """Return the judgement on several sums, such as those of a tree, that show one another."""
+        every = [*groups]
+        return cls(
+            sum(g.telling for g in every), sum(g.good for g in every), sum(g.above for g in every),
+            sum(g.exact for g in every), sum(g.bits for g in every),
+        )  # fmt: skip
+
     @property
     def rounded(self) -> bool:
         """Whether sums of rounded counts hold in many groups, and miss the totals by chance."""
@@ -151,13 +161,19 @@ class SumInGroups(NamedTuple):
 
     @property
     def certain(self) -> bool:
-        """Whether a sum holds wherever it says something, by no chance.
+        """Whether a sum holds wherever it says something, by no chance."""
+        return self.show_one_another([self])
 
-        It does so exactly in two groups, of small counts in more, or in many groups of ranges.
+    @staticmethod
+    def show_one_another(sums: Sequence["SumInGroups"]) -> bool:
+        """Return whether sums that names already say hold wherever they say something.
+
+        They do so by no chance exactly in two groups, or in many groups of ranges.
         """
-        telling, good, _, _, exact, _, bits = self.numbers.sum(axis=1)
-        alone = exact > 1 and bits >= _ALONE
-        return bool(telling == good and (alone or (good >= _MANY and bits >= _MANY_BITS)))
+        every = sum((one.numbers.sum(axis=1) for one in sums), np.zeros(7))
+        telling, good, _, _, exact, _, bits = every
+        enough = (exact > 1 and bits >= _ALONE) or (good >= _MANY and bits >= _MANY_BITS)
+        return not sums or bool(telling == good and enough)
 
     @property
     def holding(self) -> "SumInGroups":
@@ -389,10 +405,14 @@ class LabelSums:
             full = number[rows] - inner == len(parts) - inner
             least = low[rows] - inner * self.low[rows, column]
             most = high[rows] - inner * self.largest[rows, column]
-            if not full.any():  # no group has all labels: those that have two or more of them
+            if full.sum() < _FEW_FULL:  # few groups have all labels: those with two or more of them
                 mask = (number == present)[rows] & (present[rows] - inner > 1)
                 sums, fits, *_ = self.judged(least, most, mask, rows, label)
-                if fits and fits == sums and self._joined(rows[mask], np.array(positions)):
+                if (
+                    fits > full.sum()
+                    and fits == sums
+                    and self._joined(rows[mask], np.array(positions))
+                ):
                     full = mask
             every = self._judged_groups(least, most, full, rows, label)
             telling, good, above, exact = (int(groups.sum()) for groups in every[:-1])
