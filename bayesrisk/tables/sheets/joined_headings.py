@@ -279,7 +279,7 @@ def spread(heads: Sequence[str]) -> list[str]:
 def _years_again(head: Sequence[str], row: Sequence[str], columns: Collection[int]) -> bool:
     """Return whether a row has years that stand again below each of several headings.
 
-    Other columns of counts have a heading of their own, and no number there.
+    It may name labels that have no heading above it.  Other columns of counts have a heading of their own, and no number there.
     """
     places = sorted(columns)
     heads = dict(zip(places, spread([head[j] for j in places]), strict=True))
@@ -287,7 +287,7 @@ def _years_again(head: Sequence[str], row: Sequence[str], columns: Collection[in
     rest = [j for j in places if j not in years]
     pairs = {(heads[j], row[j]) for j in years}
     named = {heads[j] for j in years}
-    labels = any(text for j, text in enumerate(row) if j not in columns)
+    labels = any(text and head[j] for j, text in enumerate(row) if j not in columns)
     different = len(pairs) == len(years) > len(rest) and len(named) > 1 and all(named)
     repeated = len({row[j] for j in years}) < len(years)
     return (

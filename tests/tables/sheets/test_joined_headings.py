@@ -76,3 +76,13 @@ def test_years_that_stand_again_are_headings_beside_a_column_without_one(last, j
     heads = file_sheet(file).heads
     names = ["Jobs!!2020", "Jobs!!2019", "Place", "Beds 31 December!!2020"]
     assert (heads[:4] == names) is joined
+
+
+@pytest.mark.parametrize("label", ["Place", ""])
+def test_a_row_of_years_below_merged_headings_may_name_the_labels(label, tmp_path):
+    file = tmp_path / "t.csv"
+    rows = "Ash,1 546,519,1 473,718,3 019,1 237\nElm,772,1 552,1 732,1 702,2 504,3 254\n"
+    head = f"{'' if label else 'Place'},Men,,Women,,All,\n{label},2019,2020,2019,2020,2019,2020\n"
+    file.write_text(head + rows, encoding="utf-8")
+    names = [f"{sex}!!{year}" for sex in ("Men", "Women", "All") for year in (2019, 2020)]
+    assert file_sheet(file).heads == ["Place", *names]

@@ -381,10 +381,11 @@ class SheetColumns(ColumnEvidence):
         named = freq or [i for i in clear if COUNT.fullmatch(self.heads[i])]
         if len(clear) > _SEVERAL * len(named):  # one of them counts something of its own: schools
             named = [i for i in named if " " not in self.heads[i]]
-        if named and all(map(self.adds_up, named)):  # their number is the sum of others
-            named = []
-        units = [i for i in named if " " in self.heads[i] and not _PERSONS.search(self.heads[i])]
         other = [i for i in clear if i not in named]
+        summed_up = any if any(map(self.adds_up, other)) else all
+        if named and summed_up(map(self.adds_up, named)):  # sums of others, or parts of these
+            named, other = [], clear
+        units = [i for i in named if " " in self.heads[i] and not _PERSONS.search(self.heads[i])]
         reason_units = _NO_SUM if any(map(self.adds_up, other)) else ""
         full = [i for i in clear if self.numbers[i]]
         following = one_of_each(self.columns, names | labels, full) if units and other else None

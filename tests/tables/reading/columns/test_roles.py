@@ -254,6 +254,24 @@ def test_zeros_and_threes_without_ones_and_twos_may_stand_for_these(tmp_path):
 AMOUNTS = [3433042000, 2487091000, 11845490000, 1201446000, 12848331000, 824579000]
 
 
+@pytest.mark.parametrize("schools", [False, True])
+def test_numbers_beside_shares_are_counts_where_some_of_them_add_up(schools, tmp_path):
+    """Numbers of schools add up to nothing, and are asked about as before."""
+    rng, rows = np.random.default_rng(8), []
+    for place in range(9):
+        men, women = rng.integers(12, 90, 2)
+        old = rng.integers(1, men + women - 1)
+        texts = [str(n) if n > 9 else "<10" for n in (men, women, old, men + women - old)]
+        cells = [f"{t},{t}%" for t in texts]
+        rows.append(f"Place {place},{men + women},{','.join(cells)}" + f",{place}" * schools)
+    names = "Men,Women,Old,Young".split(",")
+    heads = ",".join(f"{name} N,{name} %" for name in names)
+    head = f"Place,Total cases,{heads}" + ",Number of schools" * schools
+    reading = read_text(tmp_path, "\n".join([head, *rows]) + "\n", counts="exact")
+    labels = {label for name in reading.cells for label in reading.cells[name].astype(str)}
+    assert {"Men N", "Women N", "Old N", "Young N"} <= labels
+
+
 def test_amounts_are_no_labels_and_codes_of_blocks_are_no_counts(tmp_path):
     counts = [7203, 6418, 6689, 2077, 7514, 6697]
     rows = [
