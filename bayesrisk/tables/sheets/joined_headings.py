@@ -279,7 +279,8 @@ def spread(heads: Sequence[str]) -> list[str]:
 def _years_again(head: Sequence[str], row: Sequence[str], columns: Collection[int]) -> bool:
     """Return whether a row has years that stand again below each of several headings.
 
-    It may name labels that have no heading above it.  Other columns of counts have a heading of their own, and no number there.
+    It may name labels that have no heading above it.  Other columns of counts have a heading of
+    their own, and no number there.
     """
     places = sorted(columns)
     heads = dict(zip(places, spread([head[j] for j in places]), strict=True))

@@ -264,7 +264,7 @@ def test_numbers_beside_shares_are_counts_where_some_of_them_add_up(schools, tmp
         texts = [str(n) if n > 9 else "<10" for n in (men, women, old, men + women - old)]
         cells = [f"{t},{t}%" for t in texts]
         rows.append(f"Place {place},{men + women},{','.join(cells)}" + f",{place}" * schools)
-    names = "Men,Women,Old,Young".split(",")
+    names = ["Men", "Women", "Old", "Young"]
     heads = ",".join(f"{name} N,{name} %" for name in names)
     head = f"Place,Total cases,{heads}" + ",Number of schools" * schools
     reading = read_text(tmp_path, "\n".join([head, *rows]) + "\n", counts="exact")
