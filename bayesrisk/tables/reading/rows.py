@@ -499,12 +499,19 @@ def part_paths(
     return paths if rules.ask("parts", "above", text) == "above" else {}
 
 
+#: A word that says that records have not what the next words say: Non-members beside members.
+_NOT = re.compile(r"(?:non|not|no|nicht|niet|ikke|icke|inte|não|nie)[\W_]*(.+)")
+
+
 def exclusive(parts: Sequence[str]) -> bool:
-    """Return whether parts exclude each other by what they mean: sexes, or groups of ages."""
+    """Return whether parts exclude each other: sexes, ages, or a word and its denial."""
     ends = sorted(end for part in parts if (end := interval(part)) and end[0] < end[1])
     disjoint = len(ends) == len(parts) and all(a[1] < b[0] for a, b in pairwise(ends))
     sexes = {sex(SOME.sub("", part).strip(" :,")) for part in parts}
-    return disjoint or len(sexes - {None}) == len(parts)
+    words = [key(part) for part in parts]
+    denied = [match[1] for word in words if (match := _NOT.fullmatch(word))]
+    denies = len(words) == 2 and len({*words, *denied}) == 2 and bool(denied)
+    return disjoint or denies or len(sexes - {None}) == len(parts)
 
 
 def tell_apart(

@@ -86,6 +86,7 @@ _EQUIVALENTS = re.compile(
 _HEADS = re.compile(r"\b(head ?counts?|köpfe|koppen|effectifs|antal personer)\b", re.IGNORECASE)
 _PERSONS = re.compile(r"\b(persons?|people|individuals)\b")
 _FEW_NAMES = 1.25  # codes for each name of a place
+_FEW_NUMBERED = 10  # names of places for each that has a number
 _FEW_SPELLINGS = 20  # labels for each that another column does not tell apart
 _WHOLE_SHARES = {"0", "1", "100"}
 #: Thousands that are apart.
@@ -555,7 +556,7 @@ class SheetColumns(ColumnEvidence):
                 pairs = zip(self.columns[i], self.columns[j], strict=True)
                 self.columns[i] = [f"{a} ({b})" if times[a] > 1 else a for a, b in pairs]
                 del names[j]
-                self.reasons[j] = f"names of {self.sheet.heads[i]!r}, but for some"
+                self.reasons[j] = f"a code of {self.sheet.heads[i]!r}, beside names that repeat"
         for i, j in itertools.permutations([i for i in names if i not in choices], 2):
             if i in names and j in names and self._spells_but_few(i, j):
                 del names[i]
@@ -572,20 +573,23 @@ class SheetColumns(ColumnEvidence):
         """
         pairs = {*zip(self.columns[i], self.columns[j], strict=True)}
         times = Counter(a for a, _ in pairs)
-        words = all(re.search(r"\d", b) and not re.search(r"\d", a) for a, b in pairs if a)
+        words = all(re.search(r"\d", b) and re.search(r"[^\W\d_]", a) for a, b in pairs if a)
+        words = words and _FEW_NUMBERED * sum(any(map(str.isdigit, a)) for a in times) < len(times)
         few = len(times) < len(pairs) == len(self.row_counts[j]) < _FEW_NAMES * len(times)
         return words and few and not any(total_word(a) for a in times if times[a] > 1)
 
     def _spells_but_few(self, i: int, j: int) -> bool:
-        """Return whether words are told by other words, of which only few have one of several.
+        """Return whether texts are told by words, of which only few have one of several.
 
-        Such are names in two languages.  No word that says a total stands in either.
+        Such are names in two languages, and codes of names.  No word says a total in either.
         """
         texts, finer = self.row_counts[i], self.row_counts[j]
         extra = len(finer) - len(texts)
         if not 0 < _FEW_SPELLINGS * extra <= len(finer):
             return False
-        if any(total_word(t) or not any(map(str.isalpha, t)) for t in (*texts, *finer)):
+        words = all(any(map(str.isalpha, t)) for t in finer)
+        codes = all(any(map(str.isalpha, t)) or re.search(r"\d{3}", t) for t in texts)
+        if not (words and codes) or any(map(total_word, (*texts, *finer))):
             return False
         return len({*zip(self.columns[i], self.columns[j], strict=True)}) == len(finer)
 

@@ -179,6 +179,12 @@ def _neighbour_evidence(
         parts = children.pop(top[0])
         stated = [k for k in parts if k in sums.column]
         return LabelEvidence(children, top, sums.adding_up(stated)(top[0]))
+    if (several := [k for k in top if words[k]]) and not totals and len(several) == len(top) > 1:
+        summed = [k for k in top if k in children]  # each counts all, in groups of its own
+        if len(summed) == 1 and not sums.meet(several):
+            parts = children.pop(summed[0])
+            judge = sums.adding_up(parts)
+            return LabelEvidence(children, several, Groups.together(map(judge, several)))
     parts = top
     ends = dict[str, Ends | None]()
     if whole and len(top) > 1:  # of nested ages some follow each other and add up

@@ -706,6 +706,7 @@ class LabelSums:
 
         A doubt is a label that would be 0 in all groups, so many, in which it is withheld, and is
         above 0 wherever it is stated, beside zeros of others: perhaps totals leave it out there.
+        So are all labels if each that is withheld would be 0, beside zeros that are stated.
         ``groups`` are the codes that each label counts, of ``size`` codes; ``wholes`` count all.
         Each label counts as many as the largest of its parts together, and as their sum where they
         are all of it.
@@ -731,19 +732,25 @@ class LabelSums:
                 for one in whole:
                     most = np.minimum(most + one[1], UNBOUNDED)
                 for i in inside[inside >= 0]:
-                    zero[int(i)] = (high == least) & (ends[i][0] == 0) & (ends[i][1] == UNBOUNDED)
+                    zero[int(i)] = (high == least) & (ends[i][0] == 0) & (ends[i][1] > 0)
                 high = np.minimum(high, most)
             wrong |= low > high
             top[inner] = len(ends)
             ends.append((low, high, len(inner)))
         sets, names, doubts = sorted(filter(None, codes), key=len), [*self.column], {}
         if (self.bounded & (self.high == 0)).any():
-            for i, forced in zero.items():
+            number, every, alone = dict[str, int](), list[bool](), set[str]()
+            for i, is_zero in zero.items():
                 column = codes[sets[i]][0]
-                stated, present = self.bounded[:, column], self.present[:, column]
-                hidden, positive = present & ~stated, (self.low[stated, column] > 0).all()
-                if hidden.sum() > 1 and forced[hidden].all() and stated.any() and positive:
-                    doubts[names[column]] = int(hidden.sum())
+                exact = self.present[:, column] & (self.low[:, column] == self.high[:, column])
+                hidden = self.present[:, column] & ~exact
+                every += is_zero[hidden].tolist()
+                if hidden.any() and is_zero[hidden].all() and exact.any():
+                    number[names[column]] = int(hidden.sum())
+                    positive = (self.low[exact, column] > 0).all()
+                    alone |= {names[column]} if hidden.sum() > 1 and positive else set()
+            together = len(every) > 1 and all(every)
+            doubts = {k: n for k, n in number.items() if together or k in alone}
         return int(wrong.sum()), doubts
 
     def exceeds(self, label: str, other: str) -> bool:
