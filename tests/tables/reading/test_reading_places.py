@@ -1,4 +1,4 @@
-"""Places by name and code, totals of places that words do not say, and totals of some rows alone."""
+"""Places by name and code, their totals, and totals of what is shown alone."""
 
 import numpy as np
 import pandas as pd

@@ -737,21 +737,27 @@ class LabelSums:
             wrong |= low > high
             top[inner] = len(ends)
             ends.append((low, high, len(inner)))
-        sets, names, doubts = sorted(filter(None, codes), key=len), [*self.column], {}
-        if (self.bounded & (self.high == 0)).any():
-            number, every, alone = dict[str, int](), list[bool](), set[str]()
-            for i, is_zero in zero.items():
-                column = codes[sets[i]][0]
-                exact = self.present[:, column] & (self.low[:, column] == self.high[:, column])
-                hidden = self.present[:, column] & ~exact
-                every += is_zero[hidden].tolist()
-                if hidden.any() and is_zero[hidden].all() and exact.any():
-                    number[names[column]] = int(hidden.sum())
-                    positive = (self.low[exact, column] > 0).all()
-                    alone |= {names[column]} if hidden.sum() > 1 and positive else set()
-            together = len(every) > 1 and all(every)
-            doubts = {k: n for k, n in number.items() if together or k in alone}
-        return int(wrong.sum()), doubts
+        sets, names = sorted(filter(None, codes), key=len), [*self.column]
+        zero_by_label = {names[codes[sets[i]][0]]: is_zero for i, is_zero in zero.items()}
+        return int(wrong.sum()), self._left_out(zero_by_label)
+
+    def _left_out(self, zero: Mapping[str, BoolArray]) -> dict[str, int]:
+        """Return labels that totals may leave out where they are withheld, and in how many groups.
+
+        ``zero`` says in which groups a total makes a withheld label 0.
+        """
+        number, every, alone = dict[str, int](), list[bool](), set[str]()
+        for label, is_zero in zero.items() if (self.bounded & (self.high == 0)).any() else ():
+            column = self.column[label]
+            exact = self.present[:, column] & (self.low[:, column] == self.high[:, column])
+            hidden = self.present[:, column] & ~exact
+            every += is_zero[hidden].tolist()
+            if hidden.any() and is_zero[hidden].all() and exact.any():
+                number[label] = int(hidden.sum())
+                positive = (self.low[exact, column] > 0).all()
+                alone |= {label} if hidden.sum() > 1 and positive else set()
+        together = len(every) > 1 and all(every)
+        return {label: n for label, n in number.items() if together or label in alone}
 
     def exceeds(self, label: str, other: str) -> bool:
         """Return whether a label counts more than another one in some group."""
