@@ -21,6 +21,8 @@ _WORDS = {
 }  # fmt: skip
 _N = rf"(?:a )?(\d{{1,4}}|{'|'.join(_WORDS)})\b(?! ?%)"
 _LIMITS: dict[str, Callable[..., tuple[int, int]]] = {
+    rf"(?:greater|more|higher|larger) than (?:zero|0),? (?:but|and) "
+    rf"(?:fewer|less|lower|smaller) than {_N}": lambda a: (1, a - 1),
     rf"{_N}, (?:\d, )*\d,? (?:or|and) {_N}": lambda a, b: (a, b),
     rf"(?:between |from )?{_N} ?(?:-|–|—|to|and|through|or) ?{_N}(?! ?(?:or|and) (?:more|over))":
         lambda a, b: (a, b),
@@ -165,7 +167,8 @@ def sheet_notes(sheet: Sheet) -> list[Note]:
 
 
 def _sentences(text: str) -> Iterator[str]:
-    yield from filter(None, map(str.strip, re.split(r"(?<=[a-z0-9)*][.;])\s+", text)))
+    parts = re.split(r"(?<=[a-z0-9)*][.;])\s+|, (?=[^\w\s]{1,3} ?= )", text)
+    yield from filter(None, map(str.strip, parts))
 
 
 def small_counts(text: str) -> tuple[int, int] | None:

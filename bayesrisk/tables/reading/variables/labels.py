@@ -62,8 +62,9 @@ def variables(
         if finding.groups.nearly and not (one.separate or REST in one.labels):
             denied = itertools.chain(*(sums.contradicting for sums in one.sums))
             one.left_out = sorted({*map(int, denied)})
-            counts = listing(repr(f"{cells[i].text}, row {cells[i].row}") for i in one.left_out)
-            rules.lines.append(f"  left out, since sums of {name} deny them: {counts}")
+            rows = listing(dict.fromkeys(str(cells[i].row) for i in one.left_out))
+            text = f"{len(one.left_out):,} counts are left out, since sums of {name} deny them"
+            rules.lines.append(f"  {text}: rows {rows}")
             one.sums = [sums.holding for sums in one.sums]
         if one.totals or not one.separate:
             _ask_spellings(name, one, files, inner, rules)

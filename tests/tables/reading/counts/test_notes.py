@@ -26,6 +26,8 @@ ONE_TO_FOUR = [
     "*, 1-4",
     "Counts of 1, 2, 3 or 4 are withheld",
     "* denotes between one and four patients",
+    "* = Numbers greater than zero but less than five",
+    "Method, * = counts more than 0 and fewer than 5",
     "Data with counts from 1 to 4 are suppressed for privacy",
 ]
 ANY = [
