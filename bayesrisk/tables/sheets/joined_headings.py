@@ -59,6 +59,8 @@ def joined_headings(
     raw, row = rows[-1], [*map(plain_year, row)]
     if _are_years(head, row, below):
         return [row[0] or head[0], *row[1:]]
+    if _says_again(raw, row, below):
+        return [a if j in below else b or a for j, (a, b) in enumerate(zip(head, row, strict=True))]
     if called_again(raw, row, below):
         return _paths(head, raw, row, below, empty)
     in_turn = _in_turn(head, row, below)
@@ -182,6 +184,13 @@ def _names_columns(
     called = all(row[j] and not head[j] for j in range(len(row)) if j not in below)
     repeats = any(is_mark(row[j]) or row[j] in texts for j, texts in below.items())
     return len(words) == len(below) and called and not repeats
+
+
+def _says_again(above: Sequence[str], row: Sequence[str], counts: Collection[int]) -> bool:
+    """Return whether each heading of counts ends as the one above it: *M 0-64* below *0-64*."""
+    pairs = [(above[j], row[j]) for j in counts if above[j]]
+    longer = sum(a != b for a, b in pairs)
+    return longer > 1 and 2 * longer > len(pairs) and all(b.endswith(a) for a, b in pairs)
 
 
 def called_again(above: Sequence[str], row: Sequence[str], counts: Collection[int]) -> bool:

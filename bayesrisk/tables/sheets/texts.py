@@ -136,9 +136,9 @@ def key(text: str) -> str:
 
 def sex(label: str) -> str | None:
     """Return ``male`` or ``female`` for a label that says one of them."""
-    plain = key(label).rstrip("+")
-    word = _SYNONYMS.get(plain, plain)
-    return word if word in ("male", "female") else None
+    parts = [part.strip(" +") for part in key(label).split("/")]  # of several languages
+    words = {_SYNONYMS.get(part, part) for part in parts}
+    return words.pop() if len(words) == 1 and words < {"male", "female"} else None
 
 
 @functools.lru_cache(maxsize=2**14)
@@ -155,6 +155,8 @@ def total_word(label: str, variable: str = "") -> int:
     if label.strip().casefold() == "_t" or _TOTALS.fullmatch(plain) or _ALL.fullmatch(plain):
         return 2
     if interval(label) == (0, UNBOUNDED):
+        return 2
+    if "/" in plain and all(total_word(part.strip()) == 2 for part in plain.split("/")):
         return 2
     noun = plain.partition("all ")[2] if plain.startswith("all ") else ""
     names = {name := key(variable), name.rpartition(" ")[2]}  # health board, and board

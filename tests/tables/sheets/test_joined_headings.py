@@ -86,3 +86,15 @@ def test_a_row_of_years_below_merged_headings_may_name_the_labels(label, tmp_pat
     file.write_text(head + rows, encoding="utf-8")
     names = [f"{sex}!!{year}" for sex in ("Men", "Women", "All") for year in (2019, 2020)]
     assert file_sheet(file).heads == ["Place", *names]
+
+
+@pytest.mark.parametrize(
+    ("last", "levels"), [("{} 0-64 years,{} 65 years", 2), ("{} young,{} old", 3)]
+)
+def test_headings_that_say_again_what_stands_above_them_are_no_level(last, levels, tmp_path):
+    file = tmp_path / "t.csv"
+    names = ",".join(last.format(x, x) for x in "MF")
+    head = f"Day,Men,,Women,\n,0-64 years,65 years,0-64 years,65 years\nDate,{names}\n"
+    file.write_text(head + "1 May,14,25,36,47\n2 May,21,33,45,50\n", encoding="utf-8")
+    heads = file_sheet(file).heads
+    assert [head.count("!!") for head in heads[1:]] == [levels - 1] * 4

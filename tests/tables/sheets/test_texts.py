@@ -2,7 +2,7 @@
 
 import pytest
 
-from bayesrisk.tables.sheets.texts import total_word
+from bayesrisk.tables.sheets.texts import sex, total_word
 
 SAID = (
     "Ambos sexos", "Ambos os sexos", "Les deux sexes", "Båda könen", "Begge kjønn", "합계", "總計",
@@ -26,3 +26,12 @@ def test_a_word_says_a_total_or_may_or_does_not(labels, strength):
 )  # fmt: skip
 def test_all_with_the_name_of_a_variable_is_its_total(label, variable, strength):
     assert total_word(label, variable) == strength
+
+
+@pytest.mark.parametrize(
+    ("label", "meaning"),
+    [("Män/Men", "male"), ("Frauen / Women", "female"), ("Men/Women", None), ("Men/Others", None)],
+)
+def test_a_sex_in_two_languages_is_one(label, meaning):
+    assert sex(label) == meaning
+    assert (total_word("Gesamt / Total"), total_word("Gesamt / Rest")) == (2, 0)
