@@ -281,6 +281,9 @@ def check_proofs(folder: Path, tables: PublishedTables | None = None) -> list[st
     rests on is one of them, and no place and no label is missing; the first fault raises.
     """
     rows = read_own_csv(folder / "proofs.csv", ("place", "sentence", "file"))
+    if not {"sentence", "file"} <= {*rows}:
+        rule = "must have the columns sentence and file, such as an attack writes"
+        raise DataError(f"{folder / 'proofs.csv'}: {rule}; verify checks releases and attacks")
     rows = rows[rows["file"].notna()]
     listed = dict(zip(rows["file"], rows["sentence"], strict=True))
     if (reading := folder.parent / "reading.toml").is_file():

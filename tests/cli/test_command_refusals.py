@@ -124,6 +124,7 @@ sample:hospital --by region | --by must be one above the places .. schema 'hospi
 --from-audit {own} | --protection NAME go together
 --protection none --set x=1 --tables pl94 | --set does not go with
 --from-audit A --protection x --only a | --only does not go with --from-audit
+--from-audit A --protection x --set rho=1 | --set does not go with --from-audit
 = audit {own} -o {out} --place clinic --quiet
  | --output must end in .parquet
 --protection swaping:rate=0.1 | Did you mean 'swapping'

@@ -158,6 +158,22 @@ def test_what_an_audit_recommends_is_released(file, tmp_path):
         assert np.array_equal(rounded, 5 * ((counts.toarray() + 2) // 5))
 
 
+def test_what_was_audited_is_released_by_a_vetted_sampler(file, tmp_path):
+    pytest.importorskip("opendp", reason="the sampler is an extra")
+    protection, out = "discrete-gaussian:rho=1", tmp_path / "out"
+    columns = ("--place", "clinic", "--columns", "sex,diagnosis")
+    done = run("audit", file, *columns, "--protection", "none", "--protection", protection,
+               "--adversary", "linker", "--targets", 3, "-o", tmp_path / "audit")  # fmt: skip
+    assert done.exit_code == 0, done.exception
+    options = ("--from-audit", tmp_path / "audit", "--protection", protection)
+    made = run("release", file, *options, "--set", "sampler=opendp", "-o", out)
+    assert made.exit_code == 0, made.exception
+    assert Release.read(out).spec.parameters["sampler"].startswith("opendp")
+    refused = run("verify", tmp_path / "audit")  # it has proofs of its own, and is no attack
+    assert refused.exit_code
+    assert "verify checks releases and attacks" in str(refused.exception)
+
+
 AUDIT = ("audit", "FILE", "--place", "clinic", "-o", "OUT")
 
 

@@ -42,8 +42,8 @@ _SIMULATION = (
     "whoever guesses the seed, and the folder says so."
 )
 _GRADE = (
-    "Note: NumPy drew the noise, which is made for simulation. To protect people let a vetted "
-    "sampler draw it: sampler=opendp, a parameter of the mechanism."
+    "Note: NumPy draws the noise, which is made for simulation. To protect people let a vetted "
+    "sampler draw it: sampler=opendp, a parameter of the mechanism (--set, with --from-audit)."
 )
 
 
@@ -110,7 +110,8 @@ class ReleaseOptions(ColumnOptions):
             if self.protection is None:
                 raise ArgumentError("--from-audit FOLDER and --protection NAME go together")
             other = sorted({*document} - {"places", "dialect", "protection"})
-            if other := other + ["set"] * bool(self.settings):
+            sampler = all(text.startswith("sampler=") for text in self.settings or ())
+            if other := other + ["set"] * (not sampler):
                 raise ArgumentError(f"--{other[0]} does not go with --from-audit, which says it")
         elif not document.get("protection"):
             raise ArgumentError(
@@ -207,6 +208,7 @@ def _whole(request: _Request, output: Path, runner: RunOptions) -> None:
     from bayesrisk.tables.records import joined
 
     quiet = runner.quiet or runner.as_json
+    _warn(request)
     with progress(quiet=quiet, title="release", unit="steps", patient=True) as advance:
         count_step = counter(advance, 3)
         people: br.tables.Microdata | br.Records
@@ -238,7 +240,6 @@ def _whole(request: _Request, output: Path, runner: RunOptions) -> None:
         release.write(output)
         count_step()
     report, exact = _report(output, runner)
-    _warn(release.simulation, request.protection.spec)
     summary: dict[str, Any] = {
         **mark,
         "output": str(output),
@@ -281,11 +282,11 @@ def _by_place(request: _Request, source: Path, output: Path, runner: RunOptions)
     """Release microdata by place, a part at a time."""
     from bayesrisk.experiments.by_place import ReleaseStudy
 
+    _warn(request)
     listing: Any = _OCCUPIED if request.places == _OCCUPIED else None
     study = ReleaseStudy(source, request.workload, request.protection, request.seed, listing)
     with renamed({"places": "--places"}):
         summary = runner.run(study, output, "release")
-    _warn(summary.simulation, request.protection.spec)
     lines = []
     if summary.complete:
         number, finest = len(study.published.tables), study.published.levels[-1]
@@ -298,10 +299,14 @@ def _by_place(request: _Request, source: Path, output: Path, runner: RunOptions)
     runner.show(summary, [*lines, *_measured(summary.diagnostics)])
 
 
-def _warn(simulation: bool, spec: "MechanismSpec") -> None:
+def _warn(request: _Request) -> None:
+    """Say before the draw who draws, where that is not fit to protect people."""
+    from bayesrisk._base.randomness import generator
     from bayesrisk.mechanisms.samplers import stated_samplers
 
-    if simulation:
+    spec = request.protection.spec
+    if request.seed is not None:
+        generator(request.seed, "--simulation-seed")  # refused before anything is said
         say(_SIMULATION)
     elif spec.noise and not stated_samplers(spec.parameters):
         say(_GRADE)
@@ -341,6 +346,7 @@ def _audited(
 ) -> tuple["br.Workload", "Mechanism"]:
     """Return tables and mechanism of an audit; its schema is that of a file of records."""
     from bayesrisk.experiments.audit import audited_protection
+    from bayesrisk.mechanisms.registry import with_settings
 
     folder, name = str(options.from_audit), str(options.protection)
     with renamed({"protection": "--protection"}):
@@ -350,7 +356,8 @@ def _audited(
         say(f"Warning: {source} is not what was audited in {folder}")
     if source.file is not None:
         document["schema"] = schema
-    return workload, br.make_mechanism(protection.mechanism, **protection.parameters)
+    parameters = with_settings(protection.parameters, options.settings or (), "--set")
+    return workload, br.make_mechanism(protection.mechanism, **parameters)
 
 
 def _listed(argument: str | None, workload: "br.Workload") -> str | list[str] | None:
