@@ -213,21 +213,24 @@ def _difference(screen: Screen) -> str:
                 screen, best, measure, beats
             )
     best = _best(screen, screen.lower, "answers_posterior")
-    if best is None:
+    beaten = [n for n in rows if best is not None and screen.lower(best, n)]
+    measured = [n for n in beaten if screen.verdicts[str(best), n]["verdict"] == LESS]
+    if not measured and {*beaten} <= {screen.plain}:  # which tells most by construction
         answers = [rows[name]["answers_posterior"] for name in rows]
         span = " to ".join(dict.fromkeys(map(answers_text, (min(answers), max(answers)))))
         if math.isinf(max(answers)) and math.isfinite(min(answers)):
             span = f"at least {answers_text(min(answers))}"
-        return (
-            f"this audit cannot tell which of {listed([*words.values()])} lets least be learned: "
-            f"the truth is as uncertain as among {span} equally likely answers"
-        )
-    beaten = [name for name in rows if screen.lower(best, name)]
-    measured = [n for n in beaten if screen.verdicts[best, n]["verdict"] == LESS]
+        names = listed([*words.values()])
+        text = f"cannot tell which of {names} lets least be learned"
+        if beaten:
+            text = f"measures no sure difference between {names}"
+        text = f"this audit {text}: the truth is as uncertain as among {span}"
+        return f"{text} equally likely answers"
     verb = "lets less be learned than" if measured else "can tell no more, by construction, than"
-    return f"{words[best]} {verb} {listed([words[n] for n in measured or beaten])}: " + _remaining(
-        rows[best], rows[screen.plain if screen.plain in beaten else (measured or beaten)[0]]
-    )
+    others = measured or [n for n in beaten if n != screen.plain]
+    against = screen.plain if screen.plain in others else others[0]
+    text = f"{words[str(best)]} {verb} {listed([words[n] for n in others])}"
+    return f"{text}: {_remaining(rows[str(best)], rows[str(against)])}"
 
 
 def _best(
@@ -309,11 +312,12 @@ def _remaining(row: Row, other: Row | None = None) -> str:
 
 def _price(screen: Screen) -> str:
     """Return a sentence on the error of each protection's tables."""
-    words = screen.words  # which may have the price in them
-    rows = [n for n, row in screen.rows.items() if n != screen.plain
-            and f"of {error_text(row['error'])} a count" not in words[n]]  # fmt: skip
+    rows = [name for name in screen.rows if name != screen.plain]
     names = [*rows[:_NAMED], *rows[-1:]] if len(rows) > _NAMED + 1 else rows
-    costs = [f"{error_text(screen.rows[n]['error'])} under {words[n]}" for n in names]
+    errors = {name: error_text(screen.rows[name]["error"]) for name in names}
+    # The words of noise have the price in them: "noise of 2.5 a count".
+    costs = [f"{errors[n]} under {screen.words[n].replace(f' of {errors[n]} a count', '')}"
+             for n in names]  # fmt: skip
     if not costs:
         return ""
     return f"The price: counts off by {listed(costs)}"

@@ -124,6 +124,20 @@ def test_people_who_surely_differ_come_first():
     assert not screens(page_of(turned))[0]["lead"].startswith("Noise")
 
 
+def test_nothing_is_ranked_against_no_protection_by_construction_alone():
+    """The price is of each protection, of noise too."""
+    statements = statements_of({"true counts": 0.1, "noise": 0.1})
+    errors = errors_of({"true counts": 0.0, "noise": 1.4})
+    told = comparisons_of(statements)
+    told["verdict"] = ["no more" if a == "noise" else "no less" for a in told["protection"]]
+    for measure in ("doubled", "proved"):
+        told[[measure, f"{measure}_lower", f"{measure}_upper"]] = 0.0, -1.0, 1.0
+    found = files_of(statements, errors, **frames_of(statements, errors) | {"comparisons": told})
+    lead = screens(page_of(found))[0]["lead"]
+    assert lead.startswith("This audit measures no sure difference between true counts and noise")
+    assert numbers(lead.partition("The price:")[2]) == [1.4]
+
+
 def test_how_sure_is_that(made, screen, counted):
     beliefs = beliefs_of(made[0])
     beliefs = beliefs[beliefs["adversary"] == "linker"]
