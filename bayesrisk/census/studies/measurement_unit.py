@@ -59,8 +59,8 @@ class UnitMeasurements(Tabular):
             first,
             f"Of {cells:,} cell{'s' * (cells != 1)} of {self.unit} constraints fix {settled:,}.",
             f"One more person is in a cell with probability {self.prior:g} before the release.",
-            "least and most hold 95 % of one count, were all counts as probable before; of many "
-            "cells some lie outside by noise alone.",
+            "least and most hold 95 % of one count, if all counts were as probable before. Of many "
+            "cells some lie outside by noise alone: a least above 0 proves nobody.",
         ]
 
     def _shown_frame(self) -> pd.DataFrame:

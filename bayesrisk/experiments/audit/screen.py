@@ -488,7 +488,9 @@ def audit_brief(
         if headline_rows(frames[0]).empty:
             continue
         screen = first_screen(*frames)
-        lines.append(f"{name + ': ' if name else ''}{lead(screen).rstrip('.')}.")
+        who = next(row["adversary"] for row in screen.rows.values())
+        text = f"{name + ': ' if name else ''}{lead(screen).rstrip('.')}"
+        lines.append(f"{text}. Adversary: {who}.")
         for key, row in screen.rows.items():
             lines.append(f"{_line(key, row)}; counts off by {error_text(row['error'])}")
     more = len(lines) - _BRIEF + 1
