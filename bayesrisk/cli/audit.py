@@ -192,9 +192,11 @@ def audit(
 
     end, folder = None if limit is None else _MARGIN * limit, list[Path]()
     with Clock(end, start).guard(lambda: _last_words(study, folder)):
+        if runner.resume and (limit is not None or document.get("targets") in (None, "all")):
+            study, limit = _begun(study, output) or study, None
         if limit is not None:
             with renamed({"seconds": "--time-limit"}):
-                study = _fit_time(study, limit, start, output, runner)
+                study = _fit_time(study, limit, start, runner)
         folder.append(output)  # what it held before is nothing that is done
         summary = runner.run(study, output, "audit")
     page = f"{summary.statements} statements; report: {output / 'report.html'}"
@@ -223,22 +225,27 @@ def _last_words(study: "br.experiments.AuditStudy", folders: list[Path]) -> int:
     return LATE
 
 
-def _fit_time(
-    study: "br.experiments.AuditStudy",
-    limit: float,
-    start: float,
-    output: Path,
-    runner: RunOptions,
-) -> "br.experiments.AuditStudy":
-    """Return a study that fits a time; of a run that is resumed, the one that was begun."""
+def _begun(study: "br.experiments.AuditStudy", output: Path) -> "br.experiments.AuditStudy | None":
+    """Return a study with the people, releases and protections that a run began with, if any.
+
+    A time limit may have cut them; protections that were not asked for then leave no study.
+    """
     from bayesrisk.experiments.audit.results import begun_audit
 
-    begun = begun_audit(output) if runner.resume else {}
-    if begun:
-        names = {one["name"] for one in begun["protections"]}
-        protections = [one for one in study.protections if one.name in names]
-        numbers = {"targets": begun["targets"], "releases": begun["releases"]}
-        return dataclasses.replace(study, protections=protections, **numbers)
+    if not (begun := begun_audit(output)):
+        return None
+    names = {one["name"] for one in begun["protections"]}
+    protections = [one for one in study.protections if one.name in names]
+    if len(protections) < len(names):
+        return None
+    numbers = {"targets": begun["targets"], "releases": begun["releases"]}
+    return dataclasses.replace(study, protections=protections, **numbers)
+
+
+def _fit_time(
+    study: "br.experiments.AuditStudy", limit: float, start: float, runner: RunOptions
+) -> "br.experiments.AuditStudy":
+    """Return a study that fits a time."""
     fitting = study.fit_time(limit, workers=runner.workers, begun=start)
     for one in study.protections:
         if one not in fitting.protections:
