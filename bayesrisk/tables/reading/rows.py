@@ -39,8 +39,8 @@ _CODED, _CODE_ROWS = 20, 3  # texts for each code below 0, and its rows
 _FEW_MEANS = 3  # rows for each that has a mean
 _FEW = 16  # rows for each that has the labels of another
 _NO_COUNT = re.compile(
-    r".*((?<![\d ]) ?%|\b(perc(ent\w*)?|pct|[bd]?rates?|ratings?|ratio|share|proportion|mean|"
-    r"median|purchasing power|"
+    r".*(((?<![\d ]) ?|\b(19|20)\d\d([-–/]\d{2,4})? )%|\b(perc(ent\w*)?|pct|[bd]?rates?|"
+    r"ratings?|ratio|share|proportion|mean|median|purchasing power|"
     r"average (age|income|price|rent|wage|salary|earnings|score|size|length|cost|months?|days?)|"
     r"index|uptake|coverage|prevalence|percentile|per ?1[0 ,]*00\w*|"
     r"per (day|week|month|year|unit|person|household)|"
@@ -50,6 +50,7 @@ _NO_COUNT = re.compile(
     r"years? of (potential )?life( \w+)?|y?pyll|life expectancy|person[- ]years|"
     r"per capita|full[- ]time equivalents?|ftes?)\b).*|(.* )?p\d\d?(th)?|expected|"
     r"(.* )?(rank(ing)?|esperad[oa]s?|excesso)( \w+)?|"
+    r"(.*\W)?(min|max)imum( (in|of|for|over|since|values?)\b.*)?|"
     r"(months|weeks|days|hours) (from|since|until|per)\b.*|"
     r"(\w+ ){0,2}(spending|expenditures?|revenues?|payroll|turnover)"
 )
@@ -275,6 +276,25 @@ def _exceed(rows: Sequence[Sequence[str]], other: Sequence[str]) -> bool:
     ]  # fmt: skip
     sums = [(b[0], sum(a[0] for a in parts if a)) for b, parts in every if b and parts]
     return bool(sums) and all(least > 2 * b for b, least in sums)
+
+
+def with_words_of_codes(sheet: Sheet) -> Sheet:
+    """Return a sheet in which *Total* in the place of a code stands as the label beside it.
+
+    All other rows have a code, each another one of as many digits, and a label beside it.
+    """
+    columns = [*zip(*(row for _, row in sheet.rows), strict=True)]
+    for i, j in pairwise(range(len(columns))):
+        words = [k for k, text in enumerate(columns[j]) if not text]
+        codes = {text for text, label in zip(columns[i], columns[j], strict=True) if label}
+        if not words or len(codes) + len(words) < max(len(columns[i]), _FEW):
+            continue
+        called = all(any(map(str.isalpha, columns[i][k])) for k in words)
+        if called and all(map(str.isdecimal, codes)) and len({*map(len, codes)}) == 1:
+            rows = [(n, row if row[j] else [*row[:i], "", row[i], *row[j + 1 :]])
+                    for n, row in sheet.rows]  # fmt: skip
+            sheet = sheet._replace(rows=rows)
+    return sheet
 
 
 def with_named_totals(sheet: Sheet, rules: ReadingRules) -> Sheet:

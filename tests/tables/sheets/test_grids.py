@@ -351,3 +351,25 @@ def test_tiny_fractions_that_a_spreadsheet_leaves_are_none_of_counts(tmp_path):
     book.save(tmp_path / "t.xlsx")
     sheet = file_sheet(tmp_path / "t.xlsx")
     assert [row for _, row in sheet.rows] == [["Ash", "11096", "2.25"], ["Elm", "29942", "3"]]
+
+
+@pytest.mark.parametrize(("mark", "first"), [("no.", "Fish"), ("<5", "Ponds")])
+def test_units_and_times_withhold_nothing(mark, first, tmp_path):
+    """A sheet that withholds counts comes first; units and headings such as 2015-2020 are none."""
+    fish = "Kind,2015,2020\n" + "".join(f"Kind {k},{3 * k},{4 * k}\n" for k in range(1, 12))
+    units = f",2015,2020,2015-2020\nPond,{mark},{mark},no.\n"
+    ponds = units + "".join(f"Pond {k},{k},{2 * k},{k}\n" for k in range(1, 6))
+    assert file_sheet(workbook(tmp_path / "t.xlsx", Fish=fish, Ponds=ponds)).tab == first
+
+
+def test_headings_that_stand_again_begin_no_table(tmp_path):
+    years = [*map(str, range(1991, 1997))]
+    blocks = "".join(
+        f",,{','.join(years)}\nPond {k},new,{k},2,3,4,5,9\n,lost,1,2,7,8,{k},6\n" for k in range(5)
+    )
+    text = f"Place,Fish,{','.join(years)}\n{blocks.partition(chr(10))[2]}"
+    sheet = sheet_of(tmp_path, text)
+    assert len(sheet.rows) == 10
+    assert [r for _, _, r in sheet.left] == ["the headings again"] * 4
+    other = sheet_of(tmp_path, text.replace("1996\nPond 3", "1997\nPond 3"))
+    assert len(other.rows) != 10 or not other.left
