@@ -19,6 +19,7 @@ from bayesrisk.tables.sheets.sheet import Sheet, thousands_in_rows
 from bayesrisk.tables.sheets.texts import (
     DECIMAL,
     NEGATIVE,
+    OWN_UNIT,
     PATH,
     POINTS,
     SOME,
@@ -54,8 +55,8 @@ LETTERS = re.compile(r"(?<=[a-zà-ÿ])(?=[A-Z])")
 _KNOWN = ("sex", "age", "year")
 #: A label of a dimension, as Statistics Canada writes it above a column.
 MEMBER = re.compile(r"dim: (.*?)(?: \(\d+\))?: member id: \[\d+\]: ", re.IGNORECASE)
-#: 2014** has a note, 2014.06 a month.
-_YEAR = re.compile(r"(19|20)\d\d([.M]\d\d)?[ 년年]?([*†‡^]{1,3}|\(\w\))?")
+#: 2014** and 2020 1) have notes, 2014.06 a month.
+_YEAR = re.compile(r"(19|20)\d\d([.M]\d\d)?[ 년年]?([*†‡^]{1,3}|[(\[]?\w{1,2}[)\]])?")
 #: Between parts of a heading, and not between the ends of a range: 0 - 4 years - male.
 _DASH = re.compile(r"(?<!\d) [-–—] | [-–—] (?!\d)")
 
@@ -70,8 +71,10 @@ def in_persons(sheet: Sheet) -> Sheet:
     columns = list(zip(*(row for _, row in sheet.rows), strict=True))
     decimals = [{t for t in c if DECIMAL.fullmatch(t) and not NEGATIVE.fullmatch(t)}
                 for c in columns]  # fmt: skip
-    if sheet.thousands and not any(map(WHOLE.fullmatch, itertools.chain(*columns))):
-        units = [True] * len(units)
+    few = (2 * sum(map(bool, map(WHOLE.fullmatch, c))) <= sum(t in d for t in c)  # 12 for 12.0
+           for c, d in zip(columns, decimals, strict=True))  # fmt: skip
+    if sheet.thousands and all(few):
+        units = [not OWN_UNIT.search(head) for head in sheet.heads]
     digits = {
         i: max(len(re.split("[.,]", t)[-1]) for t in texts)
         for i, texts in enumerate(decimals)
