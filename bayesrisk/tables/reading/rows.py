@@ -1,6 +1,7 @@
 """Rows of a sheet before its columns have roles: those that count nobody, blank labels, parts."""
 
 import itertools
+import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, MutableSequence, Sequence
@@ -38,6 +39,7 @@ UNITS = re.compile(
 _CODED, _CODE_ROWS = 20, 3  # texts for each code below 0, and its rows
 _FEW_MEANS = 3  # rows for each that has a mean
 _FEW = 16  # rows for each that has the labels of another
+_BITS = 32  # of sums that make up the rows of a label
 _NO_COUNT = re.compile(
     r".*(((?<![\d ]) ?|\b(19|20)\d\d([-–/]\d{2,4})? )%|\b(perc(ent\w*)?|pct|[bd]?rates?|"
     r"ratings?|ratio|share|proportion|mean|median|purchasing power|"
@@ -295,6 +297,58 @@ def with_words_of_codes(sheet: Sheet) -> Sheet:
                     for n, row in sheet.rows]  # fmt: skip
             sheet = sheet._replace(rows=rows)
     return sheet
+
+
+def with_label_of_all(sheet: Sheet, rules: ReadingRules) -> Sheet:
+    """Return a sheet in which the label that stands in several columns of its rows is a total.
+
+    Such are the rows *Norway, Norway*, below counties and towns.  The rows of all other labels
+    make them up in each group of the labels beside them, of which totals may be called otherwise.
+    """
+    rows = [row for _, row in sheet.rows]
+    whole = [sum(WHOLE.fullmatch(t) is not None for t in c) for c in zip(*rows, strict=True)]
+    words = [j for j, size in enumerate(whole) if 2 * size < len(rows)]  # ages are ranges
+    places = dict[str, list[list[int]]]()  # of each label: the columns where a row has it
+    for row in rows:
+        for label in {row[j] for j in words}:
+            places.setdefault(label, []).append([j for j, t in enumerate(row) if t == label])
+    for label, axes in places.items():
+        several = len({*words}.intersection(axes[0])) > 1 and all(one == axes[0] for one in axes)
+        if not (label and several) or 2 * len(axes) > len(rows) or total_word(label) == 2:
+            continue
+        rest = [j for j in words if j not in axes[0]]
+        groups: dict[tuple[str, ...], tuple[list[int], list[int]]] = {}
+        for k, row in enumerate(rows):
+            named = tuple("" if total_word(row[j]) else key(row[j]) for j in rest)
+            groups.setdefault(named, ([], []))[row[axes[0][0]] != label].append(k)
+        tops = [(inside[0], others) for inside, others in groups.values() if len(inside) == 1]
+        counts = [j for j in range(len(whole)) if j not in (*words, *axes[0])]
+        if len(tops) < len(groups) or not any(
+            _make_up([(rows[k][j], [rows[i][j] for i in others]) for k, others in tops])
+            for j in counts
+        ):
+            continue
+        new = dict[int, list[str]]()
+        for k, others in tops:
+            names = {j: rows[others[0]][j] for j in rest if total_word(rows[k][j])}
+            names |= dict.fromkeys(axes[0], "Total")
+            new[k] = [names.get(j, text) for j, text in enumerate(rows[k])]
+        rules.lines.append(f"  {label!r} counts all: the rows of other labels make up its rows")
+        lines = [(i, new.get(k, row)) for k, (i, row) in enumerate(sheet.rows)]
+        return sheet._replace(rows=lines)
+    return sheet
+
+
+def _make_up(sums: Sequence[tuple[str, Sequence[str]]]) -> bool:
+    """Return whether each count is the sum of others, of so many bits that no chance makes it."""
+    bits = 0.0
+    for texts in ([whole, *parts] for whole, parts in sums):
+        ends = [number_range(t) for t in texts if WHOLE.fullmatch(t)]
+        total, *parts = [end[0] for end in ends if end] or [0]
+        if len(parts) + 1 < len(texts) or len(parts) < 1 or total != sum(parts):
+            return False
+        bits += math.log2(total + 1)
+    return bits >= _BITS
 
 
 def with_named_totals(sheet: Sheet, rules: ReadingRules) -> Sheet:

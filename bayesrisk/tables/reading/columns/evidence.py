@@ -32,6 +32,7 @@ from bayesrisk.tables.reading.rows import (
     counting_rows,
     filled,
     with_blocks,
+    with_label_of_all,
     with_named_totals,
     with_parts,
     with_repeated,
@@ -88,7 +89,8 @@ class ColumnEvidence:
     def __init__(self, sheet: Sheet, sheets: Sequence[Sheet], rules: ReadingRules) -> None:
         self.rules, self.first_line = rules, len(rules.lines)
         sheet = with_blocks(with_words_of_codes(in_persons(sheet)), rules)
-        self.sheet = with_named_totals(without_false_parts(sheet), rules)
+        sheet = with_label_of_all(without_false_parts(sheet), rules)
+        self.sheet = with_named_totals(sheet, rules)
         self.sheet = with_parts(counting_rows(with_repeated(self.sheet, rules)), rules)
         sheet = self.sheet
         plain = [MEMBER.sub("", head) or head for head in sheet.heads]
