@@ -111,8 +111,11 @@ class _SheetCells(SheetColumns):
         flags = self._flags_by_count(flag_columns, [*counts])
         withholding = self._withholding(flags)
         sheet, choices = self.sheet, self.rules.choices
-        every = [sheet.thousands and not OWN_UNIT.search(head) for head in sheet.heads]
-        thousands = {i for i in counts if every[i] or UNIT.search(sheet.heads[i])}
+        heads = {i: sheet.heads[i] for i in counts}
+        thousands = {
+            i for i, head in heads.items()
+            if (sheet.thousands and not OWN_UNIT.search(head)) or UNIT.search(head)
+        }  # fmt: skip
         stated = [
             (i, more, flags[i], sheet.heads[i],
              1000 if i in thousands and i not in sheet.persons else 1, sheet.persons.get(i, 1))
