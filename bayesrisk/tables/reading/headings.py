@@ -119,12 +119,12 @@ def wide(
         elif len(part) == 1 and total_word(first := part[0].partition(" ")[0]) == 2:
             below = part[0].removeprefix(first).strip(" :,-–")  # "Total F" is of all F
             parts[i] = [first, below] if below in inner and size > 1 else part
-    parts, own = _with_whole_groups(sheet, _with_one_word(parts))
+    parts, named_kinds = _with_whole_groups(sheet, _with_one_word(parts))
     kinds = {
         i: [heading_kind(label, depth) for depth, label in enumerate(part, 1)]
         for i, part in parts.items()
     }
-    kinds |= {i: [*kinds[i][:1], kind] for i, kind in own.items()}
+    kinds |= {i: [*kinds[i][:1], kind] for i, kind in named_kinds.items()}
     for d in range(size):  # single years of age beside others: 99, 100 and over
         ranges = {
             i: interval(p[d]) for i, p in parts.items() if len(p) > d and total_word(p[d]) < 2
@@ -397,7 +397,7 @@ def _with_whole_groups(
     Such are *Rulings!!Total, Rulings!!Merits!!Yes, Rulings!!Merits!!No, Rulings!!Closed*.  Labels
     below other headings, of which nothing is known, are of another variable.
     """
-    groups, own = dict[str, list[int]](), dict[int, str]()
+    groups, named_kinds = dict[str, list[int]](), dict[int, str]()
     for i, part in parts.items():
         groups.setdefault(part[0] if len(part) > 1 else "", []).append(i)
     counts, depth = None, max(map(len, parts.values()))
@@ -410,8 +410,8 @@ def _with_whole_groups(
         if counts.add_up(rest, totals[0], _BITS + 2 * len(parts)):
             parts |= {i: [first, ": ".join(parts[i][1:])] for i in rest}
             parts[totals[0]], depth = [first, "Total"], depth + 1
-            own |= dict.fromkeys(group, f"category {depth}")
-    return parts, own
+            named_kinds |= dict.fromkeys(group, f"category {depth}")
+    return parts, named_kinds
 
 
 def _with_periods(parts: Mapping[int, list[str]]) -> dict[int, list[str]]:

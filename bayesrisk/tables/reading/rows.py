@@ -321,16 +321,16 @@ def with_label_of_all(sheet: Sheet, rules: ReadingRules) -> Sheet:
         for k, row in enumerate(rows):
             named = tuple("" if total_word(row[j]) else key(row[j]) for j in rest)
             groups.setdefault(named, ([], []))[row[axes[0][0]] != label].append(k)
-        tops = [(inside[0], others) for inside, others in groups.values() if len(inside) == 1]
+        tops = [(inside[0], rest_rows) for inside, rest_rows in groups.values() if len(inside) == 1]
         counts = [j for j in range(len(whole)) if j not in (*words, *axes[0])]
         if len(tops) < len(groups) or not any(
-            _make_up([(rows[k][j], [rows[i][j] for i in others]) for k, others in tops])
+            _make_up([(rows[k][j], [rows[i][j] for i in rest_rows]) for k, rest_rows in tops])
             for j in counts
         ):
             continue
         new = dict[int, list[str]]()
-        for k, others in tops:
-            names = {j: rows[others[0]][j] for j in rest if total_word(rows[k][j])}
+        for k, rest_rows in tops:
+            names = {j: rows[rest_rows[0]][j] for j in rest if total_word(rows[k][j])}
             names |= dict.fromkeys(axes[0], "Total")
             new[k] = [names.get(j, text) for j, text in enumerate(rows[k])]
         rules.lines.append(f"  {label!r} counts all: the rows of other labels make up its rows")

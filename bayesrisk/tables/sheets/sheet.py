@@ -375,9 +375,9 @@ def _table(name: str, grid: Grid) -> Sheet:
     captions = tuple(text for text in titles if not is_note([text]))
     left = [*units, *table.left, *words, *other_rows]
     thousands = _in_thousands(table, body.below, columns.labels)
-    own = [(i, row) for i, row in rows if thousands and any(map(OWN_UNIT.search, row))]
-    left += [(i, short(row), "in a unit of its own") for i, row in own]
-    rows = [line for line in rows if line not in own]
+    exceptions = [(i, row) for i, row in rows if thousands and any(map(OWN_UNIT.search, row))]
+    left += [(i, short(row), "in a unit of its own") for i, row in exceptions]
+    rows = [line for line in rows if line not in exceptions]
     return Sheet(name, heads, rows, left, thousands=thousands, captions=captions)
 
 
