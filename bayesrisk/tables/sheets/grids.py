@@ -353,7 +353,7 @@ def _starts(grid: Grid) -> list[int]:
             gap, near = True, False
             continue
         adjacent, near = near, True
-        if stands_again(texts, top) and counted > 1:
+        if counted > 1 and title < 0 and stands_again(texts, top):
             continue
         if filled_texts(texts) < 2:
             if not (block and adjacent and texts[0]):  # else the name of the labels, below headings

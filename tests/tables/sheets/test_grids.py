@@ -373,3 +373,9 @@ def test_headings_that_stand_again_begin_no_table(tmp_path):
     assert [r for _, _, r in sheet.left] == ["the headings again"] * 4
     other = sheet_of(tmp_path, text.replace("1996\nPond 3", "1997\nPond 3"))
     assert len(other.rows) != 10 or not other.left
+
+
+def test_headings_that_stand_again_below_a_title_begin_a_table(tmp_path):
+    part = "Fish of {0}\nPond,2016,2017,2018,2019,2020\nAsh,{1},2,7,4,9\nBay,8,{1},3,6,5\n"
+    sheet = sheet_of(tmp_path, part.format("North", 31) + part.format("South", 42))
+    assert [row[0] for _, row in sheet.rows] == ["Fish of North"] * 2 + ["Fish of South"] * 2

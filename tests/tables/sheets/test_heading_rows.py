@@ -158,3 +158,10 @@ def test_a_row_of_the_name_of_labels_and_of_units_is_one_of_headings(unit, tmp_p
 def test_a_row_of_marks_is_none_of_headings(tmp_path):
     text = ",2019,2020\nPond,*,*\nAsh,4,5\nBay,8,9\nElm,*,6\n"
     assert len(sheet_of(tmp_path, text).rows) == 4
+
+
+def test_units_of_several_sections_are_no_headings(tmp_path):
+    """The first text would be lost, which says whom the rows below it count."""
+    rows = "{},no.,no.\nAsh,{},5\nBay,8,{}\nElm,7,6\n"
+    text = ",2019,2020\n" + rows.format("Men", 4, 9) + rows.format("Women", 3, 1)
+    assert "Men" not in "".join(sheet_of(tmp_path, text).heads)
