@@ -14,6 +14,7 @@ from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.sheets.grids import FEWER, MOST
 from bayesrisk.tables.sheets.sheet import Sheet
 from bayesrisk.tables.sheets.texts import (
+    OWN_UNIT,
     PATH,
     POINTS,
     WHOLE,
@@ -110,7 +111,11 @@ class _SheetCells(SheetColumns):
         flags = self._flags_by_count(flag_columns, [*counts])
         withholding = self._withholding(flags)
         sheet, choices = self.sheet, self.rules.choices
-        thousands = {i for i in counts if sheet.thousands or UNIT.search(sheet.heads[i])}
+        heads = {i: sheet.heads[i] for i in counts}
+        thousands = {
+            i for i, head in heads.items()
+            if (sheet.thousands and not OWN_UNIT.search(head)) or UNIT.search(head)
+        }  # fmt: skip
         stated = [
             (i, more, flags[i], sheet.heads[i],
              1000 if i in thousands and i not in sheet.persons else 1, sheet.persons.get(i, 1))

@@ -19,6 +19,7 @@ from bayesrisk.tables.sheets.sheet import Sheet, thousands_in_rows
 from bayesrisk.tables.sheets.texts import (
     DECIMAL,
     NEGATIVE,
+    OWN_UNIT,
     PATH,
     POINTS,
     SOME,
@@ -51,11 +52,12 @@ _COUNTED = re.compile(
 _FOR = re.compile(r"total (for|of)\b", re.IGNORECASE)
 #: Between words that are written as one: PupilsMale.
 LETTERS = re.compile(r"(?<=[a-zà-ÿ])(?=[A-Z])")
+_BITS = 8  # sums of columns hold by chance in one case of 2**8
 _KNOWN = ("sex", "age", "year")
 #: A label of a dimension, as Statistics Canada writes it above a column.
 MEMBER = re.compile(r"dim: (.*?)(?: \(\d+\))?: member id: \[\d+\]: ", re.IGNORECASE)
-#: 2014** has a note, 2014.06 a month.
-_YEAR = re.compile(r"(19|20)\d\d([.M]\d\d)?[ 년年]?([*†‡^]{1,3}|\(\w\))?")
+#: 2014** and 2020 1) have notes, 2014.06 a month.
+_YEAR = re.compile(r"(19|20)\d\d([.M]\d\d)?[ 년年]?([*†‡^]{1,3}|[(\[]?\w{1,2}[)\]])?")
 #: Between parts of a heading, and not between the ends of a range: 0 - 4 years - male.
 _DASH = re.compile(r"(?<!\d) [-–—] | [-–—] (?!\d)")
 
@@ -70,8 +72,10 @@ def in_persons(sheet: Sheet) -> Sheet:
     columns = list(zip(*(row for _, row in sheet.rows), strict=True))
     decimals = [{t for t in c if DECIMAL.fullmatch(t) and not NEGATIVE.fullmatch(t)}
                 for c in columns]  # fmt: skip
-    if sheet.thousands and not any(map(WHOLE.fullmatch, itertools.chain(*columns))):
-        units = [True] * len(units)
+    few = (2 * sum(map(bool, map(WHOLE.fullmatch, c))) <= sum(t in d for t in c)  # 12 for 12.0
+           for c, d in zip(columns, decimals, strict=True))  # fmt: skip
+    if sheet.thousands and all(few):
+        units = [not OWN_UNIT.search(head) for head in sheet.heads]
     digits = {
         i: max(len(re.split("[.,]", t)[-1]) for t in texts)
         for i, texts in enumerate(decimals)
@@ -115,11 +119,12 @@ def wide(
         elif len(part) == 1 and total_word(first := part[0].partition(" ")[0]) == 2:
             below = part[0].removeprefix(first).strip(" :,-–")  # "Total F" is of all F
             parts[i] = [first, below] if below in inner and size > 1 else part
-    parts = _with_one_word(parts)
+    parts, named_kinds = _with_whole_groups(sheet, _with_one_word(parts))
     kinds = {
         i: [heading_kind(label, depth) for depth, label in enumerate(part, 1)]
         for i, part in parts.items()
     }
+    kinds |= {i: [*kinds[i][:1], kind] for i, kind in named_kinds.items()}
     for d in range(size):  # single years of age beside others: 99, 100 and over
         ranges = {
             i: interval(p[d]) for i, p in parts.items() if len(p) > d and total_word(p[d]) < 2
@@ -382,6 +387,31 @@ def _with_one_word(parts: Mapping[int, list[str]]) -> dict[int, list[str]]:
             for i in columns:
                 results[i][d] = common
     return results
+
+
+def _with_whole_groups(
+    sheet: Sheet, parts: dict[int, list[str]]
+) -> tuple[dict[int, list[str]], dict[int, str]]:
+    """Return paths of one depth below a heading whose columns make up a total, and their variable.
+
+    Such are *Rulings!!Total, Rulings!!Merits!!Yes, Rulings!!Merits!!No, Rulings!!Closed*.  Labels
+    below other headings, of which nothing is known, are of another variable.
+    """
+    groups, named_kinds = dict[str, list[int]](), dict[int, str]()
+    for i, part in parts.items():
+        groups.setdefault(part[0] if len(part) > 1 else "", []).append(i)
+    counts, depth = None, max(map(len, parts.values()))
+    for first, group in groups.items():
+        totals = [i for i in group if len(parts[i]) == 2 and total_word(parts[i][1])]
+        rest = [i for i in group if i not in totals]
+        if not first or len(totals) != 1 or len({len(parts[i]) for i in rest}) < 2:
+            continue
+        counts = counts or CountedColumns.from_sheet(sheet, [*parts])
+        if counts.add_up(rest, totals[0], _BITS + 2 * len(parts)):
+            parts |= {i: [first, ": ".join(parts[i][1:])] for i in rest}
+            parts[totals[0]], depth = [first, "Total"], depth + 1
+            named_kinds |= dict.fromkeys(group, f"category {depth}")
+    return parts, named_kinds
 
 
 def _with_periods(parts: Mapping[int, list[str]]) -> dict[int, list[str]]:

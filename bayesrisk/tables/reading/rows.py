@@ -1,6 +1,7 @@
 """Rows of a sheet before its columns have roles: those that count nobody, blank labels, parts."""
 
 import itertools
+import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, MutableSequence, Sequence
@@ -38,9 +39,10 @@ UNITS = re.compile(
 _CODED, _CODE_ROWS = 20, 3  # texts for each code below 0, and its rows
 _FEW_MEANS = 3  # rows for each that has a mean
 _FEW = 16  # rows for each that has the labels of another
+_BITS = 32  # of sums that make up the rows of a label
 _NO_COUNT = re.compile(
-    r".*((?<![\d ]) ?%|\b(perc(ent\w*)?|pct|[bd]?rates?|ratings?|ratio|share|proportion|mean|"
-    r"median|purchasing power|"
+    r".*(((?<![\d ]) ?|\b(19|20)\d\d([-–/]\d{2,4})? )%|\b(perc(ent\w*)?|pct|[bd]?rates?|"
+    r"ratings?|ratio|share|proportion|mean|median|purchasing power|"
     r"average (age|income|price|rent|wage|salary|earnings|score|size|length|cost|months?|days?)|"
     r"index|uptake|coverage|prevalence|percentile|per ?1[0 ,]*00\w*|"
     r"per (day|week|month|year|unit|person|household)|"
@@ -50,6 +52,7 @@ _NO_COUNT = re.compile(
     r"years? of (potential )?life( \w+)?|y?pyll|life expectancy|person[- ]years|"
     r"per capita|full[- ]time equivalents?|ftes?)\b).*|(.* )?p\d\d?(th)?|expected|"
     r"(.* )?(rank(ing)?|esperad[oa]s?|excesso)( \w+)?|"
+    r"(.*\W)?(min|max)imum( (in|of|for|over|since|values?)\b.*)?|"
     r"(months|weeks|days|hours) (from|since|until|per)\b.*|"
     r"(\w+ ){0,2}(spending|expenditures?|revenues?|payroll|turnover)"
 )
@@ -275,6 +278,77 @@ def _exceed(rows: Sequence[Sequence[str]], other: Sequence[str]) -> bool:
     ]  # fmt: skip
     sums = [(b[0], sum(a[0] for a in parts if a)) for b, parts in every if b and parts]
     return bool(sums) and all(least > 2 * b for b, least in sums)
+
+
+def with_words_of_codes(sheet: Sheet) -> Sheet:
+    """Return a sheet in which *Total* in the place of a code stands as the label beside it.
+
+    All other rows have a code, each another one of as many digits, and a label beside it.
+    """
+    columns = [*zip(*(row for _, row in sheet.rows), strict=True)]
+    for i, j in pairwise(range(len(columns))):
+        words = [k for k, text in enumerate(columns[j]) if not text]
+        codes = {text for text, label in zip(columns[i], columns[j], strict=True) if label}
+        if not words or len(codes) + len(words) < max(len(columns[i]), _FEW):
+            continue
+        called = all(any(map(str.isalpha, columns[i][k])) for k in words)
+        if called and all(map(str.isdecimal, codes)) and len({*map(len, codes)}) == 1:
+            rows = [(n, row if row[j] else [*row[:i], "", row[i], *row[j + 1 :]])
+                    for n, row in sheet.rows]  # fmt: skip
+            sheet = sheet._replace(rows=rows)
+    return sheet
+
+
+def with_label_of_all(sheet: Sheet, rules: ReadingRules) -> Sheet:
+    """Return a sheet in which the label that stands in several columns of its rows is a total.
+
+    Such are the rows *Norway, Norway*, below counties and towns.  The rows of all other labels
+    make them up in each group of the labels beside them, of which totals may be called otherwise.
+    """
+    rows = [row for _, row in sheet.rows]
+    whole = [sum(WHOLE.fullmatch(t) is not None for t in c) for c in zip(*rows, strict=True)]
+    words = [j for j, size in enumerate(whole) if 2 * size < len(rows)]  # ages are ranges
+    places = dict[str, list[list[int]]]()  # of each label: the columns where a row has it
+    for row in rows:
+        for label in {row[j] for j in words}:
+            places.setdefault(label, []).append([j for j, t in enumerate(row) if t == label])
+    for label, axes in places.items():
+        several = len({*words}.intersection(axes[0])) > 1 and all(one == axes[0] for one in axes)
+        if not (label and several) or 2 * len(axes) > len(rows) or total_word(label) == 2:
+            continue
+        rest = [j for j in words if j not in axes[0]]
+        groups: dict[tuple[str, ...], tuple[list[int], list[int]]] = {}
+        for k, row in enumerate(rows):
+            named = tuple("" if total_word(row[j]) else key(row[j]) for j in rest)
+            groups.setdefault(named, ([], []))[row[axes[0][0]] != label].append(k)
+        tops = [(inside[0], rest_rows) for inside, rest_rows in groups.values() if len(inside) == 1]
+        counts = [j for j in range(len(whole)) if j not in (*words, *axes[0])]
+        if len(tops) < len(groups) or not any(
+            _make_up([(rows[k][j], [rows[i][j] for i in rest_rows]) for k, rest_rows in tops])
+            for j in counts
+        ):
+            continue
+        new = dict[int, list[str]]()
+        for k, rest_rows in tops:
+            names = {j: rows[rest_rows[0]][j] for j in rest if total_word(rows[k][j])}
+            names |= dict.fromkeys(axes[0], "Total")
+            new[k] = [names.get(j, text) for j, text in enumerate(rows[k])]
+        rules.lines.append(f"  {label!r} counts all: the rows of other labels make up its rows")
+        lines = [(i, new.get(k, row)) for k, (i, row) in enumerate(sheet.rows)]
+        return sheet._replace(rows=lines)
+    return sheet
+
+
+def _make_up(sums: Sequence[tuple[str, Sequence[str]]]) -> bool:
+    """Return whether each count is the sum of others, of so many bits that no chance makes it."""
+    bits = 0.0
+    for texts in ([whole, *parts] for whole, parts in sums):
+        ends = [number_range(t) for t in texts if WHOLE.fullmatch(t)]
+        total, *parts = [end[0] for end in ends if end] or [0]
+        if len(parts) + 1 < len(texts) or len(parts) < 1 or total != sum(parts):
+            return False
+        bits += math.log2(total + 1)
+    return bits >= _BITS
 
 
 def with_named_totals(sheet: Sheet, rules: ReadingRules) -> Sheet:

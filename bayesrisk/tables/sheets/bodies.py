@@ -17,6 +17,7 @@ from bayesrisk.tables.sheets.lines import (
     begins_notes,
     filled_texts,
     short,
+    stands_again,
 )
 from bayesrisk.tables.sheets.partitions import partitioned
 from bayesrisk.tables.sheets.sections import (
@@ -256,7 +257,9 @@ def _repeats(row: Sequence[str], head: Sequence[str]) -> bool:
     """Return whether a row is the headings again, of which some may be lost."""
     words = [t == other for t, other in zip(row, head, strict=False)
              if t and not (says_number(t) or is_mark(t))]  # fmt: skip
-    return list(row) == list(head) or len(words) <= 2 * sum(words) > 2 * _PAIR
+    return list(row) == list(head) or stands_again(row, head) or (
+        len(words) <= 2 * sum(words) > 2 * _PAIR
+    )  # fmt: skip
 
 
 def body_lines(name: str, body: Body, columns: CountColumns) -> tuple[list[Line], Left]:

@@ -13,7 +13,7 @@ from bayesrisk._base.disk.text import named
 from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.tables.sheets.joined_headings import called_again
 from bayesrisk.tables.sheets.legends import Legend, legend
-from bayesrisk.tables.sheets.lines import Grid, Left, filled_texts
+from bayesrisk.tables.sheets.lines import Grid, Left, filled_texts, stands_again
 from bayesrisk.tables.sheets.merged_headings import Merged, join_merged_headings
 from bayesrisk.tables.sheets.texts import (
     NO_COUNT,
@@ -154,7 +154,9 @@ def withheld_counts(grid: Grid) -> int:
 
 def _is_withheld(text: str) -> bool:
     ends = None if WHOLE.fullmatch(text) else number_range(text)
-    return (ends[0] < ends[1]) if ends else is_mark(text) and not NO_COUNT.fullmatch(text)
+    if ends:  # 2015-2020 is a time
+        return ends[0] < ends[1] and not is_year(str(ends[0]))
+    return is_mark(text) and not NO_COUNT.fullmatch(text)
 
 
 def _share_form(grid: Grid, other: Grid) -> bool:
@@ -351,6 +353,8 @@ def _starts(grid: Grid) -> list[int]:
             gap, near = True, False
             continue
         adjacent, near = near, True
+        if counted > 1 and title < 0 and stands_again(texts, top):
+            continue
         if filled_texts(texts) < 2:
             if not (block and adjacent and texts[0]):  # else the name of the labels, below headings
                 title, block = (position if title < 0 or block else title), []

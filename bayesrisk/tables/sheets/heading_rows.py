@@ -14,7 +14,15 @@ from bayesrisk.tables.sheets.joined_headings import (
     without_number,
     wrapped,
 )
-from bayesrisk.tables.sheets.lines import CountColumns, Left, Line, filled_texts, said_once, short
+from bayesrisk.tables.sheets.lines import (
+    UNIT,
+    CountColumns,
+    Left,
+    Line,
+    filled_texts,
+    said_once,
+    short,
+)
 from bayesrisk.tables.sheets.sections import is_group_row
 from bayesrisk.tables.sheets.texts import (
     DECIMAL,
@@ -246,6 +254,9 @@ def _with_next(
         and not columns.has_count(below[0])
     ):
         return [head[0] or row[0], *head[1:]]  # the name of the labels stands between
+    if _states_units(row) and not any(map(_states_units, below)):  # of sections there are more
+        shares = (f"{a} {b}".strip() if b == "%" else a for a, b in zip(head, row, strict=True))
+        return [wrapped(head[0], row[0]), *[*shares][1:]]
     if is_group_row(row, below, columns.labels):
         return []
     if filled_texts(said_once(row, columns.counts)) < filled_texts(row) < filled_texts(head):
@@ -257,6 +268,12 @@ def _with_next(
     if not joined and line_of_heading([*above, *rows], above[0], len(above), columns.counts):
         return [wrapped(a, b) for a, b in zip(head, row, strict=True)]
     return joined
+
+
+def _states_units(row: Sequence[str]) -> bool:
+    """Return whether a row has a text before units of several columns: *Country, no., no., %*."""
+    units = [text for text in row[1:] if text]
+    return row[0] != "" and len(units) > 1 and all(t == "%" or UNIT.fullmatch(t) for t in units)
 
 
 def _names_labels(head: Sequence[str], row: Sequence[str], below: Sequence[Sequence[str]]) -> bool:

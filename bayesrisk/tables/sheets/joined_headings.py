@@ -253,13 +253,14 @@ def wrapped(text: str, more: str) -> str:
 def _in_turn(head: Sequence[str], row: Sequence[str], below: Mapping[int, Sequence[str]]) -> bool:
     """Return whether numbers are headings: codes with leading zeros, or others below one heading.
 
-    Those are years, or numbers one after another.  So are years that stand again below each, and
-    codes of many names, which rise from 1 with few gaps.
+    Those are years, or numbers one after another, perhaps from 1 on again and again, as months are.
+    So are years that stand again below each, and codes of many names, which rise from 1 with few
+    gaps.
     """
     numbers = [row[j] for j in below if WHOLE.fullmatch(row[j])]
     filled = [head[j] for j in below if row[j]]
     spans, several = len({*filled}) < len(filled), len(numbers) == len({*numbers}) > 1
-    if _few_years(below) and _years_again(head, row, below):
+    if (_few_years(below) and _years_again(head, row, below)) or _begin_again(numbers):
         return True
     code = re.compile(r"0\d+").fullmatch
     if several and any(map(code, numbers)):
@@ -275,6 +276,13 @@ def _in_turn(head: Sequence[str], row: Sequence[str], below: Mapping[int, Sequen
         return few_gaps and not any(map(says_number, names))
     follow = len(plain) > _FEW_NUMBERS and plain == [*range(plain[0], plain[0] + len(numbers))]
     return spans and follow
+
+
+def _begin_again(numbers: Sequence[str]) -> bool:
+    """Return whether numbers rise from 1 to the same last one several times, the last time less."""
+    size = max((int(t) for t in numbers if len(t) < _YEARS_DIGITS and t.isdecimal()), default=0)
+    turns = [str(k % size + 1) for k in range(len(numbers))] if size else []
+    return _FEW_NUMBERS < size < len(numbers) and list(numbers) == turns
 
 
 def spread(heads: Sequence[str]) -> list[str]:
@@ -321,7 +329,8 @@ def _paths(
         above[j] = above[j] or above[j - 1]
         part = raw[j - 1] or part
         inside = above[j - 1] == f"{above[j]}{PATH}{part}" and not raw[j]
-        if inside and row[j] and (part in row[j] or not total_word(row[j])):
+        total = total_word(row[j]) and not row[j].isdecimal()  # 9 is a month
+        if inside and row[j] and (part in row[j] or not total):
             above[j] = above[j - 1]
     totals = [j for j in below if row[j] == above[j] and total_word(row[j]) == 2]  # merged cells
     named = [j for j in (below if totals else range(len(row))) if row[j] and j not in totals]

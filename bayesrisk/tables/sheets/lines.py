@@ -10,7 +10,8 @@ from bayesrisk.exceptions import DataError, quote
 from bayesrisk.tables.sheets.texts import DECIMAL, WHOLE, is_mark, says_number, two_scripts
 
 _LENGTH = 1000  # of a note
-_UNIT = re.compile(
+#: What all counts of a row or table are: *no.*, *persons*.
+UNIT = re.compile(
     r"numbers?( of \w+)*|no\.|counts?|persons|people|individuals|cases|patients|pupils|households",
     re.IGNORECASE,
 )
@@ -105,6 +106,12 @@ def filled_texts(row: Sequence[str]) -> int:
     return len(row) - row.count("")
 
 
+def stands_again(row: Sequence[str], head: Sequence[str]) -> bool:
+    """Return whether a row has nothing but headings of its columns, such as years."""
+    filled = [(text, other) for text, other in zip(row, head, strict=False) if text]
+    return len(filled) > 2 * _PAIR and all(text == other for text, other in filled)
+
+
 def said_once(row: Sequence[str], counts: Collection[int]) -> list[str]:
     """Return a row, or the first of its two texts, in two scripts, at both sides of counts."""
     places = [j for j, text in enumerate(row) if text]
@@ -166,7 +173,7 @@ def _with_first_label(grid: Grid) -> Grid:
             continue
         texts = [text.strip() for text in row if text.strip()]
         alone = len(texts) == 2 and row[0].strip() == texts[0]
-        if alone and _UNIT.fullmatch(texts[1]) and any(says_number(t) or is_mark(t) for t in below):
+        if alone and UNIT.fullmatch(texts[1]) and any(says_number(t) or is_mark(t) for t in below):
             rows[k], rows[k + 1] = (rows[k][0], ["", *row[1:]]), (i, [row[0], *below[1:]])
     return rows
 
@@ -189,7 +196,7 @@ def _is_unit(row: Sequence[str]) -> bool:
         return False
     texts = [text.strip() for text in row if text.strip()]
     named = len(texts) == _PAIR and _NAMED_UNIT.fullmatch(texts[-1]) is not None
-    return named or (len({*texts}) == 1 and _UNIT.fullmatch(texts[0]) is not None)
+    return named or (len({*texts}) == 1 and UNIT.fullmatch(texts[0]) is not None)
 
 
 def _without_margin(grid: Grid) -> Grid:

@@ -30,6 +30,7 @@ from bayesrisk.tables.sheets.lines import Grid, Line, count_columns, filled_text
 from bayesrisk.tables.sheets.records import says_money
 from bayesrisk.tables.sheets.texts import (
     DECIMAL,
+    OWN_UNIT,
     PATH,
     THOUSANDS,
     WHOLE,
@@ -54,7 +55,9 @@ _THOUSANDS = re.compile(
     r"cifras|personas|dati|valori|dados|pessoas|cijfers|aantal(len)?|tal|antal)"
     rf"( \w+){{0,2}} {_IN}{THOUSANDS}|"
     r"\bthousand (persons|people|inhabitants|residents|households|employees|workers|jobs)\b|"
-    rf"(^|[,;:：=–-])\W*{_IN}?{THOUSANDS}\W*$|\b(in|en) (?=[\d'’`]){THOUSANDS}",
+    rf"(^|[(,;:：=–-])\W*{_IN}?{THOUSANDS}(\W*$|,? (unless|except|if not|sofern|soweit|wenn nicht|"
+    r"sauf|salvo|tranne|tenzij|om inte|hvis ikke|o ile)\b)|"
+    rf"\b(in|en) (?=[\d'’`]){THOUSANDS}",
     re.IGNORECASE,
 )
 _EXPONENT = re.compile(r"unit mult(iplier)?( code)?")
@@ -372,6 +375,9 @@ def _table(name: str, grid: Grid) -> Sheet:
     captions = tuple(text for text in titles if not is_note([text]))
     left = [*units, *table.left, *words, *other_rows]
     thousands = _in_thousands(table, body.below, columns.labels)
+    exceptions = [(i, row) for i, row in rows if thousands and any(map(OWN_UNIT.search, row))]
+    left += [(i, short(row), "in a unit of its own") for i, row in exceptions]
+    rows = [line for line in rows if line not in exceptions]
     return Sheet(name, heads, rows, left, thousands=thousands, captions=captions)
 
 

@@ -724,7 +724,7 @@ def test_a_total_of_another_year_counts_not_all_of_the_headings_beside_it(tmp_pa
     assert {"Men"} == variables_of(said)["sex"]  # a part of the total of both
 
 
-@pytest.mark.parametrize("label", ["2014**", "2014 †", "2014(a)", "2014"])
+@pytest.mark.parametrize("label", ["2014**", "2014 †", "2014(a)", "2014 (p)", "2014 1)", "2014"])
 def test_a_year_with_a_note_is_a_year(label):
     assert heading_kind(label, 1) == "year"
     assert heading_kind(f"{label} to date", 1) == "category 1"

@@ -661,3 +661,21 @@ def test_parts_of_two_parents_may_be_called_alike_where_sums_show_a_tree(total, 
         assert found[["low", "high"]].to_numpy().tolist() == [[7, 7]]
     else:  # sums deny it
         assert "On persons: Other" not in labels
+
+
+@pytest.mark.parametrize("change", [0, 1])
+def test_the_label_that_stands_in_several_columns_counts_all_others(change, tmp_path):
+    """Of each kind of fish, and of all, which rows of other labels call otherwise."""
+    places = [("North", "Ash"), ("North", "Bay"), ("South", "Elm"), ("South", "Oak")]
+    fish = {"carp": (512, 731, 204, 118), "trout": (95, 40, 377, 208), "pike": (61, 7, 90, 330)}
+    rows = [("Lakeland", "Lakeland", kind, sum(counts)) for kind, counts in fish.items()]
+    rows.append(("Lakeland", "Lakeland", "Total of Lakeland", sum(n for *_, n in rows) + change))
+    for k, place in enumerate(places):
+        rows += [(*place, kind, counts[k]) for kind, counts in fish.items()]
+        rows.append((*place, "Total of a pond", sum(counts[k] for counts in fish.values())))
+    text = "\n".join(",".join(map(str, row)) for row in [("county", "pond", "fish", "n"), *rows])
+    (tmp_path / "t.csv").write_text(text + "\n", encoding="utf-8")
+    reading = TableReading.read(tmp_path / "t.csv")
+    labels = {*reading.cells["county"]}
+    assert ("all" in labels) is not bool(change)
+    assert any("Lakeland" in label for label in labels) is bool(change)

@@ -351,3 +351,31 @@ def test_tiny_fractions_that_a_spreadsheet_leaves_are_none_of_counts(tmp_path):
     book.save(tmp_path / "t.xlsx")
     sheet = file_sheet(tmp_path / "t.xlsx")
     assert [row for _, row in sheet.rows] == [["Ash", "11096", "2.25"], ["Elm", "29942", "3"]]
+
+
+@pytest.mark.parametrize(("times", "first"), [("2015-2020", "Fish"), ("15-20", "Ponds")])
+def test_times_in_headings_withhold_nothing(times, first, tmp_path):
+    """A sheet that withholds counts comes first; 2015-2020 is none of these, and no range."""
+    fish = "Kind,2015,2020\n" + "".join(f"Kind {k},{3 * k},{4 * k}\n" for k in range(1, 12))
+    head = f"Pond,2015,2020,{times},{times.replace('5', '0')}\n"
+    ponds = head + "".join(f"Pond {k},{k},{2 * k},{k},{k}\n" for k in range(1, 6))
+    assert file_sheet(workbook(tmp_path / "t.xlsx", Fish=fish, Ponds=ponds)).tab == first
+
+
+def test_headings_that_stand_again_begin_no_table(tmp_path):
+    years = [*map(str, range(1991, 1997))]
+    blocks = "".join(
+        f",,{','.join(years)}\nPond {k},new,{k},2,3,4,5,9\n,lost,1,2,7,8,{k},6\n" for k in range(5)
+    )
+    text = f"Place,Fish,{','.join(years)}\n{blocks.partition(chr(10))[2]}"
+    sheet = sheet_of(tmp_path, text)
+    assert len(sheet.rows) == 10
+    assert [r for _, _, r in sheet.left] == ["the headings again"] * 4
+    other = sheet_of(tmp_path, text.replace("1996\nPond 3", "1997\nPond 3"))
+    assert len(other.rows) != 10 or not other.left
+
+
+def test_headings_that_stand_again_below_a_title_begin_a_table(tmp_path):
+    part = "Fish of {0}\nPond,2016,2017,2018,2019,2020\nAsh,{1},2,7,4,9\nBay,8,{1},3,6,5\n"
+    sheet = sheet_of(tmp_path, part.format("North", 31) + part.format("South", 42))
+    assert [row[0] for _, row in sheet.rows] == ["Fish of North"] * 2 + ["Fish of South"] * 2

@@ -145,3 +145,23 @@ def test_sources_above_columns_are_no_headings(tmp_path, note):
         assert any(note in text for _, text, _ in sheet.left)
     else:
         assert any("!!" in head for head in sheet.heads)
+
+
+@pytest.mark.parametrize("unit", ["no.", "Number"])
+def test_a_row_of_the_name_of_labels_and_of_units_is_one_of_headings(unit, tmp_path):
+    text = f",2019,2020,Growth\nPond,{unit},{unit},%\nAsh,4,5,12\nBay,8,9,13\nElm,7,6,-14\n"
+    sheet = sheet_of(tmp_path, text)
+    assert sheet.heads == ["Pond", "2019", "2020", "Growth %"]
+    assert [row[0] for _, row in sheet.rows] == ["Ash", "Bay", "Elm"]
+
+
+def test_a_row_of_marks_is_none_of_headings(tmp_path):
+    text = ",2019,2020\nPond,*,*\nAsh,4,5\nBay,8,9\nElm,*,6\n"
+    assert len(sheet_of(tmp_path, text).rows) == 4
+
+
+def test_units_of_several_sections_are_no_headings(tmp_path):
+    """The first text would be lost, which says whom the rows below it count."""
+    rows = "{},no.,no.\nAsh,{},5\nBay,8,{}\nElm,7,6\n"
+    text = ",2019,2020\n" + rows.format("Men", 4, 9) + rows.format("Women", 3, 1)
+    assert "Men" not in "".join(sheet_of(tmp_path, text).heads)

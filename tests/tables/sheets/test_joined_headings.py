@@ -98,3 +98,17 @@ def test_headings_that_say_again_what_stands_above_them_are_no_level(last, level
     file.write_text(head + "1 May,14,25,36,47\n2 May,21,33,45,50\n", encoding="utf-8")
     heads = file_sheet(file).heads
     assert [head.count("!!") for head in heads[1:]] == [levels - 1] * 4
+
+
+@pytest.mark.parametrize(("change", "joined"), [(("", ""), True), ((",8,9", ",9,8"), False)])
+def test_months_that_begin_again_are_headings(change, joined, tmp_path):
+    """So is 9, which may be a word for a total elsewhere."""
+    months = ",".join(map(str, range(1, 13)))
+    rows = "".join(f"Pond {k}" + "".join(f",{k + j}" for j in range(24)) + "\n" for k in range(9))
+    quarters = "".join(f",{q} quarter,," for q in ("First", "Second", "Third", "Fourth")) * 2
+    years = ",2019,,,,,,,,,,,,2020,,,,,,,,,,,"
+    text = f"{years}\n{quarters}\nPlace,{months},{months}\n{rows}"
+    (tmp_path / "t.csv").write_text(text.replace(*change), encoding="utf-8")
+    heads = file_sheet(tmp_path / "t.csv").heads
+    named = ["2019!!Third quarter!!9", "2020!!First quarter!!1"]
+    assert ([heads[9], heads[13]] == named) is joined

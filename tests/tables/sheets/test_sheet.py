@@ -771,3 +771,30 @@ def test_blanks_before_labels_are_indents_unless_parts_exceed_their_whole(tmp_pa
     file.write_text("offence,men,women\n" + "".join(rows))
     labels = [row[0] for _, row in file_sheet(file).rows]
     assert sum("!!" in label for label in labels) == paths
+
+
+@pytest.mark.parametrize(
+    ("title", "law", "rows"),
+    [
+        ("Thousands, unless otherwise stated", "nearest-1000", 5),
+        ("Fish (thousands, except where stated)", "nearest-1000", 5),
+        ("Fish of thousands of ponds", "exact", 6),
+    ],
+)
+def test_a_unit_may_have_exceptions(title, law, rows, tmp_path):
+    """A heading or a label that states a unit of its own is none of thousands."""
+    lines = [f"Pond {k},{3 * k + 40},{5 * k + 20},{60 - k}" for k in range(5)]
+    text = f'"{title}",,,\nPlace,Carp,Trout,Boats (number)\n' + "\n".join(lines)
+    reading = read([sheet_of(tmp_path, f"{text}\nBoats (no.),12,14,15\n")], {})
+    assert reading.rules["counts"] == law
+    assert len(reading.stated_cells) == 3 * rows
+    own = reading.rules.get("columns.Boats (number).counts", reading.rules["counts"])
+    assert own == "exact"
+
+
+@pytest.mark.parametrize(("number", "counted"), [("12", 6), ("12.4", 6)])
+def test_whole_numbers_among_decimals_are_in_thousands_too(number, counted, tmp_path):
+    rows = f"Ash,{number},9.1\nBay,7.3,8.2\nElm,5.5,6.4\n"
+    reading = read([sheet_of(tmp_path, f"Fish (thousands)\nPlace,Carp,Trout\n{rows}")], {})
+    assert len(reading.stated_cells) == counted
+    assert {"9100", "7300", str(int(float(number) * 1000))} <= {*reading.stated_cells["stated"]}

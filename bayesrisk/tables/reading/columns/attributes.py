@@ -20,6 +20,7 @@ from bayesrisk.tables.sheets.texts import (
     is_mark,
     is_year,
     key,
+    noted,
     number_range,
     total_word,
 )
@@ -198,7 +199,8 @@ def is_ordinal(column: Sequence[str], total: Sequence[bool], *, named: bool) -> 
     From 0 or 1 on it may do so where a heading, or none, says that it is ``named`` so: with three
     rows, and with one number in four twice.  A total that is the sum of all speaks for counts.
     """
-    texts = [t for t, whole in zip(column, total, strict=True) if t and not whole]
+    numbered = [one.number if (one := noted(t)) else t for t in column]
+    texts = [t for t, whole in zip(numbered, total, strict=True) if t and not whole]
     if len(texts) <= _FEW_ROWS - named or not all(map(_ORDINAL.fullmatch, texts)):
         return False
     numbers = [int(t) for t in texts]

@@ -32,9 +32,11 @@ from bayesrisk.tables.reading.rows import (
     counting_rows,
     filled,
     with_blocks,
+    with_label_of_all,
     with_named_totals,
     with_parts,
     with_repeated,
+    with_words_of_codes,
     without_false_parts,
 )
 from bayesrisk.tables.reading.rules import ReadingRules
@@ -65,7 +67,7 @@ COUNT = re.compile(
 NUMBERED = re.compile(r"|no\.?|nr\.?|#|index|unnamed: 0|row( number)?|rank|number|obs|column1")
 AMOUNTS, MEASURE = "amounts of something else", "a measure of something else"
 #: Numbers that may be labels, if they tell rows apart.
-ROWS, LIST = "numbers of rows", "numbers of a list"
+ROWS, LIST, RANKS = "numbers of rows", "numbers of a list", "ranks"
 SPELLED = "codes of labels"
 _FEW_CODES, _DIGITS_OF_CODES = 3, 5
 _ROWS_OF_CODE = 20  # for each of few codes
@@ -86,8 +88,9 @@ class ColumnEvidence:
 
     def __init__(self, sheet: Sheet, sheets: Sequence[Sheet], rules: ReadingRules) -> None:
         self.rules, self.first_line = rules, len(rules.lines)
-        sheet = with_blocks(in_persons(sheet), rules)
-        self.sheet = with_named_totals(without_false_parts(sheet), rules)
+        sheet = with_blocks(with_words_of_codes(in_persons(sheet)), rules)
+        sheet = with_label_of_all(without_false_parts(sheet), rules)
+        self.sheet = with_named_totals(sheet, rules)
         self.sheet = with_parts(counting_rows(with_repeated(self.sheet, rules)), rules)
         sheet = self.sheet
         plain = [MEMBER.sub("", head) or head for head in sheet.heads]
@@ -266,7 +269,7 @@ class ColumnEvidence:
         ):
             return ROWS
         if is_ranking(plain) and not (counted or self.adds_up(i)):
-            return "ranks"
+            return RANKS
         marks = {*filter(is_mark, filter(None, different))}  # no codes, but all may have a word
         if is_identifier(self.sheet.heads[i]) and (
             (len({len(t) for t in texts if t.isdecimal()}) == 1 < len({*texts} - marks))

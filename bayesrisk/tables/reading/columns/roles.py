@@ -27,6 +27,7 @@ from bayesrisk.tables.reading.columns.evidence import (
     LIST,
     MEASURE,
     NUMBERED,
+    RANKS,
     ROWS,
     SPELLED,
     ColumnEvidence,
@@ -374,7 +375,7 @@ class SheetColumns(ColumnEvidence):
         if not (names or labels):  # numbers of places, where nothing else names them
             late = [i for i in numeric if self.numbers[i][:1] > [1]]
             labels = {
-                i: head for i in numeric if doubts[i] in (ROWS, LIST)
+                i: head for i in numeric if doubts[i] in (ROWS, LIST, RANKS)
                 and (not NUMBERED.fullmatch(head := self.heads[i]) or i in late)
             }  # fmt: skip
         clear = [i for i in numeric if not doubts[i] and i not in fixed]

@@ -31,6 +31,7 @@ _LIMITS: dict[str, Callable[..., tuple[int, int]]] = {
     rf"{_N} (?:or|and) (?:fewer|less|under|below)": lambda a: (0, a),
     rf"(?:(?:fewer|less|lower|smaller) than|below|under|<) ?{_N}": lambda a: (0, a - 1),
 }  # fmt: skip
+_YEARS = re.compile(r"\b(?:(?:19|20)(?=\d\d[-/]))?([1-9]\d)[-–/](?:(?:19|20)(?=\d\d\b))?(\d\d)\b")
 _MOST = 200  # of a count that is withheld since it is small
 _NUMBERS = [(re.compile(pattern), ends) for pattern, ends in _LIMITS.items()]
 #: Words for counts that are withheld to protect people, and for those that there are not.
@@ -171,8 +172,14 @@ def _sentences(text: str) -> Iterator[str]:
     yield from filter(None, map(str.strip, parts))
 
 
+def without_years(text: str) -> str:
+    """Return a text without school years, such as the last two words of *Opened in 18-19*."""
+    return _YEARS.sub(lambda m: "" if int(m[1]) + 1 == int(m[2]) else m[0], text)
+
+
 def small_counts(text: str) -> tuple[int, int] | None:
     """Return the least and the most of the small counts that a sentence is about."""
+    text = without_years(text)
     for pattern, ends in _NUMBERS:
         for match in pattern.finditer(text):
             numbers = [_WORDS.get(n) or int(n) for n in match.groups() if n]

@@ -14,7 +14,7 @@ from bayesrisk.tables.likelihoods import (
 from bayesrisk.tables.reading.cells import Cell
 from bayesrisk.tables.reading.counts.laws import PlainLaw, cell_laws, counted, support
 from bayesrisk.tables.reading.counts.marks import DASHES, UNKNOWN, WORD, WORDS, marks_answered
-from bayesrisk.tables.reading.counts.notes import sampled, sheet_notes, small_counts
+from bayesrisk.tables.reading.counts.notes import sampled, sheet_notes, small_counts, without_years
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.sheets.sheet import Sheet
 from bayesrisk.tables.sheets.texts import (
@@ -109,7 +109,7 @@ def _value(cell: Cell, rule: PlainLaw, rules: ReadingRules, answers: Mapping[str
         mark = note.note if note else text
         whole = marked or not (DECIMAL.fullmatch(text) or NEGATIVE.fullmatch(text))
         words = WORD.findall(mark)
-        digits = whole and not note and not marked and any(map(str.isdigit, mark))
+        digits = whole and not note and not marked and any(map(str.isdigit, without_years(mark)))
         small = small_counts(mark.casefold()) if digits and words else None
         said_so = small or is_mark(mark) or mark in answers
         if digits and not said_so and len(words) < WORDS:

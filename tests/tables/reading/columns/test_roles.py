@@ -1151,3 +1151,59 @@ def test_one_row_that_stands_twice_makes_no_column_of_counts_a_label(tmp_path):
     reading = read_text(tmp_path, text)
     assert "cases" not in reading.cells.columns
     assert any("stands in rows 61 and 62" in line for line in reading.lines)
+
+
+@pytest.mark.parametrize(("note", "counted"), [("(a)", False), ("", False), ("00", True)])
+def test_numbers_of_rows_may_have_a_note(note, counted, tmp_path):
+    rows = [f"{k}{note * (k == 7)},day {k},{7 * k % 30 + 5}" for k in range(1, 20)]
+    reading = read_text(tmp_path, "Fishing week,when,carp\n" + "\n".join(rows) + "\n")
+    assert ("1" in stated(reading)) is counted
+
+
+@pytest.mark.parametrize("shift", [0, 1])
+def test_numbers_are_labels_where_no_other_column_is(shift, tmp_path):
+    """From where fish went to where, by ponds that have numbers; some are of none."""
+    size, counts = 9, np.random.default_rng(3).integers(3, 90, (10, 9))
+    places = [*(str(k + 1) for k in range(size)), "Elsewhere"]
+    rows = [f"{p},{','.join(map(str, row))}" for p, row in zip(places, counts, strict=True)]
+    heads = [f"to pond {k + 1}" for k in range(size)]
+    label, name = (",name", ",a") if shift else ("", "")
+    text = "\n".join([f"from pond{label},{','.join(heads)}", *rows]).replace("\n1,", f"\n1{name},")
+    if shift:  # names of ponds beside their numbers
+        lines = text.splitlines()
+        text = "\n".join([lines[0], *(x if x.startswith("1,a") else x.replace(",", f",n{k},", 1)
+                                      for k, x in enumerate(lines[1:]))])  # fmt: skip
+    reading = read_text(tmp_path, text + "\n")
+    assert len(reading.stated_cells) == 90
+    assert ("from pond" in reading.cells.columns) is not shift
+
+
+@pytest.mark.parametrize(
+    ("head", "counts"),
+    [
+        ("2019 % carp", False),
+        ("2018-19 % carp", False),
+        ("Lowest: minimum in five years", False),
+        ("maximum", False),
+        ("minimum security", True),
+        ("the first 10 % of carp", True),
+    ],
+)
+def test_shares_and_least_numbers_count_nobody(head, counts, tmp_path):
+    rows = "".join(f"Pond {k},{k * k % 23 + 40},{k * k * 5 % 17 + 3}\n" for k in range(12))
+    reading = read_text(tmp_path, f"Place,2019 carp,{head}\n{rows}")
+    assert ("3" in stated(reading)) is counts
+
+
+@pytest.mark.parametrize("first", [11001, 11002])
+def test_a_total_in_the_place_of_a_code_is_a_label(first, tmp_path):
+    """Where all codes are different ones; the others tell no rows apart."""
+    numbers = [first, *range(11002, 11022)]
+    counts = [7 * k % 40 + 3 for k in range(21)]
+    rows = [f"{n},Pond {k},{c}" for k, (n, c) in enumerate(zip(numbers, counts, strict=True))]
+    last = f"Unknown,,5\nTotal,,{sum(counts) + 5}"
+    text = "\n".join(["Area,Area name,carp", *rows, last]) + "\n"
+    reading = read_text(tmp_path, text)
+    different = len({*numbers}) == len(numbers)
+    assert ("Unknown" in {*reading.cells.get("area", [])}) is different
+    assert stated(reading) == {*map(str, counts), "5", str(sum(counts) + 5)}

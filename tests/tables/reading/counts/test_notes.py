@@ -423,3 +423,14 @@ def test_a_column_in_thousands_beside_others_has_a_law_of_its_own(tmp_path):
     bounds = count_bounds(PublishedTables(*reading.accepted().parts)).counts
     ends = {*zip(bounds["low_stated"], bounds["high_stated"], strict=True)}
     assert ends >= {(12_500, 13_499), (20_500, 21_499), (457, 457), (802, 802)}
+
+
+@pytest.mark.parametrize(
+    ("text", "guess"),
+    [("Opened in 18-19", "withheld"), ("New 2018/19", "withheld"), ("from 1-4 pupils", "1-4")],
+)
+def test_school_years_are_no_small_counts(text, guess, tmp_path):
+    rows = f"Ash,10,9\nBay,{text},8\nElm,7,6\nOak,5,{text}\n"
+    (tmp_path / "t.csv").write_text(f"School,Girls,Boys\n{rows}", encoding="utf-8")
+    reading = TableReading.read(tmp_path / "t.csv")
+    assert reading.questions[f"marks.{text}"][0] == guess

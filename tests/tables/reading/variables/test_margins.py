@@ -407,3 +407,16 @@ def test_single_years_of_age_beside_groups_of_them_are_one_variable(last, places
     assert len(variables) == 1
     assert not reading.open
     assert any("sums hold in" in line for line in reading.lines)
+
+
+@pytest.mark.parametrize("change", [0, 1])
+def test_a_total_of_a_heading_counts_columns_of_several_depths(change, tmp_path):
+    """Columns below another heading make up nothing of it."""
+    numbers = np.random.default_rng(5).integers(3, 90, (9, 5)).tolist()
+    heads = "Place,Asked,,Rulings,,,\n,All,again,Total answers,Merits,,Closed\n,,,,Yes,No,"
+    rows = [f"Pond {k},{a + b},{b},{c + d + e + change * (k == 5)},{c},{d},{e}"
+            for k, (a, b, c, d, e) in enumerate(numbers)]  # fmt: skip
+    (tmp_path / "t.csv").write_text("\n".join([heads, *rows]) + "\n")
+    labels = {*TableReading.read(tmp_path / "t.csv").cells["category 1"]}
+    assert ({"Rulings: Merits: No", "Rulings: Closed"} <= labels) is not bool(change)
+    assert not any(label.startswith("Asked: All") for label in labels)
