@@ -227,9 +227,9 @@ def _difference(screen: Screen) -> str:
         text = f"this audit {text}: the truth is as uncertain as among {span}"
         return f"{text} equally likely answers"
     verb = "lets less be learned than" if measured else "can tell no more, by construction, than"
-    others = measured or [n for n in beaten if n != screen.plain]
-    against = screen.plain if screen.plain in others else others[0]
-    text = f"{words[str(best)]} {verb} {listed([words[n] for n in others])}"
+    rest = measured or [n for n in beaten if n != screen.plain]
+    against = screen.plain if screen.plain in rest else rest[0]
+    text = f"{words[str(best)]} {verb} {listed([words[n] for n in rest])}"
     return f"{text}: {_remaining(rows[str(best)], rows[str(against)])}"
 
 
@@ -488,9 +488,9 @@ def audit_brief(
         if headline_rows(frames[0]).empty:
             continue
         screen = first_screen(*frames)
-        who = next(row["adversary"] for row in screen.rows.values())
+        adversary = next(row["adversary"] for row in screen.rows.values())
         text = f"{name + ': ' if name else ''}{lead(screen).rstrip('.')}"
-        lines.append(f"{text}. Adversary: {who}.")
+        lines.append(f"{text}. Adversary: {adversary}.")
         for key, row in screen.rows.items():
             lines.append(f"{_line(key, row)}; counts off by {error_text(row['error'])}")
     more = len(lines) - _BRIEF + 1

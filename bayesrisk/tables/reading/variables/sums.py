@@ -756,8 +756,8 @@ class LabelSums:
                 number[label] = int(hidden.sum())
                 positive = (self.low[exact, column] > 0).all()
                 alone |= {label} if hidden.sum() > 1 and positive else set()
-        together = len(every) > 1 and all(every)
-        return {label: n for label, n in number.items() if together or label in alone}
+        joint = len(every) > 1 and all(every)
+        return {label: n for label, n in number.items() if joint or label in alone}
 
     def exceeds(self, label: str, other: str) -> bool:
         """Return whether a label counts more than another one in some group."""
