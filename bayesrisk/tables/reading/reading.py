@@ -25,8 +25,9 @@ from bayesrisk.tables.reading.counts.ranges import check_ranges
 from bayesrisk.tables.reading.counts.testimony import ask_for_counts
 from bayesrisk.tables.reading.counts.values import Value, limit_value, values
 from bayesrisk.tables.reading.headings import numbered
+from bayesrisk.tables.reading.rows import without_notes
 from bayesrisk.tables.reading.rules import ReadingRules, to_toml
-from bayesrisk.tables.reading.variables.crossings import crossed
+from bayesrisk.tables.reading.variables.crossings import crossed, divided
 from bayesrisk.tables.reading.variables.labels import variables
 from bayesrisk.tables.reading.variables.nested import Nesting, nested
 from bayesrisk.tables.reading.variables.trees import published_labels, take_trees, tree_parts
@@ -250,6 +251,7 @@ def _read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:
         raise faults[0]
     rules = ReadingRules(options)
     rules.lines += [f"not read: {text}" for sheet in sheets for text in sheet.unread]
+    sheets = [*map(without_notes, sheets)]
     cells = cells_of(sheets, rules)
     meanings = values(cells, rules, sheets)
     pairs = [*zip(cells, meanings, strict=True)]
@@ -259,6 +261,7 @@ def _read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:
     cells, meanings = [cell for cell, _ in pairs], [value for _, value in pairs]
     ends = [value.ends for value in meanings]
     check_ranges(cells, ends, rules)
+    cells = divided(cells, ends, rules)
     cells, nesting = nested(cells, ends, rules)
     cells = crossed(cells, ends, nesting, rules)
     variables_ = variables(cells, ends, nesting, rules)

@@ -1,21 +1,105 @@
 """Crossings: a variable whose labels make up one total in several ways is several variables.
 
-*Total* = *men* + *women* = *owners* + *renters*, in rows below each other.
+*Total* = *men* + *women* = *owners* + *renters*, in rows below each other.  Another column may name
+the ways: *sex* beside *men*.
 """
 
+import itertools
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from bayesrisk.tables.reading.cells import Cell
-from bayesrisk.tables.reading.headings import UNNAMED, heading_kind
+from bayesrisk.tables.reading.headings import UNNAMED, free_name, heading_kind
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.variables.margins import CountedColumns, margins
 from bayesrisk.tables.reading.variables.nested import Nesting
 from bayesrisk.tables.reading.variables.sums import CodedLabels, Ends, LabelSums
-from bayesrisk.tables.sheets.texts import interval, key, listing
+from bayesrisk.tables.sheets.texts import BLANK, interval, key, listing, total_word
 
 _LEAST, _MOST = 5, 128  # labels that are looked at
+_WAYS = 12  # divisions of the same people at most
+_BITS = 16  # that show that totals are the same
+_AGAIN = 4  # labels of a division for each that stands in another one, too, as *unknown* does
+
+
+def divided(cells: list[Cell], ends: Sequence[Ends], rules: ReadingRules) -> list[Cell]:
+    """Return cells in which each division of the same people that a column names is a variable.
+
+    Another column has the labels of all of them: *sex* beside *men*, *race* beside *white*.
+    """
+    every = {name: [*texts] for name, texts in _texts(cells).items()}
+    for outer, inner in itertools.permutations(every, 2):
+        settled = any(f"{kind}.{name}" in rules.choices or rules.section(f"{kind}.{name}")
+                      for kind in ("labels", "totals") for name in (outer, inner))  # fmt: skip
+        if settled or not 1 < len(every[outer]) <= _WAYS < 2 * len(every[inner]):
+            continue
+        ways = _divisions(cells, ends, outer, inner)
+        titles = dict(zip(ways, map(free_name, ways), strict=True))
+        if ways and {*map(key, titles.values())}.isdisjoint({*map(key, every)} - {key(outer)}):
+            rules.lines.append(f"  {outer} names divisions of the same people: {listing(ways)}")
+            return [cell._replace(labels=_divided(cell, outer, inner, titles)) for cell in cells]
+    return cells
+
+
+def _texts(cells: Sequence[Cell]) -> dict[str, dict[str, None]]:
+    texts: dict[str, dict[str, None]] = {}
+    for cell in cells:
+        for name, label in cell.labels.items():
+            texts.setdefault(name, {})[label] = None
+    return texts
+
+
+def _counts_all(part: str, way: str) -> bool:
+    """Return whether a label may count all of a division."""
+    return total_word(part) == 2 or part == BLANK or key(part) == key(way)
+
+
+def _divided(cell: Cell, outer: str, inner: str, titles: dict[str, str]) -> dict[str, str]:
+    """Return labels with that of a division as one of its own variable; totals have none."""
+    labels = {n: x for n, x in cell.labels.items() if n not in (outer, inner)}
+    way, part = (cell.labels.get(name, "") for name in (outer, inner))
+    plain = way in titles and part and not _counts_all(part, way)
+    return labels | ({titles[way]: part} if plain else {})
+
+
+def _divisions(
+    cells: Sequence[Cell], ends: Sequence[Ends], outer: str, inner: str
+) -> list[str]:
+    """Return the labels of a column that name divisions; none where numbers do not show it.
+
+    The totals of divisions are the same everywhere, or each one has more than half of all in
+    several groups, and not more than all in most: parts of one division would not have that.
+    """
+    below: dict[str, set[str]] = {}
+    # In each group the total of each division, and what is known of its parts.
+    totals: dict[object, dict[str, int]] = {}
+    parts: dict[tuple[str, object], int] = {}
+    for cell, (low, high) in zip(cells, ends, strict=True):
+        way, part = (cell.labels.get(name, "") for name in (outer, inner))
+        group = frozenset((n, x) for n, x in cell.labels.items() if n not in (outer, inner))
+        if part and not _counts_all(part, way):
+            below.setdefault(way, set()).add(key(part))
+            parts[way, group] = parts.get((way, group), 0) + low
+        elif low == high and totals.setdefault(group, {}).setdefault(way, low) != low:
+            return []
+    labels = [*itertools.chain(*below.values())]
+    again = len(labels) - len({*labels})
+    if len(below) < 2 or min(map(len, below.values())) < 2 or _AGAIN * again > len(labels):
+        return []
+    bits, shown = 0.0, dict.fromkeys(below, 0)
+    for group, known in totals.items():
+        if len({*known.values()}) > 1:
+            return []
+        total, whole = next(iter(known.values())), not known.keys() <= below.keys()
+        bits += (len(known) - 1) * math.log2(total + 1)
+        for way in below:
+            count = parts.get((way, group), 0)
+            half = 2 * count > total
+            shown[way] += (half - 2 * (count > total)) * whole
+    same = bits >= _BITS and all(any(way in known for known in totals.values()) for way in below)
+    return [*below] if same or min(shown.values()) > 1 else []
 
 
 def crossed(

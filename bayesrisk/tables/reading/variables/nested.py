@@ -199,7 +199,7 @@ def _without_levels(
             tree = sums.outline([key(places.texts[k]) for k in ordered], _SHOWN)
             leaves = {*itertools.chain(*tree.values())} - tree.keys()
             called = any(total_word(k, name) == 2 for k in leaves)
-            is_tree = len(tree) > 1 or places.has_one_level(tree)
+            is_tree = len(tree) > 1 or places.has_one_level(tree) or places.cross(tree)
             if is_tree and not called and places.changes(tree):
                 levels = listing(places.neighbours)
                 says = "says" if len(places.neighbours) == 1 else "say"
@@ -278,6 +278,26 @@ class _Places(NamedTuple):
         parts = [place[part] for part in itertools.chain(*tree.values())]
         return bool(parts) and all(
             len({x[k] for k in parts}) == 1 for x in self.neighbours.values()
+        )
+
+    def cross(self, tree: Mapping[str, Sequence[str]]) -> bool:
+        """Return whether two other variables make up no tree of the parts: offices and regions.
+
+        Neither has the same labels as one of the other, or one has the same beside a sum and a
+        part.
+        """
+        place = {key(x): k for k, x in enumerate(self.texts)}
+        parts = [place[part] for part in itertools.chain(*tree.values())]
+        wholes = [place[k] for k in tree]
+        several = len(self.neighbours) > 1
+        shared = any({x[k] for k in wholes} & {x[k] for k in parts}
+                     for x in self.neighbours.values())  # fmt: skip
+        pairs = (
+            {(a[k], b[k]) for k in parts}
+            for a, b in itertools.combinations(self.neighbours.values(), 2)
+        )
+        return (several and shared) or any(
+            len(p) > max(len({x for x, _ in p}), len({y for _, y in p})) for p in pairs
         )
 
     def changes(self, tree: Mapping[str, Sequence[str]]) -> bool:

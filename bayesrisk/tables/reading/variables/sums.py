@@ -362,15 +362,17 @@ class LabelSums:
     def nearly_all(self, total: str, parts: Sequence[str]) -> bool:
         """Return whether many parts are nearly all of a total, and no more, in two groups or more.
 
-        That parts which overlap are so by chance in each group is rare.
+        That parts which overlap are so by chance in each group is rare.  Groups whose ranges leave
+        more open say only that parts are no more.
         """
         column, positions = self.column[total], [self.column[p] for p in parts]
         rows = self.bounded[:, column] & self.bounded[:, positions].all(axis=1)
         low, high = (e[rows][:, positions].sum(axis=1) for e in (self.low, self.high))
-        near = (high <= self.low[rows, column]) & (
-            _NEARLY * low >= (_NEARLY - 1) * self.high[rows, column]
-        )
-        return len(parts) >= _LISTED and len(near) > 1 and bool(near.all())
+        least, most = self.low[rows, column], self.high[rows, column]
+        narrow = _NEARLY * (high - low + most - least) <= least
+        near = _NEARLY * low[narrow] >= (_NEARLY - 1) * most[narrow]
+        fits = bool((low <= most).all() and near.all())
+        return len(parts) >= _LISTED and len(near) > 1 and fits
 
     def adding_up(self, parts: Sequence[str]) -> Callable[[str], Groups]:
         """Return the judgement on whether parts, but itself, add up to a label."""
