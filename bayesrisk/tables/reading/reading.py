@@ -33,7 +33,7 @@ from bayesrisk.tables.reading.variables.nested import Nesting, nested
 from bayesrisk.tables.reading.variables.trees import published_labels, take_trees, tree_parts
 from bayesrisk.tables.reading.variables.variable import TableVariable
 from bayesrisk.tables.sheets.sheet import Sheet, file_sheet, frame_sheets, other_sheets
-from bayesrisk.tables.sheets.texts import SOME, WHOLE, key, listing, noted, number_range
+from bayesrisk.tables.sheets.texts import SOME, WHOLE, key, listing, noted, number_range, total_word
 from bayesrisk.tables.workload import Workload
 
 _CELL = ("place", "table", "cell", "stated", "file", "row")
@@ -328,12 +328,14 @@ def _limits(
 ) -> Iterator[tuple[Cell, Value]]:  # fmt: skip
     """Yield cells of no file: nobody has a part and not its whole, nor is it more than that.
 
-    They are of parts that are taken each by itself: those within a label, and those that are
-    called so ("of which") of all.
+    They are of parts that are taken each by itself: those within a label, and of all those that are
+    called so ("of which"), or what a total by its words counts.
     """
     separate = [name for name, one in variables_.items() if one.separate]
+    whole_of = {name: _counted_by_total(variables_[name]) for name in separate}
     texts = {name: variables_[name].first.values() for name in separate}
-    inside = [n for n, x in texts.items() if n in nesting.outer or any(map(SOME.match, x))]
+    inside = [n for n, x in texts.items()
+              if n in nesting.outer or whole_of[n] or any(map(SOME.match, x))]  # fmt: skip
     if not inside:
         return
     places, stated = set[tuple[str, ...]](), dict[frozenset[tuple[str, str]], int]()
@@ -352,7 +354,7 @@ def _limits(
             whole = (name, key(parent))
             if not name or whole[1] in variables_[name].totals:
                 whole = ("", "")
-            if whole[0] or SOME.match(part):
+            if whole[0] or SOME.match(part) or part in whole_of[inner]:
                 wholes.setdefault(whole, {}).setdefault(inner, {})[part] = None
     for (name, parent), parts_by_name in wholes.items():
         one = variables_.get(name)
@@ -387,6 +389,17 @@ def _limits(
                     stated[spelled] = high
                     bound = Cell("", 0, "", part_labels, f"at most {high}")
                     yield bound, limit_value(high)
+
+
+def _counted_by_total(one: TableVariable) -> set[str]:
+    """Return labels that may overlap, and that a total counts: *pupils* of *total pupils*."""
+    words = [{*re.findall(r"[^\W\d_]{4,}", k)} for k in one.totals]
+    nouns = [{w for w in every if not total_word(w)} for every in words]
+    return {
+        x for k, x in one.first.items()
+        if k not in one.totals and nouns
+        and all(not some or some & {*re.findall(r"[^\W\d_]+", k)} for some in nouns)
+    }  # fmt: skip
 
 
 def _check_names(sheets: Sequence[Sheet], variables_: Sequence[str], rules: ReadingRules) -> None:

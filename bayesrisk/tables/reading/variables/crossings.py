@@ -64,9 +64,7 @@ def _divided(cell: Cell, outer: str, inner: str, titles: dict[str, str]) -> dict
     return labels | ({titles[way]: part} if plain else {})
 
 
-def _divisions(
-    cells: Sequence[Cell], ends: Sequence[Ends], outer: str, inner: str
-) -> list[str]:
+def _divisions(cells: Sequence[Cell], ends: Sequence[Ends], outer: str, inner: str) -> list[str]:
     """Return the labels of a column that name divisions; none where numbers do not show it.
 
     The totals of divisions are the same everywhere, or each one has more than half of all in
