@@ -34,7 +34,7 @@ from bayesrisk.tables.sheets.texts import (
 
 #: Thousands, in a heading.
 UNIT = re.compile(
-    rf"[ (\[]*(\bin )?(\bthousand\b|{THOUSANDS})[)\]]?| ?[(\[]000[)\]]",
+    rf"[ (\[]*(\bin )?(\bthousand\b|{THOUSANDS}|[x×] ?1[ .]?000(?!\d))[)\]]?| ?[(\[]000[)\]]",
     re.IGNORECASE,
 )
 UNNAMED, _LONGEST, _OLDEST = "category 1", 40, 130
@@ -256,12 +256,15 @@ def _parts(heads: Mapping[int, str]) -> dict[int, list[str]]:
 def _without_names(parts: dict[int, list[str]]) -> dict[int, list[str]]:
     """Return paths without a row of headings that names each column once more: Column1, Column2.
 
-    Sexes, ages, years and totals in the other row say what the columns are.
+    Sexes, ages, years and totals in the other row say what the columns are.  Where neither row has
+    some, as with names in two languages, the two texts of a column are one label.
     """
     rows = [*zip(*parts.values(), strict=True)] if len({*map(len, parts.values())}) == 1 else []
     if len(rows) != 2 or any(len({*row}) < len(row) for row in rows) or len(rows[0]) < 2:
         return parts
     sizes = [sum(total_word(t) == 2 or heading_kind(t, 0) in _KNOWN for t in row) for row in rows]
+    if not any(sizes):
+        return {i: [": ".join(part)] for i, part in parts.items()}
     if (len(rows[0]) not in sizes) or min(sizes):
         return parts
     return {i: [part[sizes[1] > 0]] for i, part in parts.items()}

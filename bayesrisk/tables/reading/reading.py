@@ -298,6 +298,11 @@ def _ask_large(
     cells: Sequence[Cell], variables_: Mapping[str, TableVariable], rules: ReadingRules
 ) -> None:
     """Take labels each by itself where they are too many for tables of them all."""
+    for name, one in variables_.items():  # the parts of trees are told apart in one table
+        size = len({i for k in one.wholes for i in one.groups[k]})
+        if len(cells) * size > MOST_WEIGHTS:
+            one.wholes = {}
+            rules.lines.append(f"  {size:,} labels of {name} are too many: its sums are not used")
     sizes = {name: len(one.labels) for name, one in variables_.items() if not one.separate}
     while prod(sizes.values()) > _MOST_COMBINATIONS:
         name = max(sizes, key=lambda n: sizes[n])

@@ -6,7 +6,7 @@ the ways: *sex* beside *men*.
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from bayesrisk.tables.reading.headings import UNNAMED, free_name, heading_kind
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.variables.margins import CountedColumns, margins
 from bayesrisk.tables.reading.variables.nested import Nesting
-from bayesrisk.tables.reading.variables.sums import CodedLabels, Ends, LabelSums
+from bayesrisk.tables.reading.variables.sums import CodedLabels, Ends, LabelSums, consecutive
 from bayesrisk.tables.sheets.texts import BLANK, interval, key, listing, total_word
 
 _LEAST, _MOST = 5, 128  # labels that are looked at
@@ -29,26 +29,20 @@ def divided(cells: list[Cell], ends: Sequence[Ends], rules: ReadingRules) -> lis
 
     Another column has the labels of all of them: *sex* beside *men*, *race* beside *white*.
     """
-    every = {name: [*texts] for name, texts in _texts(cells).items()}
-    for outer, inner in itertools.permutations(every, 2):
+    names = dict.fromkeys(name for cell in cells for name in cell.labels)
+    columns = {name: [cell.labels.get(name, "") for cell in cells] for name in names}
+    size = {name: len({*column}) for name, column in columns.items()}
+    for outer, inner in itertools.permutations(names, 2):
         settled = any(f"{kind}.{name}" in rules.choices or rules.section(f"{kind}.{name}")
                       for kind in ("labels", "totals") for name in (outer, inner))  # fmt: skip
-        if settled or not 1 < len(every[outer]) <= _WAYS < 2 * len(every[inner]):
+        if settled or not 1 < size[outer] <= min(_WAYS, size[inner] // 2):
             continue
-        ways = _divisions(cells, ends, outer, inner)
+        ways = _divisions(columns, ends, outer, inner)
         titles = dict(zip(ways, map(free_name, ways), strict=True))
-        if ways and {*map(key, titles.values())}.isdisjoint({*map(key, every)} - {key(outer)}):
+        if ways and {*map(key, titles.values())}.isdisjoint({*map(key, names)} - {key(outer)}):
             rules.lines.append(f"  {outer} names divisions of the same people: {listing(ways)}")
             return [cell._replace(labels=_divided(cell, outer, inner, titles)) for cell in cells]
     return cells
-
-
-def _texts(cells: Sequence[Cell]) -> dict[str, dict[str, None]]:
-    texts: dict[str, dict[str, None]] = {}
-    for cell in cells:
-        for name, label in cell.labels.items():
-            texts.setdefault(name, {})[label] = None
-    return texts
 
 
 def _counts_all(part: str, way: str) -> bool:
@@ -64,40 +58,47 @@ def _divided(cell: Cell, outer: str, inner: str, titles: dict[str, str]) -> dict
     return labels | ({titles[way]: part} if plain else {})
 
 
-def _divisions(cells: Sequence[Cell], ends: Sequence[Ends], outer: str, inner: str) -> list[str]:
+def _divisions(
+    columns: Mapping[str, Sequence[str]], ends: Sequence[Ends], outer: str, inner: str
+) -> list[str]:
     """Return the labels of a column that name divisions; none where numbers do not show it.
 
-    The totals of divisions are the same everywhere, or each one has more than half of all in
-    several groups, and not more than all in most: parts of one division would not have that.
+    Each has more than half of all in several groups, or in one where totals of divisions are the
+    same everywhere, and not more than all in most: parts of one division would not have that.
     """
+    pairs = [*zip(columns[outer], columns[inner], strict=True)]
     below: dict[str, set[str]] = {}
-    # In each group the total of each division, and what is known of its parts.
-    totals: dict[object, dict[str, int]] = {}
-    parts: dict[tuple[str, object], int] = {}
-    for cell, (low, high) in zip(cells, ends, strict=True):
-        way, part = (cell.labels.get(name, "") for name in (outer, inner))
-        group = frozenset((n, x) for n, x in cell.labels.items() if n not in (outer, inner))
+    for way, part in {*pairs}:
         if part and not _counts_all(part, way):
             below.setdefault(way, set()).add(key(part))
-            parts[way, group] = parts.get((way, group), 0) + low
-        elif low == high and totals.setdefault(group, {}).setdefault(way, low) != low:
-            return []
     labels = [*itertools.chain(*below.values())]
     again = len(labels) - len({*labels})
     if len(below) < 2 or min(map(len, below.values())) < 2 or _AGAIN * again > len(labels):
         return []
+    # In each group the total of each division, and what is known of its parts.
+    totals: dict[tuple[str, ...], dict[str, int]] = {}
+    parts: dict[tuple[str, tuple[str, ...]], dict[str, int]] = {}
+    rest = [column for name, column in columns.items() if name not in (outer, inner)]
+    groups = zip(*rest, strict=True) if rest else itertools.repeat(())
+    for (way, part), group, (low, high) in zip(pairs, groups, ends, strict=False):
+        if part and not _counts_all(part, way):
+            parts.setdefault((way, group), {})[part] = low
+        elif low == high and totals.setdefault(group, {}).setdefault(way, low) != low:
+            return []
+    below = {way: below[way] for way in dict.fromkeys(columns[outer]) if way in below}
     bits, shown = 0.0, dict.fromkeys(below, 0)
     for group, known in totals.items():
         if len({*known.values()}) > 1:
             return []
-        total, whole = next(iter(known.values())), not known.keys() <= below.keys()
+        total = next(iter(known.values()), 0)
         bits += (len(known) - 1) * math.log2(total + 1)
         for way in below:
-            count = parts.get((way, group), 0)
-            half = 2 * count > total
-            shown[way] += (half - 2 * (count > total)) * whole
-    same = bits >= _BITS and all(any(way in known for known in totals.values()) for way in below)
-    return [*below] if same or min(shown.values()) > 1 else []
+            known_parts = parts.get((way, group), {})
+            ages = {part: end for part in known_parts if (end := interval(part))}
+            chosen = consecutive(ages) if len(ages) == len(known_parts) else known_parts
+            count = sum(map(known_parts.__getitem__, chosen))
+            shown[way] += (2 * count > total) - 2 * (count > total)
+    return [*below] if min(shown.values()) > (bits < _BITS) else []
 
 
 def crossed(

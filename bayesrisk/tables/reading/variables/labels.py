@@ -187,12 +187,8 @@ def _totals_rule(
     close = close and groups.no_chance and groups.good == groups.telling
     close = close and 2 * groups.bits >= 3 * BITS  # sums of exact counts, near rounded totals
     listed = evidence.listed and all(total_word(k, name) == 2 for k in one.totals)
-    close = (
-        close
-        or beyond_chance(groups)
-        or one.exclusive
-        or (listed and not any(map(SOME.match, one.labels)))
-    )
+    close = close or one.exclusive or groups.fitting or beyond_chance(groups)
+    close = close or (listed and not any(map(SOME.match, one.labels)))
     guess = "partial" if close and not groups.above else "separate"
     if rules.summed and groups.good == groups.telling > 0 and not groups.contrary:
         guess = "complete"  # a spreadsheet sums up the rows that stand there

@@ -120,6 +120,11 @@ class Groups(NamedTuple):
         return self.balanced and self.good == self.telling and self.bits >= _MANY_BITS
 
     @property
+    def fitting(self) -> bool:
+        """Whether sums of rounded counts or of ranges fit in many groups, too many for chance."""
+        return self.good == self.telling >= _MANY and self.bits >= _MANY_BITS
+
+    @property
     def nearly(self) -> bool:
         """Whether a sum holds exactly in all of many groups but a few, one in twenty at most."""
         return 0 < _MOST_EXACT * (self.telling - self.good) <= self.exact and (
@@ -362,17 +367,15 @@ class LabelSums:
     def nearly_all(self, total: str, parts: Sequence[str]) -> bool:
         """Return whether many parts are nearly all of a total, and no more, in two groups or more.
 
-        That parts which overlap are so by chance in each group is rare.  Groups whose ranges leave
-        more open say only that parts are no more.
+        That parts which overlap are so by chance in each group is rare.
         """
         column, positions = self.column[total], [self.column[p] for p in parts]
         rows = self.bounded[:, column] & self.bounded[:, positions].all(axis=1)
         low, high = (e[rows][:, positions].sum(axis=1) for e in (self.low, self.high))
-        least, most = self.low[rows, column], self.high[rows, column]
-        narrow = _NEARLY * (high - low + most - least) <= least
-        near = _NEARLY * low[narrow] >= (_NEARLY - 1) * most[narrow]
-        fits = bool((low <= most).all() and near.all())
-        return len(parts) >= _LISTED and len(near) > 1 and fits
+        near = (high <= self.low[rows, column]) & (
+            _NEARLY * low >= (_NEARLY - 1) * self.high[rows, column]
+        )
+        return len(parts) >= _LISTED and len(near) > 1 and bool(near.all())
 
     def adding_up(self, parts: Sequence[str]) -> Callable[[str], Groups]:
         """Return the judgement on whether parts, but itself, add up to a label."""
