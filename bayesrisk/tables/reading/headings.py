@@ -28,6 +28,7 @@ from bayesrisk.tables.sheets.texts import (
     interval,
     key,
     number_range,
+    says_number,
     sex,
     total_word,
 )
@@ -38,6 +39,7 @@ UNIT = re.compile(
     re.IGNORECASE,
 )
 UNNAMED, _LONGEST, _OLDEST = "category 1", 40, 130
+_FEW_HEADS = 4  # rows that may be headings
 #: Columns of results, which no variable may be called.
 RESERVED = re.compile(
     "all|at_least|cell|error|file|known|(low|high)(_stated)?|number|place|probability|records?|row|"
@@ -90,6 +92,30 @@ def in_persons(sheet: Sheet) -> Sheet:
 
     rows = [(n, [count_text(i, text) for i, text in enumerate(row)]) for n, row in sheet.rows]
     return sheet._replace(rows=rows, persons=persons)
+
+
+def below_units(sheet: Sheet) -> Sheet:
+    """Return a sheet without its first rows up to one that says *number* in place of counts.
+
+    Labels are called as in that row; what rows above it say of several columns is in the headings.
+    """
+    for r, (_, row) in enumerate(sheet.rows[:_FEW_HEADS]):
+        below = [*zip(*(texts for _, texts in sheet.rows[r + 1 :]), strict=True)]
+        counted = [j for j, c in enumerate(below) if 2 * sum(map(says_number, c)) > len(c)]
+        units = [row[j] for j in counted]
+        if not any(_COUNTED.fullmatch(key(t)) for t in units) or any(map(says_number, units)):
+            continue
+        above = [[texts[j] for j in counted] for _, texts in sheet.rows[:r]]
+        more = zip(*(t for t in above if len({*t}) > 1), strict=True)
+        paths = dict(zip(counted, more, strict=False))
+        heads = [
+            PATH.join([head, *paths.get(j, ())]) if j in counted else row[j] or head
+            for j, head in enumerate(sheet.heads)
+        ]  # fmt: skip
+        left = [(i, ", ".join(filter(None, texts))[:40], "a row of headings")
+                for i, texts in sheet.rows[: r + 1]]  # fmt: skip
+        return sheet._replace(heads=heads, rows=sheet.rows[r + 1 :], left=[*sheet.left, *left])
+    return sheet
 
 
 def wide(

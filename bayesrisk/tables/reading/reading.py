@@ -24,7 +24,7 @@ from bayesrisk.tables.reading.counts.notes import has_estimates
 from bayesrisk.tables.reading.counts.ranges import check_ranges
 from bayesrisk.tables.reading.counts.testimony import ask_for_counts
 from bayesrisk.tables.reading.counts.values import Value, limit_value, values
-from bayesrisk.tables.reading.headings import numbered
+from bayesrisk.tables.reading.headings import below_units, numbered
 from bayesrisk.tables.reading.rows import without_notes
 from bayesrisk.tables.reading.rules import ReadingRules, to_toml
 from bayesrisk.tables.reading.variables.crossings import crossed, divided
@@ -251,7 +251,7 @@ def _read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:
         raise faults[0]
     rules = ReadingRules(options)
     rules.lines += [f"not read: {text}" for sheet in sheets for text in sheet.unread]
-    sheets = [*map(without_notes, sheets)]
+    sheets = [without_notes(below_units(sheet)) for sheet in sheets]
     cells = cells_of(sheets, rules)
     meanings = values(cells, rules, sheets)
     pairs = [*zip(cells, meanings, strict=True)]

@@ -253,3 +253,27 @@ def test_trees_of_too_many_labels_are_not_used(monkeypatch):
     assert "parts of area" in read_rows("area births deaths moves", rows).cells
     monkeypatch.setattr(reading_module, "MOST_WEIGHTS", 100)
     assert "parts of area" not in read_rows("area births deaths moves", rows).cells
+
+
+UNDER_UNITS = """Topic;Recorded crimes;Recorded crimes
+Periods;2023;{}
+Regions;number;{}
+Ash;1222;1301
+Elm;476;512
+Oak;*;333
+"""
+
+
+def test_rows_up_to_the_unit_of_counts_are_headings(tmp_path):
+    file = tmp_path / "t.csv"
+    file.write_text(UNDER_UNITS.format("2024", "number"))
+    cells = TableReading.read(file).stated_cells
+    assert sorted(cells["stated"]) == sorted(["1222", "476", "*", "1301", "512", "333"])
+    assert {*cells["regions"]} == {"Ash", "Elm", "Oak"}
+    assert {*cells["year"]} == {"2023", "2024"}
+
+
+def test_a_word_in_place_of_one_count_begins_no_table(tmp_path):
+    file = tmp_path / "t.csv"
+    file.write_text(UNDER_UNITS.format("2024", "1800").replace("number", "*"))
+    assert "1800" in {*TableReading.read(file).stated_cells["stated"]}
