@@ -26,6 +26,7 @@ from bayesrisk.tables.sheets.texts import (
     UNKNOWN,
     WHOLE,
     interval,
+    is_mark,
     key,
     number_range,
     says_number,
@@ -100,10 +101,13 @@ def below_units(sheet: Sheet) -> Sheet:
     Labels are called as in that row; what rows above it say of several columns is in the headings.
     """
     for r, (_, row) in enumerate(sheet.rows[:_FEW_HEADS]):
+        if not any(_COUNTED.fullmatch(key(t)) for t in row):
+            continue
         below = [*zip(*(texts for _, texts in sheet.rows[r + 1 :]), strict=True)]
         counted = [j for j, c in enumerate(below) if 2 * sum(map(says_number, c)) > len(c)]
         units = [row[j] for j in counted]
-        if not any(_COUNTED.fullmatch(key(t)) for t in units) or any(map(says_number, units)):
+        said = any(_COUNTED.fullmatch(key(t)) and not is_mark(t) for t in units)
+        if not said or any(map(says_number, units)):
             continue
         above = [[texts[j] for j in counted] for _, texts in sheet.rows[:r]]
         more = zip(*(t for t in above if len({*t}) > 1), strict=True)

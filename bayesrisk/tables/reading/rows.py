@@ -126,6 +126,8 @@ def without_notes(sheet: Sheet) -> Sheet:
 
     The text stands in one of several columns of counts; a mark stands in others, too.
     """
+    if len(sheet.heads) <= _SEVERAL:
+        return sheet
     every = [*zip(*(row for _, row in sheet.rows), strict=True)]
     columns = [set(c) - {"", "NA"} for c in every]
     counted = [
