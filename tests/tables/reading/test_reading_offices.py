@@ -277,3 +277,25 @@ def test_a_word_in_place_of_one_count_begins_no_table(tmp_path):
     file = tmp_path / "t.csv"
     file.write_text(UNDER_UNITS.format("2024", "1800").replace("number", "*"))
     assert "1800" in {*TableReading.read(file).stated_cells["stated"]}
+
+
+@pytest.mark.parametrize(("more", "guess"), [(23, "partial"), (-23, "separate")])
+def test_labels_that_make_up_one_total_exactly_exclude_each_other_in_others(more, guess):
+    parts = {"day": (4108, 2090, 377), "night": (6292, 5007, 1652)}
+    totals = {"day": sum(parts["day"]), "night": sum(parts["night"]) + more}
+    rows = [(kind, name, str(n)) for kind, counts in parts.items()
+            for name, n in zip(("red", "blue", "grey", "Total"), (*counts, totals[kind]),
+                               strict=True)]  # fmt: skip
+    reading = read_rows("kind colour people", rows, counts="exact")
+    assert reading.rules.get("totals.colour", "separate") == guess
+
+
+@pytest.mark.parametrize(("total", "guess"), [(0, "partial"), (-60, "separate")])
+def test_ranges_beside_counts_that_fit_in_many_groups_exclude_each_other(total, guess):
+    rng, rows = np.random.default_rng(4), []
+    for week in range(12):
+        counts = rng.integers(900, 4000, 3)
+        rows += [(f"w{week}", name, str(n)) for name, n in zip("abc", counts, strict=True)]
+        rows += [(f"w{week}", "d", "<= 10"), (f"w{week}", "Total", str(counts.sum() + 6 + total))]
+    reading = read_rows("week colour people", rows, counts="exact")
+    assert reading.rules.get("totals.colour", "separate") == guess
