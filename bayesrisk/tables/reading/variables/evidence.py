@@ -205,13 +205,14 @@ def _neighbour_evidence(
     evidence = _range_evidence(evidence, ranges, parts, sums)
     if evidence.disjoint:
         return evidence
-    plain = {**ranges}
+    without_total = {**ranges}
     if ranges and every in sums.column and not unknown:  # the total is of all ages
         ranges[every] = min(low for low, _ in ranges.values()), max(b for _, b in ranges.values())
     groups = evidence.groups
     if groups.good == groups.telling and (contrary := sums.contradictory(ranges)):
         telling = groups.telling + contrary
-        denied = contrary * (sums.contradictory(plain) > 0)  # else the total counts others, too
+        ages = sums.contradictory(without_total)  # else the total counts others, too
+        denied = contrary * (ages > 0)
         groups = groups._replace(telling=telling, above=denied, contrary=denied)
         return evidence._replace(groups=groups)
     if totals or (sums.implied and not evidence.groups.telling):
