@@ -106,8 +106,8 @@ def below_units(sheet: Sheet) -> Sheet:
         below = [*zip(*(texts for _, texts in sheet.rows[r + 1 :]), strict=True)]
         counted = [j for j, c in enumerate(below) if 2 * sum(map(says_number, c)) > len(c)]
         units = [row[j] for j in counted]
-        said = any(_COUNTED.fullmatch(key(t)) and not is_mark(t) for t in units)
-        if not said or any(map(says_number, units)):
+        has_unit = any(_COUNTED.fullmatch(key(t)) and not is_mark(t) for t in units)
+        if not has_unit or any(map(says_number, units)):
             continue
         above = [[texts[j] for j in counted] for _, texts in sheet.rows[:r]]
         more = zip(*(t for t in above if len({*t}) > 1), strict=True)

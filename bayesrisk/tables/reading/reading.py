@@ -337,10 +337,10 @@ def _limits(
     called so ("of which"), or what a total by its words counts.
     """
     separate = [name for name, one in variables_.items() if one.separate]
-    whole_of = {name: _counted_by_total(variables_[name]) for name in separate}
+    parts_of_total = {name: _counted_by_total(variables_[name]) for name in separate}
     texts = {name: variables_[name].first.values() for name in separate}
     inside = [n for n, x in texts.items()
-              if n in nesting.outer or whole_of[n] or any(map(SOME.match, x))]  # fmt: skip
+              if n in nesting.outer or parts_of_total[n] or any(map(SOME.match, x))]  # fmt: skip
     if not inside:
         return
     places, stated = set[tuple[str, ...]](), dict[frozenset[tuple[str, str]], int]()
@@ -359,7 +359,7 @@ def _limits(
             whole = (name, key(parent))
             if not name or whole[1] in variables_[name].totals:
                 whole = ("", "")
-            if whole[0] or SOME.match(part) or part in whole_of[inner]:
+            if whole[0] or SOME.match(part) or part in parts_of_total[inner]:
                 wholes.setdefault(whole, {}).setdefault(inner, {})[part] = None
     for (name, parent), parts_by_name in wholes.items():
         one = variables_.get(name)
@@ -402,8 +402,8 @@ def _counted_by_total(one: TableVariable) -> set[str]:
     nouns = [{w for w in every if not total_word(w)} for every in words]
     return {
         x for k, x in one.first.items()
-        if k not in one.totals and nouns
-        and all(not some or some & {*re.findall(r"[^\W\d_]+", k)} for some in nouns)
+        if k not in one.totals and nouns and not one.doubtful
+        and all(not noun or noun & {*re.findall(r"[^\W\d_]+", k)} for noun in nouns)
     }  # fmt: skip
 
 

@@ -39,7 +39,7 @@ UNITS = re.compile(
 _CODED, _CODE_ROWS = 20, 3  # texts for each code below 0, and its rows
 _FEW_MEANS = 3  # rows for each that has a mean
 _FEW = 16  # rows for each that has the labels of another
-_SEVERAL = 3  # columns of counts, of which a note stands in one
+_SEVERAL, _FEW_NOTES = 3, 2  # columns of counts, of which a note stands in one
 _NO_COUNT = re.compile(
     r".*((?<![\d ]) ?%|\b(perc(ent\w*)?|pct|[bd]?rates?|ratings?|ratio|share|proportion|mean|"
     r"median|purchasing power|"
@@ -142,7 +142,11 @@ def without_notes(sheet: Sheet) -> Sheet:
     left, rows = list[tuple[int, str, str]](), list[tuple[int, list[str]]]()
     silent = {"", "NA", *texts}
     for quiet, group in itertools.groupby(
-        sheet.rows, lambda line: all(line[1][j] in silent for j in counted)
+        sheet.rows,
+        lambda line: (
+            all(line[1][j] in silent for j in counted)
+            and sum(line[1][j] in texts for j in counted) < _FEW_NOTES
+        ),
     ):
         lines = [*group]
         if quiet and any(row[j] in texts for _, row in lines for j in counted):

@@ -45,8 +45,8 @@ _SHARE, _LEAST_SHARE = 20, 20
 _BITS = 8
 #: All sums of rounded counts hold by chance in one case of 2**4, or fewer.
 _ADDED_BITS = 5
-#: Sums that hold for each that misses, where counts are true: sums of changed counts hold in fewer.
-MOST_EXACT = 20
+#: Sums that hold for each that misses, where an office errs: sums of changed counts hold in fewer.
+OF_AN_ERROR = 50
 _MOST_ADDED = 12  # labels of which each is asked about
 #: Of one label most counts are multiples by chance in one case of 2**30.
 _ROUND_BASES, _ROUND_BITS = (100, 10, 5), 30
@@ -196,7 +196,7 @@ def _guess(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) ->
         if not note or max(abs(d) // size for d, size in group) <= near
     ]  # fmt: skip
     number = sum(d != 0 for d, _ in off)
-    few = not note and MOST_EXACT * number <= len(off) - number  # errors of the agency
+    few = not note and OF_AN_ERROR * number <= len(off) - number  # errors of the agency
     largest = 0 if few else _perturbed(off, note=note)
     if largest:
         text = f"sums are off in {number:,} of {len(off):,} groups, in both directions, by little"

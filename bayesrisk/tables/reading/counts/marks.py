@@ -187,12 +187,12 @@ def _ask_nothing(
     times = Counter(cell.text for cell in cells if cell.row)
     ranges = {t for t in times if (end := number_range(t)) and end[0] < 2 < end[1]}
     marks = {t for t in times if is_mark(t) and t and f"marks.{t}" not in rules.all}
-    shown = times["1"] + times["2"] >= _SHOWN
-    ranged = sum(times[t] for t in ranges) >= _SHOWN
-    if times["0"] or not (shown or ranged) or not all(map(NO_COUNT.fullmatch, marks)):
+    few_counts = times["1"] + times["2"] >= _SHOWN
+    ranges_stand = sum(times[t] for t in ranges) >= _SHOWN
+    if times["0"] or not (few_counts or ranges_stand) or not all(map(NO_COUNT.fullmatch, marks)):
         return {}
-    others = "counts of 1 and 2" if shown else repr(min(ranges))
-    text = f"{{!r}} is 0: no 0 is stated, and {others} {'are' if shown else 'is'}"
+    evidence = "counts of 1 and 2" if few_counts else repr(min(ranges))
+    text = f"{{!r}} is 0: no 0 is stated, and {evidence} {'are' if few_counts else 'is'}"
     return {m: rules.ask(f"marks.{m}", "0", text.format(m))
             for m in sorted(marks & {*DASHES}) if _fits(m, "0", cells, laws)}  # fmt: skip
 

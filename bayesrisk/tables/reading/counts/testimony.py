@@ -9,7 +9,7 @@ import pandas as pd
 
 from bayesrisk.exceptions import DataError, quote
 from bayesrisk.tables.reading.cells import Cell
-from bayesrisk.tables.reading.counts.laws import MOST_EXACT
+from bayesrisk.tables.reading.counts.laws import OF_AN_ERROR
 from bayesrisk.tables.reading.counts.notes import stated_unit, titles
 from bayesrisk.tables.reading.rows import UNITS
 from bayesrisk.tables.reading.rules import ReadingRules
@@ -39,6 +39,7 @@ _BY_SUMS = ("exact", "stats-nz")
 _GROUPS = 3  # in which sums of changed counts are exact by chance in one case of 100
 _ONE_WAY = 5  # groups that changed counts miss one way by chance in one case of 16
 _BOTH_WAYS = 2  # groups on each side of which sums that hold have no more
+_MOST_EXACT = 20  # sums that hold for each that misses: sums of changed counts hold in fewer
 _SMALL = 20  # no count above it is withheld because it is small
 _BITS = 10  # by which one sum alone is no chance
 _MOST_LABELS = 2**14  # of a variable, among which words for totals are looked for
@@ -151,14 +152,14 @@ def _evidence(
         evidence[name] += one.by_place(column, len(columns))
         _, good, above, below, exact, near, _ = one.by_place(file, len(files)).astype(np.int64)
         less, missed = np.minimum(below, above), below + above
-        mostly = MOST_EXACT * missed <= exact
-        missed_so = ((less >= _BOTH_WAYS) & ~mostly) | ((less > 0) & (good <= missed))
+        several = (less >= _BOTH_WAYS) & (OF_AN_ERROR * missed > exact)
+        missed_so = several | ((less > 0) & (good <= missed))
         overlap = variables[name].separate
         few = overlap & (good <= missed)  # of labels that overlap and leave a rest
         mixed |= missed_so & few
         both_ways |= missed_so & ~few
         number += exact
-        clean += exact * mostly
+        clean += exact * (_MOST_EXACT * missed <= exact)
         if not (overlap and f"totals.{name}" in rules.choices):  # labels are known to overlap
             little += near * ((missed == near) & (missed < _ONE_WAY))
         several = variables[name].labels[1:] != [REST]  # a total is no sum of one label

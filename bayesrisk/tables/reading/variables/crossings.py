@@ -72,8 +72,8 @@ def _divisions(
         if part and not _counts_all(part, way):
             below.setdefault(way, set()).add(key(part))
     labels = [*itertools.chain(*below.values())]
-    again = len(labels) - len({*labels})
-    if len(below) < 2 or min(map(len, below.values())) < 2 or _AGAIN * again > len(labels):
+    repeats = len(labels) - len({*labels})
+    if len(below) < 2 or min(map(len, below.values())) < 2 or _AGAIN * repeats > len(labels):
         return []
     # In each group the total of each division, and what is known of its parts.
     totals: dict[tuple[str, ...], dict[str, int]] = {}
@@ -86,19 +86,19 @@ def _divisions(
         elif low == high and totals.setdefault(group, {}).setdefault(way, low) != low:
             return []
     below = {way: below[way] for way in dict.fromkeys(columns[outer]) if way in below}
-    bits, shown = 0.0, dict.fromkeys(below, 0)
-    for group, known in totals.items():
-        if len({*known.values()}) > 1:
+    bits, halves = 0.0, dict.fromkeys(below, 0)
+    for group, total_by_way in totals.items():
+        if len({*total_by_way.values()}) > 1:
             return []
-        total = next(iter(known.values()), 0)
-        bits += (len(known) - 1) * math.log2(total + 1)
+        total = next(iter(total_by_way.values()), 0)
+        bits += (len(total_by_way) - 1) * math.log2(total + 1)
         for way in below:
-            known_parts = parts.get((way, group), {})
-            ages = {part: end for part in known_parts if (end := interval(part))}
-            chosen = consecutive(ages) if len(ages) == len(known_parts) else known_parts
-            count = sum(map(known_parts.__getitem__, chosen))
-            shown[way] += (2 * count > total) - 2 * (count > total)
-    return [*below] if min(shown.values()) > (bits < _BITS) else []
+            counts_of_parts = parts.get((way, group), {})
+            ages = {part: end for part in counts_of_parts if (end := interval(part))}
+            chosen = consecutive(ages) if len(ages) == len(counts_of_parts) else counts_of_parts
+            count = sum(map(counts_of_parts.__getitem__, chosen))
+            halves[way] += (2 * count > total) - 2 * (count > total)
+    return [*below] if min(halves.values()) > (bits < _BITS) else []
 
 
 def crossed(

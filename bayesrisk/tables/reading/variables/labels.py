@@ -129,6 +129,7 @@ def _judge(
                 f"; the total may leave out {one.first.get(label, label)!r} where it is withheld"
             )
         if wrong:
+            one.doubtful = True
             kind = "separate"  # and what was asked about is not so
             rules.questions.pop(f"totals.{name}", None)
     if kind == "separate":
