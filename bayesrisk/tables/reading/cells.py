@@ -8,6 +8,7 @@ from math import prod
 from typing import NamedTuple
 
 from bayesrisk.exceptions import DataError, quote
+from bayesrisk.tables.reading.columns.attributes import is_period
 from bayesrisk.tables.reading.columns.roles import SheetColumns
 from bayesrisk.tables.reading.headings import UNIT, heading_kind
 from bayesrisk.tables.reading.rules import ReadingRules
@@ -65,7 +66,10 @@ def _in_use(cells: list[Cell], rules: ReadingRules) -> list[Cell]:
     names = dict.fromkeys(name for cell in cells for name in cell.labels)
     names = names if any(not cell.text for cell in cells) else {}
     labels = {n: [*dict.fromkeys(cell.labels.get(n, "") for cell in cells)] for n in names}
-    years = [n for n, x in labels.items() if len({re.sub(r"\d+", "#", t) for t in x}) == 1 < len(x)]
+    years = [
+        n for n, x in labels.items()
+        if len({re.sub(r"\d+", "#", t) for t in x}) == 1 < len(x) or is_period(n, x)
+    ]  # fmt: skip
     for year, name in itertools.permutations(names, 2):
         if year not in years:
             continue
@@ -77,7 +81,8 @@ def _in_use(cells: list[Cell], rules: ReadingRules) -> list[Cell]:
         for group in groups.values():
             blank = {cell.labels.get(name, "") for cell in group if not cell.text}
             texts = [cell.text for cell in group if cell.text]
-            numbers = [int(t) for t in texts if t.isdecimal()]
+            ends = [number_range(t) for t in texts]
+            numbers = [end[0] for end in ends if end and end[0] == end[1]]
             holds = len(numbers) == len(texts) > 2 and sum(numbers) == 2 * max(numbers) > 0
             blanks[group[0].labels[year]].append(blank if holds else set())
         common = {y: b[0] for y, b in blanks.items() if all(one == b[0] for one in b)}
@@ -86,8 +91,9 @@ def _in_use(cells: list[Cell], rules: ReadingRules) -> list[Cell]:
             for blank, every in itertools.groupby(labels[year], common.get)
         ]
         for ordered in (runs, runs[::-1]):
+            number = 0
             for k, (unused, periods) in enumerate(ordered[:-1]):
-                number = sum(len(blanks[y]) for y in periods)
+                number += sum(len(blanks[y]) for y in periods)
                 if not unused or number < _FEW_SUMS or (k and not unused < ordered[k - 1][0]):
                     break  # each has fewer than the one nearer to the first or the last
                 pairs = {(y, label) for y in periods for label in unused}

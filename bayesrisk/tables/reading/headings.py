@@ -27,18 +27,21 @@ from bayesrisk.tables.sheets.texts import (
     UNKNOWN,
     WHOLE,
     interval,
+    is_mark,
     key,
     number_range,
+    says_number,
     sex,
     total_word,
 )
 
 #: Thousands, in a heading.
 UNIT = re.compile(
-    rf"[ (\[]*(\bin )?(\bthousand\b|{THOUSANDS})[)\]]?| ?[(\[]000[)\]]",
+    rf"[ (\[]*(\bin )?(\bthousand\b|{THOUSANDS}|[x×] ?1[ .]?000(?!\d))[)\]]?| ?[(\[]000[)\]]",
     re.IGNORECASE,
 )
 UNNAMED, _LONGEST, _OLDEST = "category 1", 40, 130
+_FEW_HEADS = 4  # rows that may be headings
 #: Columns of results, which no variable may be called.
 RESERVED = re.compile(
     "all|at_least|cell|error|file|known|(low|high)(_stated)?|number|place|probability|records?|row|"
@@ -94,6 +97,33 @@ def in_persons(sheet: Sheet) -> Sheet:
 
     rows = [(n, [count_text(i, text) for i, text in enumerate(row)]) for n, row in sheet.rows]
     return sheet._replace(rows=rows, persons=persons)
+
+
+def below_units(sheet: Sheet) -> Sheet:
+    """Return a sheet without its first rows up to one that says *number* in place of counts.
+
+    Labels are called as in that row; what rows above it say of several columns is in the headings.
+    """
+    for r, (_, row) in enumerate(sheet.rows[:_FEW_HEADS]):
+        if not any(_COUNTED.fullmatch(key(t)) for t in row):
+            continue
+        below = [*zip(*(texts for _, texts in sheet.rows[r + 1 :]), strict=True)]
+        counted = [j for j, c in enumerate(below) if 2 * sum(map(says_number, c)) > len(c)]
+        units = [row[j] for j in counted]
+        has_unit = any(_COUNTED.fullmatch(key(t)) and not is_mark(t) for t in units)
+        if not has_unit or any(map(says_number, units)):
+            continue
+        above = [[texts[j] for j in counted] for _, texts in sheet.rows[:r]]
+        more = zip(*(t for t in above if len({*t}) > 1), strict=True)
+        paths = dict(zip(counted, more, strict=False))
+        heads = [
+            PATH.join([head, *paths.get(j, ())]) if j in counted else row[j] or head
+            for j, head in enumerate(sheet.heads)
+        ]  # fmt: skip
+        left = [(i, ", ".join(filter(None, texts))[:40], "a row of headings")
+                for i, texts in sheet.rows[: r + 1]]  # fmt: skip
+        return sheet._replace(heads=heads, rows=sheet.rows[r + 1 :], left=[*sheet.left, *left])
+    return sheet
 
 
 def wide(
@@ -261,12 +291,15 @@ def _parts(heads: Mapping[int, str]) -> dict[int, list[str]]:
 def _without_names(parts: dict[int, list[str]]) -> dict[int, list[str]]:
     """Return paths without a row of headings that names each column once more: Column1, Column2.
 
-    Sexes, ages, years and totals in the other row say what the columns are.
+    Sexes, ages, years and totals in the other row say what the columns are.  Where neither row has
+    some, as with names in two languages, the two texts of a column are one label.
     """
     rows = [*zip(*parts.values(), strict=True)] if len({*map(len, parts.values())}) == 1 else []
     if len(rows) != 2 or any(len({*row}) < len(row) for row in rows) or len(rows[0]) < 2:
         return parts
     sizes = [sum(total_word(t) == 2 or heading_kind(t, 0) in _KNOWN for t in row) for row in rows]
+    if not any(sizes):
+        return {i: [": ".join(part)] for i, part in parts.items()}
     if (len(rows[0]) not in sizes) or min(sizes):
         return parts
     return {i: [part[sizes[1] > 0]] for i, part in parts.items()}

@@ -24,15 +24,16 @@ from bayesrisk.tables.reading.counts.notes import has_estimates
 from bayesrisk.tables.reading.counts.ranges import check_ranges
 from bayesrisk.tables.reading.counts.testimony import ask_for_counts
 from bayesrisk.tables.reading.counts.values import Value, limit_value, values
-from bayesrisk.tables.reading.headings import numbered
+from bayesrisk.tables.reading.headings import below_units, numbered
+from bayesrisk.tables.reading.rows import without_notes
 from bayesrisk.tables.reading.rules import ReadingRules, to_toml
-from bayesrisk.tables.reading.variables.crossings import crossed
+from bayesrisk.tables.reading.variables.crossings import crossed, divided
 from bayesrisk.tables.reading.variables.labels import variables
 from bayesrisk.tables.reading.variables.nested import Nesting, nested
 from bayesrisk.tables.reading.variables.trees import published_labels, take_trees, tree_parts
 from bayesrisk.tables.reading.variables.variable import TableVariable
 from bayesrisk.tables.sheets.sheet import Sheet, file_sheet, frame_sheets, other_sheets
-from bayesrisk.tables.sheets.texts import SOME, WHOLE, key, listing, noted, number_range
+from bayesrisk.tables.sheets.texts import SOME, WHOLE, key, listing, noted, number_range, total_word
 from bayesrisk.tables.workload import Workload
 
 _CELL = ("place", "table", "cell", "stated", "file", "row")
@@ -250,6 +251,7 @@ def _read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:
         raise faults[0]
     rules = ReadingRules(options)
     rules.lines += [f"not read: {text}" for sheet in sheets for text in sheet.unread]
+    sheets = [without_notes(below_units(sheet)) for sheet in sheets]
     cells = cells_of(sheets, rules)
     meanings = values(cells, rules, sheets)
     pairs = [*zip(cells, meanings, strict=True)]
@@ -259,6 +261,7 @@ def _read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:
     cells, meanings = [cell for cell, _ in pairs], [value for _, value in pairs]
     ends = [value.ends for value in meanings]
     check_ranges(cells, ends, rules)
+    cells = divided(cells, ends, rules)
     cells, nesting = nested(cells, ends, rules)
     cells = crossed(cells, ends, nesting, rules)
     variables_ = variables(cells, ends, nesting, rules)
@@ -295,6 +298,11 @@ def _ask_large(
     cells: Sequence[Cell], variables_: Mapping[str, TableVariable], rules: ReadingRules
 ) -> None:
     """Take labels each by itself where they are too many for tables of them all."""
+    for name, one in variables_.items():  # the parts of trees are told apart in one table
+        size = len({i for k in one.wholes for i in one.groups[k]})
+        if len(cells) * size > MOST_WEIGHTS:
+            one.wholes = {}
+            rules.lines.append(f"  {size:,} labels of {name} are too many: its sums are not used")
     sizes = {name: len(one.labels) for name, one in variables_.items() if not one.separate}
     while prod(sizes.values()) > _MOST_COMBINATIONS:
         name = max(sizes, key=lambda n: sizes[n])
@@ -331,12 +339,14 @@ def _limits(
 ) -> Iterator[tuple[Cell, Value]]:  # fmt: skip
     """Yield cells of no file: nobody has a part and not its whole, nor is it more than that.
 
-    They are of parts that are taken each by itself: those within a label, and those that are
-    called so ("of which") of all.
+    They are of parts that are taken each by itself: those within a label, and of all those that are
+    called so ("of which"), or what a total by its words counts.
     """
     separate = [name for name, one in variables_.items() if one.separate]
+    parts_of_total = {name: _counted_by_total(variables_[name]) for name in separate}
     texts = {name: variables_[name].first.values() for name in separate}
-    inside = [n for n, x in texts.items() if n in nesting.outer or any(map(SOME.match, x))]
+    inside = [n for n, x in texts.items()
+              if n in nesting.outer or parts_of_total[n] or any(map(SOME.match, x))]  # fmt: skip
     if not inside:
         return
     places, stated = set[tuple[str, ...]](), dict[frozenset[tuple[str, str]], int]()
@@ -355,7 +365,7 @@ def _limits(
             whole = (name, key(parent))
             if not name or whole[1] in variables_[name].totals:
                 whole = ("", "")
-            if whole[0] or SOME.match(part):
+            if whole[0] or SOME.match(part) or part in parts_of_total[inner]:
                 wholes.setdefault(whole, {}).setdefault(inner, {})[part] = None
     for (name, parent), parts_by_name in wholes.items():
         one = variables_.get(name)
@@ -390,6 +400,17 @@ def _limits(
                     stated[spelled] = high
                     bound = Cell("", 0, "", part_labels, f"at most {high}")
                     yield bound, limit_value(high)
+
+
+def _counted_by_total(one: TableVariable) -> set[str]:
+    """Return labels that may overlap, and that a total counts: *pupils* of *total pupils*."""
+    words = [{*re.findall(r"[^\W\d_]{4,}", k)} for k in one.totals]
+    nouns = [{w for w in every if not total_word(w)} for every in words]
+    return {
+        x for k, x in one.first.items()
+        if k not in one.totals and nouns and not one.doubtful
+        and all(not noun or noun & {*re.findall(r"[^\W\d_]+", k)} for noun in nouns)
+    }  # fmt: skip
 
 
 def _check_names(sheets: Sequence[Sheet], variables_: Sequence[str], rules: ReadingRules) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, MutableSequence, Sequ
 from itertools import pairwise
 
 from bayesrisk.exceptions import DataError, quote
+from bayesrisk.tables.reading.columns.attributes import is_ordinal
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.sheets.grids import FEWER, MOST
 from bayesrisk.tables.sheets.sheet import Sheet
@@ -40,6 +41,7 @@ _CODED, _CODE_ROWS = 20, 3  # texts for each code below 0, and its rows
 _FEW_MEANS = 3  # rows for each that has a mean
 _FEW = 16  # rows for each that has the labels of another
 _BITS = 32  # of sums that make up the rows of a label
+_SEVERAL, _FEW_NOTES = 3, 2  # columns of counts, of which a note stands in one
 _NO_COUNT = re.compile(
     r".*(((?<![\d ]) ?|\b(19|20)\d\d([-–/]\d{2,4})? )%|\b(perc(ent\w*)?|pct|[bd]?rates?|"
     r"ratings?|ratio|share|proportion|mean|median|purchasing power|"
@@ -120,6 +122,41 @@ def codes_below_0(rows: Mapping[str, int]) -> list[str]:
     codes = [t for t in rows if NEGATIVE.fullmatch(t)]
     few = _CODED * len(codes) < len(rows) and all(rows[t] >= _CODE_ROWS for t in codes)
     return codes if few else []
+
+
+def without_notes(sheet: Sheet) -> Sheet:
+    """Return a sheet without rows of notes: rows without numbers, with a text among the counts.
+
+    The text stands in one of several columns of counts; a mark stands in others, too.
+    """
+    if len(sheet.heads) <= _SEVERAL:
+        return sheet
+    every = [*zip(*(row for _, row in sheet.rows), strict=True)]
+    columns = [set(c) - {"", "NA"} for c in every]
+    counted = [
+        j for j, c in enumerate(columns)
+        if 2 * sum(map(says_number, c)) >= len(c) > 0
+        and not is_ordinal(every[j], [False] * len(sheet.rows), named=True)
+    ]  # fmt: skip
+    times = Counter(itertools.chain.from_iterable(columns[j] for j in counted))
+    texts = {t for t, n in times.items() if n == 1 and not (says_number(t) or is_mark(t))}
+    if len(counted) < _SEVERAL or not texts:
+        return sheet
+    left, rows = list[tuple[int, str, str]](), list[tuple[int, list[str]]]()
+    silent = {"", "NA", *texts}
+    for quiet, group in itertools.groupby(
+        sheet.rows,
+        lambda line: (
+            all(line[1][j] in silent for j in counted)
+            and sum(line[1][j] in texts for j in counted) < _FEW_NOTES
+        ),
+    ):
+        lines = [*group]
+        if quiet and any(row[j] in texts for _, row in lines for j in counted):
+            left += [(i, max(row, key=len), "a row without counts") for i, row in lines]
+        else:
+            rows += lines
+    return sheet._replace(rows=rows, left=[*sheet.left, *left]) if rows and left else sheet
 
 
 def counting_rows(sheet: Sheet) -> Sheet:
@@ -234,6 +271,7 @@ def _labels_of_decimals(
             for k, n in enumerate(size_of_row):
                 one[k] += n
         rates = {t for t, (_, size, number) in sizes.items() if t and 2 * number >= size > 0}
+        rates -= {t for t in rates if says_number(t) and not WHOLE.fullmatch(t)}  # counts: <5
         lines, size, number = (sum(sizes[t][k] for t in rates) for k in range(3))
         rest = [one for t, one in sizes.items() if t not in rates]
         clear = rest and all(10 * n < numbers for _, numbers, n in rest if n)

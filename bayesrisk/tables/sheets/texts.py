@@ -209,7 +209,7 @@ def interval(label: str) -> tuple[int, int] | None:
     if match := re.fullmatch(r"(?:age)?(\d\d?)(?:t|_)(\d\d)", label.strip(), re.IGNORECASE):
         return (int(match[1]), int(match[2])) if int(match[1]) <= int(match[2]) else None
     text = " ".join(_AGE.sub("", key(label)).split())
-    if re.fullmatch(r"(19|20)\d\d ?[-–/] ?(19|20)\d\d", text):  # years in which people are
+    if re.fullmatch(r"((19|20)\d\d|0\d|1[0-2]) ?[-–/] ?(19|20)\d\d", text):  # years, or a month
         return None
     return number_range(re.sub(r"^ge ?(?=\d)", ">=", re.sub(r"^lt ?(?=\d)", "<", text)))
 

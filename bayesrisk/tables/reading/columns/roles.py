@@ -73,6 +73,7 @@ _NOTES = re.compile(r".*\b(foot)?notes?\b.*")
 _NO_SUM = "in no sum, as others are"
 _DECIMALS = "numbers with decimals or below 0"
 _LABELS = ("a period", "codes", "codes with leading zeros", SPELLED)
+_MORE_BELOW = 3  # columns of numbers below 0 for each without some
 _SEVERAL = 4  # columns of counts for each that is called one
 _DECIMAL_TEXTS = 4  # at most among counts
 _CODE_BELOW_0 = re.compile(r"[-−](\d|9+)")
@@ -175,6 +176,11 @@ class SheetColumns(ColumnEvidence):
                 numeric = []  # what the counts are called holds none
             if numeric == [0] and not self.heads[0] and "no counts" in self.reasons.values():
                 numeric = []  # labels stand before measures
+            below = [i for i in decimal if not any(map(DECIMAL.fullmatch, self.row_counts[i]))]
+            if len(below) >= _MORE_BELOW * len(numeric) and not any(
+                map(self._says_people, numeric)
+            ):
+                numeric = []  # of differences, too, of which none is below 0
             numeric = self._counts(numeric, names)
             counts = wide(self.sheet, numeric, names, self.rules)
         else:

@@ -45,6 +45,8 @@ _SHARE, _LEAST_SHARE = 20, 20
 _BITS = 8
 #: All sums of rounded counts hold by chance in one case of 2**4, or fewer.
 _ADDED_BITS = 5
+#: Sums that hold for each that misses, where an office errs: sums of changed counts hold in fewer.
+OF_AN_ERROR = 50
 _MOST_ADDED = 12  # labels of which each is asked about
 #: Of one label most counts are multiples by chance in one case of 2**30.
 _ROUND_BASES, _ROUND_BITS = (100, 10, 5), 30
@@ -193,9 +195,10 @@ def _guess(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) ->
         pair for group in missed for pair in group
         if not note or max(abs(d) // size for d, size in group) <= near
     ]  # fmt: skip
-    largest = _perturbed(off, note=note)
+    number = sum(d != 0 for d, _ in off)
+    few = not note and OF_AN_ERROR * number <= len(off) - number  # errors of the agency
+    largest = 0 if few else _perturbed(off, note=note)
     if largest:
-        number = sum(d != 0 for d, _ in off)
         text = f"sums are off in {number:,} of {len(off):,} groups, in both directions, by little"
         text = "a note says that counts are changed" if note else text
         text = f"{text}: each is changed by so much at most, which only the agency knows"

@@ -179,15 +179,20 @@ def _ask_sums(
 def _ask_nothing(
     cells: Sequence[Cell], laws: Sequence[PlainLaw], rules: ReadingRules
 ) -> dict[str, str]:
-    """Ask whether a dash is 0, where no 0 stands and counts of 1 and 2 are shown: none is hidden.
+    """Ask whether a dash is 0, where no 0 stands and no other small count can hide behind it.
 
-    Sums must not deny it, and no other mark may hide small counts.
+    Counts of 1 and 2 are shown, or ranges stand for them, such as <5.  Sums must not deny it, and
+    no other mark may hide small counts.
     """
     times = Counter(cell.text for cell in cells if cell.row)
+    ranges = {t for t in times if (end := number_range(t)) and end[0] < 2 < end[1]}
     marks = {t for t in times if is_mark(t) and t and f"marks.{t}" not in rules.all}
-    if times["0"] or times["1"] + times["2"] < _SHOWN or not all(map(NO_COUNT.fullmatch, marks)):
+    few_counts = times["1"] + times["2"] >= _SHOWN
+    ranges_stand = sum(times[t] for t in ranges) >= _SHOWN
+    if times["0"] or not (few_counts or ranges_stand) or not all(map(NO_COUNT.fullmatch, marks)):
         return {}
-    text = "{!r} is 0: no 0 is stated, and counts of 1 and 2 are"
+    evidence = "counts of 1 and 2" if few_counts else repr(min(ranges))
+    text = f"{{!r}} is 0: no 0 is stated, and {evidence} {'are' if few_counts else 'is'}"
     return {m: rules.ask(f"marks.{m}", "0", text.format(m))
             for m in sorted(marks & {*DASHES}) if _fits(m, "0", cells, laws)}  # fmt: skip
 

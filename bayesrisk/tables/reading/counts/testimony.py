@@ -9,6 +9,7 @@ import pandas as pd
 
 from bayesrisk.exceptions import DataError, quote
 from bayesrisk.tables.reading.cells import Cell
+from bayesrisk.tables.reading.counts.laws import OF_AN_ERROR
 from bayesrisk.tables.reading.counts.notes import stated_unit, titles
 from bayesrisk.tables.reading.rows import UNITS
 from bayesrisk.tables.reading.rules import ReadingRules
@@ -151,7 +152,8 @@ def _evidence(
         evidence[name] += one.by_place(column, len(columns))
         _, good, above, below, exact, near, _ = one.by_place(file, len(files)).astype(np.int64)
         less, missed = np.minimum(below, above), below + above
-        missed_so = (less >= _BOTH_WAYS) | ((less > 0) & (good <= missed))
+        several = (less >= _BOTH_WAYS) & (OF_AN_ERROR * missed > exact)
+        missed_so = several | ((less > 0) & (good <= missed))
         overlap = variables[name].separate
         few = overlap & (good <= missed)  # of labels that overlap and leave a rest
         mixed |= missed_so & few

@@ -1,21 +1,104 @@
 """Crossings: a variable whose labels make up one total in several ways is several variables.
 
-*Total* = *men* + *women* = *owners* + *renters*, in rows below each other.
+*Total* = *men* + *women* = *owners* + *renters*, in rows below each other.  Another column may name
+the ways: *sex* beside *men*.
 """
 
-from collections.abc import Sequence
+import itertools
+import math
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from bayesrisk.tables.reading.cells import Cell
-from bayesrisk.tables.reading.headings import UNNAMED, heading_kind
+from bayesrisk.tables.reading.headings import UNNAMED, free_name, heading_kind
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.variables.margins import CountedColumns, margins
 from bayesrisk.tables.reading.variables.nested import Nesting
-from bayesrisk.tables.reading.variables.sums import CodedLabels, Ends, LabelSums
-from bayesrisk.tables.sheets.texts import interval, key, listing
+from bayesrisk.tables.reading.variables.sums import CodedLabels, Ends, LabelSums, consecutive
+from bayesrisk.tables.sheets.texts import BLANK, interval, key, listing, total_word
 
 _LEAST, _MOST = 5, 128  # labels that are looked at
+_WAYS = 12  # divisions of the same people at most
+_BITS = 16  # that show that totals are the same
+_AGAIN = 4  # labels of a division for each that stands in another one, too, as *unknown* does
+
+
+def divided(cells: list[Cell], ends: Sequence[Ends], rules: ReadingRules) -> list[Cell]:
+    """Return cells in which each division of the same people that a column names is a variable.
+
+    Another column has the labels of all of them: *sex* beside *men*, *race* beside *white*.
+    """
+    names = dict.fromkeys(name for cell in cells for name in cell.labels)
+    columns = {name: [cell.labels.get(name, "") for cell in cells] for name in names}
+    size = {name: len({*column}) for name, column in columns.items()}
+    for outer, inner in itertools.permutations(names, 2):
+        settled = any(f"{kind}.{name}" in rules.choices or rules.section(f"{kind}.{name}")
+                      for kind in ("labels", "totals") for name in (outer, inner))  # fmt: skip
+        if settled or not 1 < size[outer] <= min(_WAYS, size[inner] // 2):
+            continue
+        ways = _divisions(columns, ends, outer, inner)
+        titles = dict(zip(ways, map(free_name, ways), strict=True))
+        if ways and {*map(key, titles.values())}.isdisjoint({*map(key, names)} - {key(outer)}):
+            rules.lines.append(f"  {outer} names divisions of the same people: {listing(ways)}")
+            return [cell._replace(labels=_divided(cell, outer, inner, titles)) for cell in cells]
+    return cells
+
+
+def _counts_all(part: str, way: str) -> bool:
+    """Return whether a label may count all of a division."""
+    return total_word(part) == 2 or part == BLANK or key(part) == key(way)
+
+
+def _divided(cell: Cell, outer: str, inner: str, titles: dict[str, str]) -> dict[str, str]:
+    """Return labels with that of a division as one of its own variable; totals have none."""
+    labels = {n: x for n, x in cell.labels.items() if n not in (outer, inner)}
+    way, part = (cell.labels.get(name, "") for name in (outer, inner))
+    plain = way in titles and part and not _counts_all(part, way)
+    return labels | ({titles[way]: part} if plain else {})
+
+
+def _divisions(
+    columns: Mapping[str, Sequence[str]], ends: Sequence[Ends], outer: str, inner: str
+) -> list[str]:
+    """Return the labels of a column that name divisions; none where numbers do not show it.
+
+    Each has more than half of all in several groups, or in one where totals of divisions are the
+    same everywhere, and not more than all in most: parts of one division would not have that.
+    """
+    pairs = [*zip(columns[outer], columns[inner], strict=True)]
+    below: dict[str, set[str]] = {}
+    for way, part in {*pairs}:
+        if part and not _counts_all(part, way):
+            below.setdefault(way, set()).add(key(part))
+    labels = [*itertools.chain(*below.values())]
+    repeats = len(labels) - len({*labels})
+    if len(below) < 2 or min(map(len, below.values())) < 2 or _AGAIN * repeats > len(labels):
+        return []
+    # In each group the total of each division, and what is known of its parts.
+    totals: dict[tuple[str, ...], dict[str, int]] = {}
+    parts: dict[tuple[str, tuple[str, ...]], dict[str, int]] = {}
+    rest = [column for name, column in columns.items() if name not in (outer, inner)]
+    groups = zip(*rest, strict=True) if rest else itertools.repeat(())
+    for (way, part), group, (low, high) in zip(pairs, groups, ends, strict=False):
+        if part and not _counts_all(part, way):
+            parts.setdefault((way, group), {})[part] = low
+        elif low == high and totals.setdefault(group, {}).setdefault(way, low) != low:
+            return []
+    below = {way: below[way] for way in dict.fromkeys(columns[outer]) if way in below}
+    bits, halves = 0.0, dict.fromkeys(below, 0)
+    for group, total_by_way in totals.items():
+        if len({*total_by_way.values()}) > 1:
+            return []
+        total = next(iter(total_by_way.values()), 0)
+        bits += (len(total_by_way) - 1) * math.log2(total + 1)
+        for way in below:
+            counts_of_parts = parts.get((way, group), {})
+            ages = {part: end for part in counts_of_parts if (end := interval(part))}
+            chosen = consecutive(ages) if len(ages) == len(counts_of_parts) else counts_of_parts
+            count = sum(map(counts_of_parts.__getitem__, chosen))
+            halves[way] += (2 * count > total) - 2 * (count > total)
+    return [*below] if min(halves.values()) > (bits < _BITS) else []
 
 
 def crossed(

@@ -184,7 +184,7 @@ def _neighbour_evidence(
         if len(summed) == 1 and not sums.meet(several):
             parts = children.pop(summed[0])
             judge = sums.adding_up(parts)
-            return LabelEvidence(children, several, Groups.together(map(judge, several)))
+            return LabelEvidence(children, several, Groups.joint(map(judge, several)))
     parts = top
     ends = dict[str, Ends | None]()
     if whole and len(top) > 1:  # of nested ages some follow each other and add up
@@ -212,12 +212,15 @@ def _neighbour_evidence(
     evidence = _range_evidence(evidence, ranges, parts, sums)
     if evidence.disjoint:
         return evidence
+    without_total = {**ranges}
     if ranges and every in sums.column and not unknown:  # the total is of all ages
         ranges[every] = min(low for low, _ in ranges.values()), max(b for _, b in ranges.values())
     groups = evidence.groups
     if groups.good == groups.telling and (contrary := sums.contradictory(ranges)):
         telling = groups.telling + contrary
-        groups = groups._replace(telling=telling, above=contrary, contrary=contrary)
+        ages = sums.contradictory(without_total)  # else the total counts others, too
+        denied = contrary * (ages > 0)
+        groups = groups._replace(telling=telling, above=denied, contrary=denied)
         return evidence._replace(groups=groups)
     if totals or (sums.implied and not evidence.groups.telling):
         rest = [k for k in parts if k not in evidence.totals]

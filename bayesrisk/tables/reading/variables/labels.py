@@ -13,7 +13,7 @@ from bayesrisk.tables.reading.variables.evidence import (
     all_evidence,
     label_rules,
 )
-from bayesrisk.tables.reading.variables.nested import REST, Nesting, adds_up
+from bayesrisk.tables.reading.variables.nested import REST, Nesting, adds_up, beyond_chance
 from bayesrisk.tables.reading.variables.sums import CodedLabels, Ends
 from bayesrisk.tables.reading.variables.variable import TableVariable
 from bayesrisk.tables.sheets.texts import SOME, first_sums, key, listing, total_word
@@ -132,6 +132,7 @@ def _judge(
                 f"; the total may leave out {one.first.get(label, label)!r} where it is withheld"
             )
         if wrong:
+            one.doubtful = True
             kind = "separate"  # and what was asked about is not so
             rules.questions.pop(f"totals.{name}", None)
     if kind == "separate":
@@ -199,7 +200,8 @@ def _totals_rule(
     close = close and groups.no_chance and groups.good == groups.telling
     close = close and 2 * groups.bits >= 3 * BITS  # sums of exact counts, near rounded totals
     listed = evidence.listed and all(total_word(k, name) == 2 for k in one.totals)
-    close = close or one.exclusive or (listed and not any(map(SOME.match, one.labels)))
+    close = close or one.exclusive or groups.fitting or beyond_chance(groups)
+    close = close or (listed and not any(map(SOME.match, one.labels)))
     guess = "partial" if close and not groups.above else "separate"
     if rules.summed and groups.good == groups.telling > 0 and not groups.contrary:
         guess = "complete"  # a spreadsheet sums up the rows that stand there

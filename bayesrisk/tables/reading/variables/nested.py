@@ -106,7 +106,7 @@ class _Pair(NamedTuple):
         rest = [k for k in sums.column if k not in inside and k not in totals]
         parents = [sums.adding_up(parts)(k) for k, parts in wholes.items()]
         groups = [*parents, *(sums.adding_up(rest)(k) for k in totals)]
-        evident = any(map(adds_up, [*groups, Groups.together(parents)]))
+        evident = any(map(adds_up, [*groups, Groups.joint(parents)]))
         return evident and all(g.good == g.telling for g in groups)
 
 
@@ -201,7 +201,8 @@ def _without_levels(
             tree = sums.outline([key(places.texts[k]) for k in ordered], _SHOWN)
             leaves = {*itertools.chain(*tree.values())} - tree.keys()
             called = any(total_word(k, name) == 2 for k in leaves)
-            is_tree = len(tree) > 1 or places.has_one_level(tree) or places.names_whole(tree)
+            is_tree = len(tree) > 1 or places.has_one_level(tree) or places.cross(tree)
+            is_tree = is_tree or places.names_whole(tree)
             if is_tree and not called and places.changes(tree):
                 levels = listing(places.neighbours)
                 says = "says" if len(places.neighbours) == 1 else "say"
@@ -287,6 +288,26 @@ class _Places(NamedTuple):
         place = {key(x): k for k, x in enumerate(self.texts)}
         names = {key(x[place[k]]) for k in tree for x in self.neighbours.values()}
         return len(tree) == 1 and names == {*tree}
+
+    def cross(self, tree: Mapping[str, Sequence[str]]) -> bool:
+        """Return whether two other variables make up no tree of the parts: offices and regions.
+
+        Neither has the same labels as one of the other, or one has the same beside a sum and a
+        part.
+        """
+        place = {key(x): k for k, x in enumerate(self.texts)}
+        parts = [place[part] for part in itertools.chain(*tree.values())]
+        wholes = [place[k] for k in tree]
+        several = len(self.neighbours) > 1
+        shared = any({x[k] for k in wholes} & {x[k] for k in parts}
+                     for x in self.neighbours.values())  # fmt: skip
+        pairs = (
+            {(a[k], b[k]) for k in parts}
+            for a, b in itertools.combinations(self.neighbours.values(), 2)
+        )
+        return (several and shared) or any(
+            len(p) > max(len({x for x, _ in p}), len({y for _, y in p})) for p in pairs
+        )
 
     def changes(self, tree: Mapping[str, Sequence[str]]) -> bool:
         """Return whether each other variable has other labels beside some parts of a label.
@@ -435,7 +456,7 @@ def _kinds(pair: _Pair, sums: LabelSums, rules: ReadingRules) -> dict[str, str]:
         elif len(parts) == 1 and not groups.above:  # a part alone is no more than what it is of
             kinds[parent] = "partial"
     rest = [parent for parent in pair.parts if parent not in kinds and key(parent) in sums.column]
-    every = Groups.together(judged)
+    every = Groups.joint(judged)
     most = sum(g.good > 0 for g in judged) * 2 > len(judged)
     if most and adds_up(every) and not any(map(SOME.match, itertools.chain(*pair.parts.values()))):
         kinds, rest = dict.fromkeys(pair.parts, "complete"), []

@@ -116,7 +116,7 @@ class Groups(NamedTuple):
     vague: int = 0
 
     @classmethod
-    def together(cls, groups: Iterable["Groups"]) -> "Groups":
+    def joint(cls, groups: Iterable["Groups"]) -> "Groups":
         """Return the judgement on several sums, such as those of a tree, that show one another."""
         every = [*groups]
         return cls(
@@ -128,6 +128,11 @@ class Groups(NamedTuple):
     def rounded(self) -> bool:
         """Whether sums of rounded counts hold in many groups, and miss the totals by chance."""
         return self.balanced and self.good == self.telling and self.bits >= _MANY_BITS
+
+    @property
+    def fitting(self) -> bool:
+        """Whether sums of rounded counts or of ranges fit in many groups, too many for chance."""
+        return self.good == self.telling >= _MANY and self.bits >= _MANY_BITS
 
     @property
     def nearly(self) -> bool:

@@ -35,6 +35,8 @@ class TableVariable:
         Of separate labels in a tree the first label of it.
     left_out : list of int
         Counts of the few groups in which the sum of a total does not hold.
+    doubtful : bool
+        Whether a total may leave out some labels, or no records fit.
     near : dict
         Sums that hold in most groups, and are not used.
     """
@@ -50,6 +52,7 @@ class TableVariable:
         self.sums: list[SumInGroups] = []
         self.wholes: dict[str, str] = {}
         self.left_out: list[int] = []
+        self.doubtful = False
         self.near: Mapping[str, NearSum] = {}
         self.totals = {k for k in first if rules.get(k, "all" if k in totals else "") == "all"}
         choices = {k: [key(p) for p in rules[k].split(" | ")] for k in first if k in rules}
