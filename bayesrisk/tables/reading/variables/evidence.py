@@ -355,7 +355,8 @@ def _total(
         if word == 2 and not best.totals:
             best = LabelEvidence(children, [label], groups)
     perhaps = [k for k in (top[0], top[-1]) if words[k] == 1 and k not in smaller]
-    if perhaps and not (best.totals or finding) and judge(perhaps[0]).telling == 0:
+    met = bool(perhaps) and sums.stands_beside(perhaps[0])
+    if met and not (best.totals or finding) and judge(perhaps[0]).telling == 0:
         best = LabelEvidence(children, perhaps[:1])  # no group says whether it is what it is called
     named = [one for one in finding if words[one.totals[0]] == 2]
     called = best.totals
