@@ -96,7 +96,7 @@ def test_a_word_and_its_denial_exclude_each_other(names, exclusive):
     rng, rows = np.random.default_rng(5), []
     for town in TOWNS:
         one, other = counts(rng, 2)
-        both = one + other + rng.integers(0, 3)
+        both = one + other + rng.integers(1, 4)
         rows += [(town, names[0], one), (town, names[1], other), (town, "Total", both)]
     frame = pd.DataFrame(rows, columns=["Town", "Kind", "Persons"]).astype(str)
     reading = TableReading.from_frame(frame, counts="exact")
