@@ -152,7 +152,7 @@ def _guess(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) ->
         reason = f"they are in units of {step:,}"
         reason += " (exact takes each as it stands)" * any(cell.unit > 1 for cell in cells)
         return _Guess(f"nearest-{step}", reason)
-    positive, doubt = [n for n in numbers if n > 0], ""
+    positive, doubt, note_denied = [n for n in numbers if n > 0], "", ""
     stated = bool({"counts", f"counts.{Path(cells[0].file).name}"} & rules.choices.keys())
     missed = _missed(coded := _coded(cells))
     if positive and (rule := rounding(notes)):
@@ -161,6 +161,10 @@ def _guess(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) ->
         fits = all(abs(d) <= most * size for d, size in itertools.chain(*missed))
         if fits and base > 1 and not any(n % base for n in numbers):
             return _rounded(f"{way}-{base}", sentence.quoted, coded, rules, stated=stated)
+        if base > 1 and not (fits or any(n % base for n in numbers)):
+            number = sum(abs(d) > most * size for d, size in itertools.chain(*missed))
+            sums = f"{number} sum" + "s" * (number > 1)
+            note_denied = f"; {sums} deny that {sentence.quoted}"
         if base > 1 and any(n % base for n in numbers) and not stated:
             if rounded := _rounded_parts(cells, f"{way}-{base}", base, sentence, rules):
                 return _Guess("exact", f"true, but {rounded} rounded: {sentence.quoted}")
@@ -177,7 +181,7 @@ def _guess(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) ->
     if base:
         text = f"all are multiples of {base}; random holds for nearest, too"
         midpoint = base == 3 and all(n % 6 == 3 for n in positive)
-        text += "; midpoint-6 fits as well" * midpoint
+        text += "; midpoint-6 fits as well" * midpoint + note_denied
         guess = _rounded(f"random-{base}", text, coded, rules, stated=stated)
         return guess._replace(doubtful=midpoint or guess.doubtful)
     if base := _column_base(cells, rules):

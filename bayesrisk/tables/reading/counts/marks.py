@@ -31,9 +31,13 @@ def marks_answered(
 ) -> dict[str, str]:
     """Return meanings of marks by numbers, notes and sums, or by the settings about them."""
     answers = _ask_nines(cells, rules) | _ask_dashes(cells, rules) | _ask_flags(cells, rules)
-    answers |= _ask_notes(cells, laws, rules, notes)
+    said, denied = _ask_notes(cells, laws, rules, notes)
+    answers |= said
     answers |= _ask_nothing(cells, laws, rules)
     answers |= _ask_sums(cells, laws, rules, answers)
+    for mark, text in denied.items():
+        if mark not in answers:
+            answers[mark] = rules.ask(f"marks.{mark}", "withheld", text)
     return answers | _sentences(cells, rules, answers)
 
 
@@ -52,19 +56,22 @@ def _ask_nines(cells: Sequence[Cell], rules: ReadingRules) -> dict[str, str]:
 def _ask_notes(
     cells: Sequence[Cell], laws: Sequence[PlainLaw], rules: ReadingRules,
     notes: Sequence[Note],
-) -> dict[str, str]:  # fmt: skip
-    """Ask whether marks are what notes say, where the numbers do not speak against it."""
+) -> tuple[dict[str, str], dict[str, str]]:  # fmt: skip
+    """Ask whether marks are what notes say; return what to ask where the numbers deny it, too."""
     texts = {c.text for c in cells if not number_range(c.text)} if notes else set[str]()
     marks = [t for t in texts if f"marks.{t}" not in rules.all and not noted(t)]
     marks = sorted(t for t in marks if is_mark(t) or not any(map(str.isdigit, t)))
-    answers = dict[str, str]()
+    answers, denied = dict[str, str](), dict[str, str]()
     for mark in marks:
         finding = marked(mark, notes, alone=len(marks) == 1)
         if finding and (finding[0] in UNKNOWN or _fits(mark, finding[0], cells, laws)):
             meaning = UNKNOWN.get(finding[0], finding[0])
             text = f"{mark!r} is {meaning}: {finding[1].quoted}"
             answers[mark] = rules.ask(f"marks.{mark}", finding[0], text)
-    return answers
+        elif finding:
+            text = f"{mark!r} may be any, although {finding[1].quoted}: other counts deny that"
+            denied[mark] = f"{text} (marks.{mark}={finding[0]} says which)"
+    return answers, denied
 
 
 def _sentences(

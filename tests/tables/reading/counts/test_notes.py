@@ -434,3 +434,23 @@ def test_school_years_are_no_small_counts(text, guess, tmp_path):
     (tmp_path / "t.csv").write_text(f"School,Girls,Boys\n{rows}", encoding="utf-8")
     reading = TableReading.read(tmp_path / "t.csv")
     assert reading.questions[f"marks.{text}"][0] == guess
+
+
+@pytest.mark.parametrize(
+    ("note", "name", "count", "words"),
+    [
+        ("s = fewer than 5", "marks.s", "35", "although row"),
+        ("s = fewer than 5", "marks.s", "39", ""),
+        ("Counts are rounded to the nearest 5", "counts", "30", "deny that row"),
+        ("Counts are rounded to the nearest 5", "counts", "40", ""),
+    ],
+)
+def test_a_note_that_numbers_deny_is_told(tmp_path, note, name, count, words):
+    """35 and more than 5 make up 40; of rounded counts 10 and 30 are not 55."""
+    rounded = name == "counts"
+    rows = f"Ash,{'10' if rounded else 's'},{count},{50 if rounded else 40}\n"
+    odd = 0 if rounded else 1
+    rows += "".join(f"Town {k},{5 * k + odd},{10 * k},{15 * k + odd}\n" for k in range(6, 14))
+    _, text = guess(tmp_path, note, f"area,Men,Women,Total\n{rows}", name)
+    assert words in text
+    assert bool(words) == ("deny" in text)
