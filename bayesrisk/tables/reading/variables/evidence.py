@@ -125,8 +125,10 @@ def all_evidence(
         implied |= {name} if sums.implied else set()
     unshown = {n: one.totals for n, one in evidence.items()
                if not one.groups.telling and (one.totals or n in implied)}  # fmt: skip
-    if unshown and adds_up(joint := coded.add_up_together(unshown)):
+    joint, sums_of_all = coded.add_up_together(unshown) if unshown else (Groups(), [])
+    if adds_up(joint):
         evidence |= {n: evidence[n]._replace(groups=joint) for n in unshown}
+        sums_by_name[next(iter(unshown))] += sums_of_all
     return evidence, sums_by_name, implied
 
 

@@ -228,8 +228,10 @@ class CodedLabels:
         sides = np.fromiter(itertools.chain.from_iterable(ends), np.int64, 2 * len(ends))
         self.low, self.high = sides.reshape(-1, 2).T
 
-    def add_up_together(self, totals: Mapping[str, Sequence[str]]) -> Groups:
-        """Return the judgement on whether labels of several variables add up to what counts all.
+    def add_up_together(
+        self, totals: Mapping[str, Sequence[str]]
+    ) -> tuple[Groups, list[SumInGroups]]:
+        """Return the judgement on whether labels of several variables add up to all, and the sum.
 
         ``totals`` are labels of each variable that do so, perhaps empty.  Counts of all of some
         variable, but not of each, show the sums of one variable instead.
@@ -240,7 +242,7 @@ class CodedLabels:
         whole = np.stack([np.isin(self.codes[:, p], codes)
                           for p, codes in zip(places, every, strict=True)])  # fmt: skip
         if len(places) < 2 or not whole.any() or (whole.any(axis=0) != whole.all(axis=0)).any():
-            return Groups()
+            return Groups(), []
         parts = np.unique(self.codes[:, places], axis=0, return_inverse=True)[1].ravel()
         rest = [p for p in range(len(self.names)) if p not in places]
         groups = np.unique(self.codes[:, rest], axis=0, return_inverse=True)[1].ravel()
@@ -251,8 +253,9 @@ class CodedLabels:
         ends = list(zip(self.low.tolist(), self.high.tolist(), strict=True))
         sums = LabelSums("part", CodedLabels(labels, ends), {})
         if not sums.implied or len(sums.column) < _FEWEST:
-            return Groups()
-        return sums.adding_up([k for k in sums.column if k])("")
+            return Groups(), []
+        labelled = [k for k in sums.column if k]
+        return sums.adding_up(labelled)(""), [sums.in_groups("", labelled)]
 
     def following(self, name: str) -> dict[str, list[str]]:
         """Return the labels of variables of which each label of ``name`` has one: its levels."""
