@@ -382,6 +382,8 @@ def _limits(
         w: [] for w in wholes
     }
     for cell, value in zip(cells, meanings, strict=True):
+        if not cell.row:  # of no file: it says that a place has no parts of a tree
+            continue
         pairs = [("", ""), *((name, key(label)) for name, label in cell.labels.items())]
         for whole in [pair for pair in pairs if pair in wholes and value.ends[1] < UNBOUNDED]:
             cells_of_whole.setdefault(whole, []).append((cell.labels, value.ends[1]))
