@@ -256,7 +256,7 @@ def _with_next(
         return [head[0] or row[0], *head[1:]]  # the name of the labels stands between
     if _states_units(row) and not any(map(_states_units, below)):  # of sections there are more
         shares = (f"{a} {b}".strip() if b == "%" else a for a, b in zip(head, row, strict=True))
-        return [wrapped(head[0], row[0]), *[*shares][1:]]
+        return [row[0], *[*shares][1:]]
     if is_group_row(row, below, columns.labels):
         return []
     if filled_texts(said_once(row, columns.counts)) < filled_texts(row) < filled_texts(head):

@@ -15,7 +15,7 @@ from bayesrisk.tables.sheets.lines import CountColumns, Grid, Line
 from bayesrisk.tables.sheets.texts import DECIMAL, number_range, sex
 
 _BITS = 8  # sums are equal by chance in one case of 2**8 times those that are looked at
-_MOST_CROSSINGS = 2**10  # of labels of all sections
+MOST_CROSSINGS = 2**10  # of labels of all sections
 _FEW = 2  # sections, labels and columns of counts
 
 
@@ -71,7 +71,7 @@ def partitioned(
         return None
 
     crossings = math.prod(len(labels) for labels in every.values())
-    joint = crossings <= _MOST_CROSSINGS
+    joint = crossings <= MOST_CROSSINGS
     if not joint and not all(sums.stated(parted.first[k]) for k in (whole, *parts)):
         return None  # each would be withheld several times, once in each section
     times = Counter(itertools.chain(*every.values()))

@@ -89,7 +89,7 @@ def test_notes_that_stand_in_a_column_of_counts_are_left_out(tmp_path):
     file.write_text(NOTED.format("* = Numbers greater than zero but less than five."))
     reading = TableReading.read(file)
     assert len(reading.stated_cells) == 18
-    assert reading.questions["marks.*"][0] == "0-4"
+    assert reading.questions["marks.*"][0] == "1-4"
 
 
 @pytest.mark.parametrize("text", ["*", "17"])

@@ -31,8 +31,8 @@ def marks_answered(
 ) -> dict[str, str]:
     """Return meanings of marks by numbers, notes and sums, or by the settings about them."""
     answers = _ask_nines(cells, rules) | _ask_dashes(cells, rules) | _ask_flags(cells, rules)
-    said, denied = _ask_notes(cells, laws, rules, notes)
-    answers |= said
+    noted_meanings, denied = _ask_notes(cells, laws, rules, notes)
+    answers |= noted_meanings
     answers |= _ask_nothing(cells, laws, rules)
     answers |= _ask_sums(cells, laws, rules, answers)
     for mark, text in denied.items():

@@ -16,6 +16,7 @@ from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.variables.margins import CountedColumns, margins
 from bayesrisk.tables.reading.variables.nested import Nesting
 from bayesrisk.tables.reading.variables.sums import CodedLabels, Ends, LabelSums, consecutive
+from bayesrisk.tables.sheets.partitions import MOST_CROSSINGS
 from bayesrisk.tables.sheets.texts import BLANK, interval, key, listing, total_word
 
 _LEAST, _MOST = 5, 128  # labels that are looked at
@@ -73,7 +74,10 @@ def _divisions(
             below.setdefault(way, set()).add(key(part))
     labels = [*itertools.chain(*below.values())]
     repeats = len(labels) - len({*labels})
-    if len(below) < 2 or min(map(len, below.values())) < 2 or _AGAIN * repeats > len(labels):
+    sizes = [*map(len, below.values())]
+    if len(sizes) < 2 or min(sizes) < 2 or _AGAIN * repeats > len(labels):
+        return []
+    if math.prod(sizes) > MOST_CROSSINGS:
         return []
     # In each group the total of each division, and what is known of its parts.
     totals: dict[tuple[str, ...], dict[str, int]] = {}

@@ -202,7 +202,6 @@ def _without_levels(
             leaves = {*itertools.chain(*tree.values())} - tree.keys()
             called = any(total_word(k, name) == 2 for k in leaves)
             is_tree = len(tree) > 1 or places.has_one_level(tree) or places.cross(tree)
-            is_tree = is_tree or places.names_whole(tree)
             if is_tree and not called and places.changes(tree):
                 levels = listing(places.neighbours)
                 says = "says" if len(places.neighbours) == 1 else "say"
@@ -282,12 +281,6 @@ class _Places(NamedTuple):
         return bool(parts) and all(
             len({x[k] for k in parts}) == 1 for x in self.neighbours.values()
         )
-
-    def names_whole(self, tree: Mapping[str, Sequence[str]]) -> bool:
-        """Return whether the one sum of a tree is called the same in each other variable."""
-        place = {key(x): k for k, x in enumerate(self.texts)}
-        names = {key(x[place[k]]) for k in tree for x in self.neighbours.values()}
-        return len(tree) == 1 and names == {*tree}
 
     def cross(self, tree: Mapping[str, Sequence[str]]) -> bool:
         """Return whether two other variables make up no tree of the parts: offices and regions.
