@@ -23,6 +23,7 @@ import kernels  # noqa: E402
 import navigation  # noqa: E402
 import published_numbers  # noqa: E402
 from docutils import nodes  # noqa: E402
+from numpydoc import docscrape_sphinx  # noqa: E402
 from sphinx.util.nodes import make_refnode  # noqa: E402
 
 from bayesrisk._version import __version__  # noqa: E402
@@ -181,8 +182,21 @@ def publish_notebooks(app: object, exception: Exception | None) -> None:
             shutil.copyfile(path, folder / path.name)
 
 
+def compile_template_once() -> None:
+    """Let numpydoc compile its template once, and not anew for every docstring."""
+    make, made = docscrape_sphinx.SandboxedEnvironment, []
+
+    def environment(**settings: object) -> object:
+        if not made:
+            made.append(make(**settings))
+        return made[0]
+
+    docscrape_sphinx.SandboxedEnvironment = environment
+
+
 def setup(app: object) -> None:
     """Copy the notebooks before Sphinx looks for sources."""
+    compile_template_once()
     navigation.install()
     kernels.install()
     app.connect("missing-reference", by_last_name)  # type: ignore[attr-defined]
