@@ -58,6 +58,8 @@ class StatedCells:
 
     def part(self, places: TextArray) -> pd.DataFrame:
         """Return the cells from the first to the last of some places, for :func:`count_bounds`."""
+        if not len(places):  # nobody published a count there
+            return self._cells[:0]
         first = self._codes.searchsorted(min(places))
         return self._cells[first : self._codes.searchsorted(max(places), "right")]
 

@@ -423,3 +423,11 @@ def test_parts_of_a_tree_are_called_as_the_file_calls_them():
     sizes = found.frames["records"].groupby(truth.index.names, observed=True).size()
     known = sizes[[place != "Town 2" for place, *_ in sizes.index]]
     assert (known == truth.loc[known.index]).all()
+
+
+def test_places_of_which_nothing_is_published_have_no_cells():
+    keys = {"geoid": ["02", "01"], "table": ["t", "t"], "cell": ["a", "a"]}
+    cells = place_bounds.StatedCells(pd.DataFrame(keys | {"number": [True, False]}))
+    assert cells.part(np.array([], "U2")).empty
+    assert cells.part(np.array(["02"]))["geoid"].tolist() == ["02"]
+    assert cells.are_numbers(pd.DataFrame(keys).iloc[:0]).size == 0

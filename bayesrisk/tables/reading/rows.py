@@ -73,7 +73,9 @@ _NAMED_TOTAL = re.compile(
 #: Means and medians, such as of ages, in the languages of words for totals.
 _MEANS = re.compile(
     r".*(\b(avg|ave\b|(?<!below )(?<!above )average|durchschnitt|mittelwert|mittleres alter|"
-    r"medi[aá]n|médian|moyenn?e?\b|promedio|m[eé]dia\b|gemiddeld|mediaan|medel(ålder|värde|tal)|genomsnitt|gjennomsnitt|"
+    r"^media$|\bmedia (de|del|di|della|dei|delle|do|da|dos|das|anual|annua\w*|ponderad\w*)\b|"
+    r"\b(edad|et[aà]|renta|estancia|durata|permanenza|superficie|spesa) media\b|"
+    r"medi[aá]n|médian|moyenn?e?\b|promedio|média\b|gemiddeld|mediaan|medel(ålder|värde|tal)|genomsnitt|gjennomsnitt|"
     r"gennemsnit|middelalder|keski(arvo|-?ikä|määr)|średni|průměr|priemer|átlag|ortalama|ortanca|medyan|povpreč|prosje|"
     r"μέσ[οη]|διάμεσ|средн|медиан|середн|медіан)|平均|中位|中央値|평균|중위|중앙값).*"
 )

@@ -19,6 +19,7 @@ _EVENTS = (
     r"births?\b|deaths?\b|died|dead\b|death|deceased|suicide|marriage|matrimon|divor[cz]|"
     r"cases?\b|infection|diagnos|vaccinat|doses?\b|victim|offen[cs]|offender|crime|incident|"
     r"arrest|homicid|femici[dc]|murder|casualt|injur|"
+    r"misdrij|misdaad|brott\b|lovbrudd|rikokse|straftat|reat[oi]\b|przest[eę]p|преступл|ingress[io]\b|"
     r"fatalit|collision|accident|claim|tests?\b|rapes?\b|robber|burglar|theft|larcen|assault"
 )
 # And for people, and for numbers of them.

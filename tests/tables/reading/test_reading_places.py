@@ -6,6 +6,7 @@ import pytest
 
 from bayesrisk.tables.reading import reading as reading_module
 from bayesrisk.tables.reading.reading import TableReading
+from bayesrisk.tables.reading.rows import says_mean
 
 TOWNS = [f"Town {chr(97 + k)}" for k in range(24)]
 
@@ -115,3 +116,50 @@ def test_sums_of_too_many_places_are_left_out(limit, summed, monkeypatch):
     frame = pd.DataFrame(rows, columns=["County", "Town", "men", "women", "others"]).astype(str)
     reading = TableReading.from_frame(frame, counts="exact", **{"blank": "total"})
     assert ("parts of county" in reading.cells) is summed
+
+
+@pytest.mark.parametrize("label", ["Mass media and journalism", "Media design", "H.S. MEDIA & ART"])
+def test_subjects_of_media_are_no_means(label):
+    rng = np.random.default_rng(7)
+    parts = counts(rng, 4, 2)
+    names = [*TOWNS[:3], label, "Total"]
+    rows = [(n, *row) for n, row in zip(names, [*parts, parts.sum(axis=0)], strict=True)]
+    frame = pd.DataFrame(rows, columns=["Subject", "men", "women"]).astype(str)
+    reading = TableReading.from_frame(frame, counts="exact")
+    assert label in {*reading.cells["subject"]}
+    assert not says_mean(label.casefold())
+    assert says_mean("edad media")
+    assert says_mean("media de edad")
+
+
+def test_a_range_between_two_numbers_that_are_shown_is_within_them(tmp_path):
+    rng = np.random.default_rng(8)
+    cases = rng.integers(0, 40, 60)
+    texts = ["--" if 0 < n < 5 else str(n) for n in cases]
+    note = "Values between 0 and 5 are shown as --"
+    rows = "".join(f"Place {k},{text}\n" for k, text in enumerate(texts))
+    extra = "".join(f"Isle {k},{n}\n" for k, n in enumerate([0, 5] * 8))
+    file = tmp_path / "t.csv"
+    file.write_text(f'area,cases\n{rows}{extra}\n"{note}"\n', encoding="utf-8")
+    assert TableReading.read(file).questions["marks.--"][0] == "1-4"
+    file.write_text(
+        f'area,cases\n{rows}\n"{note}"\n'.replace(",0\n", ",7\n").replace(",5\n", ",7\n")
+    )
+    assert TableReading.read(file).questions["marks.--"][0] == "0-5"
+
+
+def test_months_of_rounded_counts_make_up_their_quarters():
+    rng = np.random.default_rng(9)
+    months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun"]
+    rows = []
+    for town in range(40):
+        true = rng.integers(20, 900, 6)
+        quarters = {"Q1": true[:3], "Q2": true[3:]}
+        for quarter, parts in quarters.items():
+            names = months[:3] if quarter == "Q1" else months[3:]
+            rows += [(f"Town {town}", quarter, m, n) for m, n in zip(names, parts, strict=True)]
+            rows.append((f"Town {town}", quarter, "Total", parts.sum()))
+    frame = pd.DataFrame(rows, columns=["town", "quarter", "month", "cases"])
+    frame["cases"] = (5 * np.rint(frame["cases"].to_numpy(float) / 5).astype(int)).astype(str)
+    reading = TableReading.from_frame(frame, counts="nearest-5")
+    assert reading.questions["totals.month"][0] == "complete"

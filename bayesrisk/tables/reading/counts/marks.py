@@ -11,11 +11,20 @@ from bayesrisk.tables.reading.counts.laws import PlainLaw, counted, plain_number
 from bayesrisk.tables.reading.counts.notes import Note, marked, small_counts
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.variables.sums import CodedLabels, Ends, Groups, LabelSums
-from bayesrisk.tables.sheets.texts import NO_COUNT, is_mark, key, noted, number_range, total_word
+from bayesrisk.tables.sheets.texts import (
+    NO_COUNT,
+    is_mark,
+    key,
+    noted,
+    number_range,
+    span,
+    total_word,
+)
 
 _NEAR = 10  # numbers on each side of one that is more common than these
 #: Texts that say that there is none, in many offices, and rows that show it.
 DASHES, _ROWS = ("-", "–", "—", "−"), 4
+_SHORTEST = 3  # end of a range of which both ends are shown
 _SHOWN = 8  # counts of 1 and 2, beside which 0 stands by no chance
 UNKNOWN = {"withheld": "withheld, and may be any", "missing": "no count, and left out"}
 #: Sums that a mark lets hold, for each that misses: agencies contradict themselves in few.
@@ -64,6 +73,8 @@ def _ask_notes(
     answers, denied = dict[str, str](), dict[str, str]()
     for mark in marks:
         finding = marked(mark, notes, alone=len(marks) == 1)
+        if finding and (inner := _inner_range(finding, cells)):
+            finding = inner, finding[1]
         if finding and (finding[0] in UNKNOWN or _fits(mark, finding[0], cells, laws)):
             meaning = UNKNOWN.get(finding[0], finding[0])
             text = f"{mark!r} is {meaning}: {finding[1].quoted}"
@@ -72,6 +83,16 @@ def _ask_notes(
             text = f"{mark!r} may be any, although {finding[1].quoted}: other counts deny that"
             denied[mark] = f"{text} (marks.{mark}={finding[0]} says which)"
     return answers, denied
+
+
+def _inner_range(finding: tuple[str, Note], cells: Sequence[Cell]) -> str:
+    """Return the range within *between 0 and 5*, where 0 and 5 are shown; else an empty text."""
+    ends = number_range(finding[0])
+    if not ends or ends[0] or ends[1] < _SHORTEST or "between" not in finding[1].text.casefold():
+        return ""
+    times = Counter(cell.text for cell in cells if cell.row)
+    published = min(times["0"], times[str(ends[1])]) >= _SHOWN
+    return span(1, ends[1] - 1) if published else ""
 
 
 def _sentences(

@@ -57,14 +57,16 @@ def variables(
             rules.lines.append(f"  {name}: {listing(one.labels)}; each is taken by itself")
             continue
         one = results[name] = finding.variable(labels[name], inner)
-        one.sums = sums_by_name[name]
+        one.sums, groups = sums_by_name[name], finding.groups
+        if groups.nearly and not any(sums.contradicting.size for sums in one.sums):
+            finding = finding._replace(groups=groups._replace(telling=groups.good))
         _judge(name, one, finding, rules, nesting, implied=name in implied)
         if finding.groups.nearly and not (one.separate or REST in one.labels):
             denied = itertools.chain(*(sums.contradicting for sums in one.sums))
             one.left_out = sorted({*map(int, denied)})
             rows = listing(dict.fromkeys(str(cells[i].row) for i in one.left_out))
             text = f"{len(one.left_out):,} counts are left out, since sums of {name} deny them"
-            rules.lines.append(f"  {text}: rows {rows}")
+            rules.lines.extend([f"  {text}: rows {rows}"] * bool(rows))
             one.sums = [sums.holding for sums in one.sums]
         if one.totals or not one.separate:
             _ask_spellings(name, one, files, inner, rules)

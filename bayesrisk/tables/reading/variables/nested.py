@@ -456,13 +456,16 @@ def _kinds(pair: _Pair, sums: LabelSums, rules: ReadingRules) -> dict[str, str]:
     if rest:
         guess = "partial" if all(exclusive(pair.parts[parent]) for parent in rest) else "separate"
         holds = any(g.good for g in judged) and all(g.good == g.telling for g in judged)
-        if rules.summed and holds:
+        rounded = [g.rounded for g in judged if not adds_up(g)]
+        if holds and (rules.summed or all(rounded)):
             guess = "complete"  # a spreadsheet sums up the rows that stand there
         text = (
             f"too few groups show whether the labels of {pair.inner} make up {listing(rest)}: "
             "complete if they do, partial if they exclude each other and others may be counted, "
             "separate if they may overlap"
         )
+        if holds and all(rounded) and not rules.summed:
+            text = f"sums hold within rounding: the labels of {pair.inner} make up {listing(rest)}"
         kinds |= dict.fromkeys(rest, rules.ask(name, guess, text))
     elif name in rules.choices:
         kinds = dict.fromkeys(kinds, rules.choices[name])
