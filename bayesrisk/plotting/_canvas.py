@@ -95,6 +95,11 @@ class _Panel(Axes):
 class Panels(np.ndarray[Any, np.dtype[np.object_]]):
     """An array of Axes; a notebook shows the whole figure for it."""
 
+    @property
+    def figure(self) -> Figure:
+        """The figure of all Axes, which ``savefig`` writes to a file."""
+        return parent_figure(self)
+
     def _repr_png_(self) -> tuple[bytes, dict[str, int]] | None:
         # Axes that somebody else made are shown by whoever made them.
         native = self.size and all(isinstance(axes, _Panel) for axes in self.flat)

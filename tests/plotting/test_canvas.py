@@ -86,6 +86,12 @@ def test_axes_arrays_and_figures_are_saved_alike(frame, tmp_path):
             plotting.save_figure(wrong, tmp_path / "wrong")
 
 
+def test_panels_know_their_figure():
+    fig, axes = plt.subplots(1, 2)
+    assert np.asarray(axes, dtype=object).view(Panels).figure is fig
+    plt.close(fig)
+
+
 def test_every_figure_takes_axes_and_returns_them():
     for name in FIGURES:
         signature = inspect.signature(getattr(plotting, name))
