@@ -220,7 +220,8 @@ def _guess(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) ->
         doubt = f"true, although {estimates!r} may be an estimate of a survey, which is weighted"
     if round_counts := _round_counts(coded):
         doubt = doubt or f"true, although {round_counts}"
-    if not any(d > 0 for d, _ in itertools.chain(*missed)):  # which says what 0 stands for
+    zero = any(d > 0 for d, _ in itertools.chain(*missed)) or "marks.0" in rules.choices
+    if not zero:  # neither sums nor a setting say what 0 stands for
         doubt = doubt or _lack_small(cells, numbers)
     return _Guess("exact", doubt or "true", doubtful=bool(doubt))
 
@@ -236,7 +237,8 @@ def _lack_small(cells: Sequence[Cell], numbers: Sequence[int]) -> str:
     if any(low <= 1 and least - 1 <= high < UNBOUNDED and low < high for low, high in ranges):
         return ""  # a range such as <5 stands for those
     missing = "1" if least == 2 else f"from 1 to {least - 1}"
-    return f"true, although none is {missing}: 0 may stand for those"
+    text = f"true, although none is {missing}: 0 may stand for those"
+    return f"{text} (marks.0=0-{least - 1} if it does)"
 
 
 def _rounded_parts(

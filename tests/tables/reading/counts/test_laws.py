@@ -125,6 +125,7 @@ def test_a_range_says_why_no_count_is_small(text):
     frame = pd.DataFrame(texts, columns=["Men", "Women"])
     frame.insert(0, "Town", [f"Town {k}" for k in range(60)])
     assert ("counts" in TableReading.from_frame(frame).open) is (text == "0")
+    assert "counts" not in TableReading.from_frame(frame, **{"marks.0": "0-4"}).open
 
 
 def test_one_count_that_stands_on_many_days_is_no_evidence_of_rounding():
