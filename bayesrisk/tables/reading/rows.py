@@ -41,6 +41,7 @@ _CODED, _CODE_ROWS = 20, 3  # texts for each code below 0, and its rows
 _FEW_MEANS = 3  # rows for each that has a mean
 _FEW = 16  # rows for each that has the labels of another
 _BITS = 32  # of sums that make up the rows of a label
+_MOST_WHOLES = 3  # labels of the largest counts, which may make up all
 _SEVERAL, _FEW_NOTES = 3, 2  # columns of counts, of which a note stands in one
 _NO_COUNT = re.compile(
     r".*(((?<![\d ]) ?|\b(19|20)\d\d([-–/]\d{2,4})? )%|\b(perc(ent\w*)?|pct|[bd]?rates?|"
@@ -348,13 +349,21 @@ def with_label_of_all(sheet: Sheet, rules: ReadingRules) -> Sheet:
     rows = [row for _, row in sheet.rows]
     whole = [sum(WHOLE.fullmatch(t) is not None for t in c) for c in zip(*rows, strict=True)]
     words = [j for j, size in enumerate(whole) if 2 * size < len(rows)]  # ages are ranges
+    counts = [j for j in range(len(whole)) if j not in words]
     places = dict[str, list[list[int]]]()  # of each label: the columns where a row has it
+    largest = dict[str, int]()
     for row in rows:
-        for label in {row[j] for j in words}:
+        labels = [row[j] for j in words if row[j]]
+        again = {label for label in labels if labels.count(label) > 1}
+        high = max([e[1] for j in counts if (e := number_range(row[j]))], default=0) if again else 0
+        for label in again:
             places.setdefault(label, []).append([j for j, t in enumerate(row) if t == label])
-    for label, axes in places.items():
-        several = len({*words}.intersection(axes[0])) > 1 and all(one == axes[0] for one in axes)
-        if not (label and several) or 2 * len(axes) > len(rows) or total_word(label) == 2:
+            largest[label] = max(high, largest.get(label, 0))
+    for label in sorted(places, key=lambda x: -largest[x])[:_MOST_WHOLES]:
+        axes = places[label]
+        number = sum(any(row[j] == label for j in words) for row in rows)
+        several = number == len(axes) and all(one == axes[0] for one in axes)
+        if not several or 2 * number > len(rows) or total_word(label) == 2:
             continue
         rest = [j for j in words if j not in axes[0]]
         groups: dict[tuple[str, ...], tuple[list[int], list[int]]] = {}
@@ -362,7 +371,6 @@ def with_label_of_all(sheet: Sheet, rules: ReadingRules) -> Sheet:
             named = tuple("" if total_word(row[j]) else key(row[j]) for j in rest)
             groups.setdefault(named, ([], []))[row[axes[0][0]] != label].append(k)
         tops = [(inside[0], rest_rows) for inside, rest_rows in groups.values() if len(inside) == 1]
-        counts = [j for j in range(len(whole)) if j not in (*words, *axes[0])]
         if len(tops) < len(groups) or not any(
             _make_up([(rows[k][j], [rows[i][j] for i in rest_rows]) for k, rest_rows in tops])
             for j in counts
