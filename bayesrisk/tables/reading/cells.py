@@ -84,7 +84,7 @@ def _in_use(cells: list[Cell], rules: ReadingRules) -> list[Cell]:
             ends = [number_range(t) for t in texts]
             numbers = [end[0] for end in ends if end and end[0] == end[1]]
             holds = len(numbers) == len(texts) > 2 and sum(numbers) == 2 * max(numbers) > 0
-            blanks[group[0].labels[year]].append(blank if holds else set())
+            blanks[group[0].labels.get(year, "")].append(blank if holds else set())
         common = {y: b[0] for y, b in blanks.items() if all(one == b[0] for one in b)}
         runs = [
             (blank or set(), [*every])
@@ -100,7 +100,9 @@ def _in_use(cells: list[Cell], rules: ReadingRules) -> list[Cell]:
                 text = listing(x for x in labels[name] if x in unused)
                 text = f"  not used: blanks of {text} in {listing(periods)}"
                 rules.lines.append(f"{text} ({number} sums hold without them)")
-                cells = [c for c in cells if (c.labels[year], c.labels.get(name, "")) not in pairs]
+                cells = [
+                    c for c in cells if (c.labels.get(year), c.labels.get(name, "")) not in pairs
+                ]
     return cells
 
 

@@ -172,7 +172,7 @@ def test_one_block_of_the_sample_names_it_and_ends_its_rows_with_words(run):
     lines = text.splitlines()
     assert lines[0].startswith("Made-up data")
     assert f"of {geoid} constraints fix" in text
-    assert "of many cells some lie outside by noise alone" in text
+    assert "Of many cells some lie outside by noise alone" in text
     head = next(n for n, line in enumerate(lines) if line.startswith("Cells that say most"))
     assert lines[head] == "Cells that say most, 25 of 252:"
     assert lines[head + 1].split()[-3:] == ["risk", "ratio", "label"]

@@ -516,7 +516,7 @@ def test_who_is_left_out_is_said(made):
 def test_the_terminal_has_the_sentence_and_a_line_for_each(made, screen):
     frames = frames_of(*made[:2], 300)
     lines = audit_brief(frames["measures"], frames["comparisons"], frames["costs"])
-    assert lines[0] == screen["lead"]
+    assert lines[0] == f"{screen['lead']} Adversary: linker."
     assert [line.partition(":")[0] for line in lines[1:]] == [*sorted(SIZES, key=SIZES.get)]
     for line, row in zip(lines[1:], screen["rows"], strict=True):
         assert row["and after (interval)"] in line
