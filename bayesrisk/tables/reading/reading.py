@@ -272,7 +272,7 @@ def _read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:
     meanings = [value for i, value in enumerate(meanings) if i not in left_out]
     _ask_large(cells, variables_, rules)
     trees, variables_ = tree_parts(variables_), take_trees(cells, meanings, variables_)
-    limits = list(_limits(cells, meanings, nesting, variables_, rules))
+    limits = list(_limits(cells, meanings, nesting, variables_))
     cells, meanings = [*cells, *(c for c, _ in limits)], [*meanings, *(v for _, v in limits)]
     if limits:
         rules.lines.append(f"  a part is no more than what it is of: {len(limits)} limits")
@@ -335,7 +335,7 @@ def _ask_large(
 
 def _limits(
     cells: Sequence[Cell], meanings: Sequence[Value], nesting: Nesting,
-    variables_: Mapping[str, TableVariable], rules: ReadingRules,
+    variables_: Mapping[str, TableVariable],
 ) -> Iterator[tuple[Cell, Value]]:  # fmt: skip
     """Yield cells of no file: nobody has a part and not its whole, nor is it more than that.
 
@@ -343,9 +343,7 @@ def _limits(
     called so ("of which"), or what a total by its words counts.
     """
     separate = [name for name, one in variables_.items() if one.separate]
-    known = {n for n in separate if not {"totals", f"totals.{n}"} & {*rules.choices}}
-    parts_of_total = {n: _counted_by_total(variables_[n]) if n in known else set[str]()
-                      for n in separate}  # fmt: skip
+    parts_of_total = {name: _counted_by_total(variables_[name]) for name in separate}
     texts = {name: variables_[name].first.values() for name in separate}
     inside = [n for n, x in texts.items()
               if n in nesting.outer or parts_of_total[n] or any(map(SOME.match, x))]  # fmt: skip
