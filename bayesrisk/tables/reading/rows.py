@@ -354,9 +354,11 @@ def with_label_of_all(sheet: Sheet, rules: ReadingRules) -> Sheet:
     largest = dict[str, int]()
     for row in rows:
         labels = [row[j] for j in words if row[j]]
-        again = {label for label in labels if labels.count(label) > 1}
-        high = max([e[1] for j in counts if (e := number_range(row[j]))], default=0) if again else 0
-        for label in again:
+        repeated = {label for label in labels if labels.count(label) > 1}
+        high = (
+            max([e[1] for j in counts if (e := number_range(row[j]))], default=0) if repeated else 0
+        )
+        for label in repeated:
             places.setdefault(label, []).append([j for j, t in enumerate(row) if t == label])
             largest[label] = max(high, largest.get(label, 0))
     for label in sorted(places, key=lambda x: -largest[x])[:_MOST_WHOLES]:
