@@ -310,12 +310,6 @@ def _ask_large(
         answer = rules.ask(f"totals.{name}", "separate", f"{text}: those of {name} are by itself")
         variables_[name].separate = answer == "separate"
         del sizes[name]
-    parts = {name: len(one.labels) for name, one in variables_.items() if one.wholes}
-    for name in sorted(parts, key=lambda n: -parts[n]):
-        if len(cells) * parts[name] > MOST_WEIGHTS:
-            variables_[name].wholes = {}
-            text = f"sums of {parts[name]:,} labels of {name} are too many to be used together"
-            rules.lines.append(f"  {text}: each label is by itself")
     for name in sorted(sizes, key=lambda n: -sizes[n]):
         if len(cells) * sum(sizes.values()) <= MOST_WEIGHTS:
             return
