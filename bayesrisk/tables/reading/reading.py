@@ -276,6 +276,7 @@ def _read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:
     cells, meanings = [*cells, *(c for c, _ in limits)], [*meanings, *(v for _, v in limits)]
     if limits:
         rules.lines.append(f"  a part is no more than what it is of: {len(limits)} limits")
+        _ask_totals(variables_, rules)
     frame, parts, places = _tables(cells, meanings, variables_)
     separate = tuple(name for name, variable in variables_.items() if variable.separate)
     alternatives = sorted(rules.alternatives, key=lambda one: one[0].startswith("counts"))
@@ -396,6 +397,14 @@ def _limits(
                     stated[spelled] = high
                     bound = Cell("", 0, "", part_labels, f"at most {high}")
                     yield bound, limit_value(high)
+
+
+def _ask_totals(variables_: Mapping[str, TableVariable], rules: ReadingRules) -> None:
+    """Ask whether totals count all, where limits of labels that may overlap rest on their names."""
+    for name, one in variables_.items():
+        for label in [one.first[k] for k in one.totals if one.separate and _counted_by_total(one)]:
+            text = f"{label!r} counts all of {name} by its name: no other label counts more"
+            rules.ask(f"labels.{name}.{label}", "all", f"{text} (={label} if it does not)")
 
 
 def _counted_by_total(one: TableVariable) -> set[str]:
