@@ -8,7 +8,8 @@ import pytest
 
 from bayesrisk.reconstruction import count_bounds
 from bayesrisk.tables import PublishedTables, TableReading
-from bayesrisk.tables.reading.variables.sums import CodedLabels, LabelSums
+from bayesrisk.tables.reading.variables.searches import SumSearch
+from bayesrisk.tables.reading.variables.sums import CodedLabels
 
 FIRST = ["hostel", "flat", "hotel"]
 SECOND = [("hostel", "single"), ("flat", "single"), ("hotel", "single"), ("hostel", "family"),
@@ -81,7 +82,7 @@ def test_what_no_counts_can_be_is_what_none_of_them_are():
         expected.append(possible({**groups, "total": range(5)}, one, 5, 4))
         rows += [{"kind": label, "group": str(group)} for label in one]
         ends += one.values()
-    sums = LabelSums("kind", CodedLabels(rows, ends), {})
+    sums = SumSearch("kind", CodedLabels(rows, ends), {})
     assert 5 < sum(expected) < 55
     # One code more, that no label counts alone, makes the total no less than its labels.
     assert sums.impossible(groups, {"total"}, 5)[0] == expected.count(False)

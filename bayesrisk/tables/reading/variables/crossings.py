@@ -13,9 +13,10 @@ import numpy as np
 from bayesrisk.tables.reading.cells import Cell
 from bayesrisk.tables.reading.headings import UNNAMED, free_name, heading_kind
 from bayesrisk.tables.reading.rules import ReadingRules
+from bayesrisk.tables.reading.variables.ages import Ends, consecutive
 from bayesrisk.tables.reading.variables.margins import CountedColumns, margins
 from bayesrisk.tables.reading.variables.nested import Nesting
-from bayesrisk.tables.reading.variables.sums import CodedLabels, Ends, LabelSums, consecutive
+from bayesrisk.tables.reading.variables.sums import CodedLabels, LabelSums
 from bayesrisk.tables.sheets.partitions import MOST_CROSSINGS
 from bayesrisk.tables.sheets.texts import BLANK, interval, key, listing, total_word
 

@@ -9,18 +9,11 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from bayesrisk.tables.reading.rules import ReadingRules, hierarchy
+from bayesrisk.tables.reading.variables.ages import Ends, consecutive, may_lie_in, overlapping
+from bayesrisk.tables.reading.variables.judgements import Groups, NearSum, SumInGroups
 from bayesrisk.tables.reading.variables.nested import adds_up, beyond_chance
-from bayesrisk.tables.reading.variables.sums import (
-    CodedLabels,
-    Ends,
-    Groups,
-    LabelSums,
-    NearSum,
-    SumInGroups,
-    consecutive,
-    may_lie_in,
-    overlapping,
-)
+from bayesrisk.tables.reading.variables.searches import SumSearch
+from bayesrisk.tables.reading.variables.sums import CodedLabels
 from bayesrisk.tables.reading.variables.variable import (
     TableVariable,
     intervals,
@@ -69,7 +62,7 @@ def sums_shown(coded: CodedLabels, rules: ReadingRules) -> dict[str, dict[str, l
     """Return for each variable the parts of every label that numbers show as their sum."""
     results: dict[str, dict[str, list[str]]] = {}
     for name, labels in coded.labels.items():
-        sums = LabelSums(name, coded, {})
+        sums = SumSearch(name, coded, {})
         wholes = _sums(_evidence(name, labels, *label_rules(name, rules), sums), sums)
         results[name] = {
             whole: parts for whole, parts in wholes.items() if adds_up(sums.adding_up(parts)(whole))
@@ -77,7 +70,7 @@ def sums_shown(coded: CodedLabels, rules: ReadingRules) -> dict[str, dict[str, l
     return results
 
 
-def _sums(one: LabelEvidence, sums: LabelSums) -> dict[str, list[str]]:
+def _sums(one: LabelEvidence, sums: SumSearch) -> dict[str, list[str]]:
     """Return the published parts of each subtotal, and of the total."""
     wholes, inside = dict(one.children), {*itertools.chain(*one.children.values())}
     for total in one.totals or [""] * sums.implied:
@@ -99,7 +92,7 @@ def all_evidence(
     evidence, implied = dict[str, LabelEvidence](), set[str]()
     sums_by_name: dict[str, list[SumInGroups]] = {}
     for name, texts in labels.items():
-        sums = LabelSums(name, coded, totals)  # one at a time, since they may be large
+        sums = SumSearch(name, coded, totals)  # one at a time, since they may be large
         finding = _evidence(name, texts, *choices[name], sums)
         one = finding.variable(texts, choices[name][0])
         size, tree = len(one.labels), choices[name][1]
@@ -142,7 +135,7 @@ def label_rules(name: str, rules: ReadingRules) -> tuple[dict[str, str], dict[st
 
 def _evidence(
     name: str, labels: Sequence[str], choices: Mapping[str, str], tree: Mapping[str, list[str]],
-    sums: LabelSums,
+    sums: SumSearch,
 ) -> LabelEvidence:  # fmt: skip
     """Return subtotals and the total that the numbers show, of few labels wherever they stand."""
     finding = _neighbour_evidence(name, labels, choices, tree, sums)
@@ -159,7 +152,7 @@ def _evidence(
 
 def _neighbour_evidence(
     name: str, labels: Sequence[str], choices: Mapping[str, str], tree: Mapping[str, list[str]],
-    sums: LabelSums,
+    sums: SumSearch,
 ) -> LabelEvidence:  # fmt: skip
     """Return subtotals among labels beside each other and the total, helped by words."""
     top = list(dict.fromkeys(key(x) for x in labels if key(x) not in choices))
@@ -231,7 +224,7 @@ def _neighbour_evidence(
 
 
 def _range_evidence(
-    evidence: LabelEvidence, ranges: Mapping[str, Ends], parts: Sequence[str], sums: LabelSums
+    evidence: LabelEvidence, ranges: Mapping[str, Ends], parts: Sequence[str], sums: SumSearch
 ) -> LabelEvidence:
     """Return evidence on ranges that share ages by their names: 15 may be *under 15*, or of 15-19.
 
@@ -260,7 +253,7 @@ def _range_evidence(
     return evidence._replace(overlap=overlap)
 
 
-def _tiled(ends: Mapping[str, Ends], sums: LabelSums) -> bool:
+def _tiled(ends: Mapping[str, Ends], sums: SumSearch) -> bool:
     """Return whether each range that has others inside is shown to be the sum of some of these."""
     for label, (low, high) in ends.items():
         inside = {
@@ -271,7 +264,7 @@ def _tiled(ends: Mapping[str, Ends], sums: LabelSums) -> bool:
     return True
 
 
-def _twice(evidence: LabelEvidence, top: Sequence[str], sums: LabelSums) -> LabelEvidence:
+def _twice(evidence: LabelEvidence, top: Sequence[str], sums: SumSearch) -> LabelEvidence:
     """Return evidence that keeps one set of parts of a total, where two sets add up to it.
 
     *People* may be *men* and *women*, and also *boys*, *girls*, *adult men* and *adult women*.
@@ -287,7 +280,7 @@ def _twice(evidence: LabelEvidence, top: Sequence[str], sums: LabelSums) -> Labe
 
 def _joined(
     evidence: LabelEvidence, parts: Sequence[str], below: Mapping[str, list[str]] | None,
-    sums: LabelSums,
+    sums: SumSearch,
 ) -> LabelEvidence:  # fmt: skip
     """Return evidence on a total of some parts, with what is below each of them.
 
@@ -311,7 +304,7 @@ def _joined(
 
 
 def _parts_below(
-    labels: Sequence[str], rest: Sequence[str], sums: LabelSums
+    labels: Sequence[str], rest: Sequence[str], sums: SumSearch
 ) -> dict[str, list[str]] | None:
     """Return the labels of the rest that add up to each of some labels; None if others are left."""
     bits = BITS + 2 * math.log2(len(rest))
@@ -331,7 +324,7 @@ def _parts_below(
 
 def _total(
     children: dict[str, list[str]], top: Sequence[str], parts: Sequence[str],
-    words: Mapping[str, int], sums: LabelSums, *, whole: bool,
+    words: Mapping[str, int], sums: SumSearch, *, whole: bool,
 ) -> LabelEvidence:  # fmt: skip
     """Return the label that is the sum of all others, or is called so and may be."""
     judge, smaller, inside = sums.adding_up(parts), sums.exceeded(), {*parts}
@@ -380,7 +373,7 @@ def _total(
 
 
 def _outline(
-    top: list[str], whole: set[str], words: Mapping[str, int], sums: LabelSums
+    top: list[str], whole: set[str], words: Mapping[str, int], sums: SumSearch
 ) -> dict[str, list[str]]:
     """Return the parts of each label in a list of a tree, but those that have some already.
 
@@ -394,7 +387,7 @@ def _outline(
     return {}
 
 
-def _runs(top: list[str], words: Mapping[str, int], sums: LabelSums) -> dict[str, list[str]]:
+def _runs(top: list[str], words: Mapping[str, int], sums: SumSearch) -> dict[str, list[str]]:
     """Return subtotals among labels in their order: what follows or precedes them adds up to them.
 
     Codes that begin with another one are its parts, if their sums do not say otherwise.  What is

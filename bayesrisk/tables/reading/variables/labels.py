@@ -6,6 +6,7 @@ from pathlib import Path
 
 from bayesrisk.tables.reading.cells import Cell
 from bayesrisk.tables.reading.rules import ReadingRules
+from bayesrisk.tables.reading.variables.ages import Ends
 from bayesrisk.tables.reading.variables.evidence import (
     BITS,
     BITS_ALONE,
@@ -14,7 +15,7 @@ from bayesrisk.tables.reading.variables.evidence import (
     label_rules,
 )
 from bayesrisk.tables.reading.variables.nested import REST, Nesting, adds_up, beyond_chance
-from bayesrisk.tables.reading.variables.sums import CodedLabels, Ends
+from bayesrisk.tables.reading.variables.sums import CodedLabels
 from bayesrisk.tables.reading.variables.variable import TableVariable
 from bayesrisk.tables.sheets.texts import SOME, first_sums, key, listing, total_word
 

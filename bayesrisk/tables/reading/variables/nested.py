@@ -15,7 +15,10 @@ from bayesrisk._base.validation import IntArray
 from bayesrisk.tables.reading.cells import Cell
 from bayesrisk.tables.reading.rows import exclusive
 from bayesrisk.tables.reading.rules import ReadingRules
-from bayesrisk.tables.reading.variables.sums import CodedLabels, Ends, Groups, LabelSums
+from bayesrisk.tables.reading.variables.ages import Ends
+from bayesrisk.tables.reading.variables.judgements import Groups
+from bayesrisk.tables.reading.variables.searches import SumSearch
+from bayesrisk.tables.reading.variables.sums import CodedLabels, LabelSums
 from bayesrisk.tables.sheets.texts import (
     BLANK,
     SOME,
@@ -196,7 +199,7 @@ def _without_levels(
             }
             for cell, text in zip(cells, texts, strict=True)
         ]
-        sums = LabelSums(name, CodedLabels(rest, ends), {})
+        sums = SumSearch(name, CodedLabels(rest, ends), {})
         for ordered in places.orders():
             tree = sums.outline([key(places.texts[k]) for k in ordered], _SHOWN)
             leaves = {*itertools.chain(*tree.values())} - tree.keys()
