@@ -387,7 +387,11 @@ class SheetColumns(ColumnEvidence):
         clear = [i for i in numeric if not doubts[i] and i not in fixed]
         freq = [i for i in clear if self.heads[i] == "freq" and self.numbers[i]]
         named = freq or [i for i in clear if COUNT.fullmatch(self.heads[i])]
-        if len(clear) > _SEVERAL * len(named):  # one of them counts something of its own: schools
+        told_apart = {*zip(*(self.columns[j] for j in names | labels), strict=True)}
+        people = len(told_apart) == len(self.sheet.rows) and all(
+            self._says_people(i) or total_word(self.heads[i]) for i in clear
+        )  # others are no labels, and count people, too
+        if people or len(clear) > _SEVERAL * len(named):  # one counts something of its own: schools
             named = [i for i in named if " " not in self.heads[i]]
         other = [i for i in clear if i not in named]
         summed_up = any if any(map(self.adds_up, other)) else all
@@ -414,8 +418,7 @@ class SheetColumns(ColumnEvidence):
         names |= {i: self.heads[i] for i in self._needed_together(rest, names | labels)}
         listed = [i for i in numeric if doubts[i] == ROWS and NUMBERED.fullmatch(self.heads[i])]
         rest = [i for i in numeric if doubts[i] not in _LABELS and i not in listed]
-        people = [i for i in rest if self._says_people(i)]
-        chosen = named or clear or people or rest
+        chosen = named or clear or [i for i in rest if self._says_people(i)] or rest
         for i in numeric:
             if i in chosen or i in names:
                 continue

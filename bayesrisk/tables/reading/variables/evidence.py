@@ -57,6 +57,31 @@ class LabelEvidence(NamedTuple):
         """Return the variable of some labels, with settings about these."""
         return TableVariable(labels, rules, self.children, self.totals, self.disjoint)
 
+    def second_way(self, sums: SumSearch) -> tuple[str, list[str]]:
+        """Return a label that others make up in another way, too, and the fewer labels of one way.
+
+        These are in no tree but its own; or all labels after the first make it up again and again.
+        """
+        every = [k for k in sums.column if k]
+        below = {k: _labels_below(k, self.children) for k in every}
+        top = [k for k in every if k not in set[str]().union(*below.values())]
+        if not self.children and not self.groups.good and top:
+            return top[0], sums.again(top[0], top[1:], BITS + BITS_ALONE)
+        for whole in self.children if 2 < len(top) <= _MOST_COMBINED else ():
+            free = [k for k in top if whole not in below[k]]
+            free += [whole] * (whole not in free)
+            parts = sums.combined(free, {}, BITS + len(free) + math.log2(len(free))).get(whole, ())
+            inner = [k for k in every if k in parts or any(k in below[p] for p in parts)]
+            if inner:
+                return whole, min(inner, [k for k in every if k in below[whole]], key=len)
+        return "", []
+
+
+def _labels_below(label: str, children: Mapping[str, Sequence[str]]) -> set[str]:
+    """Return all labels of the tree below one."""
+    parts = {*children.get(label, ())}
+    return parts.union(*(_labels_below(k, children) for k in parts))
+
 
 def sums_shown(coded: CodedLabels, rules: ReadingRules) -> dict[str, dict[str, list[str]]]:
     """Return for each variable the parts of every label that numbers show as their sum."""
@@ -105,6 +130,7 @@ def all_evidence(
         listed = bool(finding.totals) and all(
             sums.nearly_all(k, parts_by_whole.get(k, ())) for k in finding.totals
         )
+        known = sums.bounded.any(axis=0).sum() - 1  # others: that all add up may be seen once
         sums_by_name[name] = [*wholes.values()]
         inner, groups = [w.numbers for k, w in wholes.items() if k not in every], finding.groups
         if all((telling == good).all() for telling, good, *_ in inner):  # they show one another
@@ -112,7 +138,10 @@ def all_evidence(
         near = {} if finding.totals or sums.implied else sums.near([*sums.column], parts_by_whole)
         evidence[name] = finding._replace(
             groups=groups, impossible=(wrong, other), doubts=doubts, listed=listed, near=near,
-            certain=all(w.certain for k, w in wholes.items() if not {k} & (every | tree.keys()))
+            certain=all(
+                w.certain or (len(parts_by_whole[k]) == known and w.numbers[-1].sum() >= BITS_ALONE)
+                for k, w in wholes.items() if not {k} & (every | tree.keys())
+            )
             and SumInGroups.show_one_another([w for k, w in wholes.items() if k in tree]),
         )  # fmt: skip
         implied |= {name} if sums.implied else set()

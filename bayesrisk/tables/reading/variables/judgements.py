@@ -25,12 +25,16 @@ def judgement(low: IntArray, high: IntArray, least: IntArray, most: IntArray) ->
     return fit, (most > 0) & (2 * (high - low + most - least) <= most)
 
 
-def is_balanced(missed: NDArray[np.float64]) -> bool:
-    """Return whether sums miss totals above and below alike, in many groups."""
+def is_balanced(missed: NDArray[np.float64], most: NDArray[np.float64]) -> bool:
+    """Return whether sums miss totals above and below alike, in many groups.
+
+    ``most`` is by how much they miss these if withheld counts are small, as most counts are.
+    """
     errors = 3 if len(missed) >= _MORE else 2  # 2 are exceeded by chance in one case of 20
-    return len(missed) >= MANY and abs(float(missed.mean())) <= float(
-        errors * missed.std() / len(missed) ** 0.5
-    )
+    if len(missed) < MANY:
+        return False
+    chance = errors * missed.std() / len(missed) ** 0.5
+    return bool(missed.mean() <= chance and most.mean() >= -chance)
 
 
 class Groups(NamedTuple):
@@ -61,14 +65,9 @@ class Groups(NamedTuple):
         )  # fmt: skip
 
     @property
-    def rounded(self) -> bool:
-        """Whether sums of rounded counts hold in many groups, and miss the totals by chance."""
-        return self.balanced and self.good == self.telling and self.bits >= MANY_BITS
-
-    @property
     def fitting(self) -> bool:
-        """Whether sums of rounded counts or of ranges fit in many groups, too many for chance."""
-        return self.good == self.telling >= MANY and self.bits >= MANY_BITS
+        """Whether sums of rounded counts or of ranges fit in all groups, too many for chance."""
+        return self.good == self.telling and self.bits >= MANY_BITS
 
     @property
     def nearly(self) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 from bayesrisk.tables.reading.cells import Cell
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.variables.ages import Ends
+from bayesrisk.tables.reading.variables.crossings import divided_twice
 from bayesrisk.tables.reading.variables.evidence import (
     BITS,
     BITS_ALONE,
@@ -23,9 +24,9 @@ _MOST_PARTS = 6  # of a sum, on the screen
 
 
 def variables(
-    cells: Sequence[Cell], ends: Sequence[Ends], nesting: Nesting, rules: ReadingRules
-) -> dict[str, TableVariable]:
-    """Return the variables of all files; ``rules`` gets what is asked about them, and lines."""
+    cells: list[Cell], ends: Sequence[Ends], nesting: Nesting, rules: ReadingRules
+) -> tuple[list[Cell], dict[str, TableVariable]]:
+    """Return cells, and the variables of all files; ``rules`` gets lines and what is asked."""
     texts: dict[str, dict[str, dict[str, None]]] = {}
     for cell in cells:
         for name, label in cell.labels.items():
@@ -49,6 +50,8 @@ def variables(
     if len({cell.file for cell in cells}) > 1:  # a count of all may have a label here, none there
         totals = {name: one.totals for name, one in evidence.items()}
         evidence, sums_by_name, implied = all_evidence(labels, choices, coded, totals)
+    if (again := divided_twice(cells, coded, evidence, nesting, rules)) is not cells:
+        return variables(again, ends, nesting, rules)
     results = {}
     for name, files in texts.items():
         inner, finding = choices[name][0], evidence[name]
@@ -73,7 +76,7 @@ def variables(
             _ask_spellings(name, one, files, inner, rules)
     _name_complete(results, rules)
     _ask_same(texts, results, rules)
-    return results
+    return cells, results
 
 
 def _judge(
@@ -121,7 +124,7 @@ def _judge(
         tail += f" (the sums {f'hold in {numbers}' if groups.exact else ranges})"
     else:
         kind = _totals_rule(name, one, evidence, rules)
-        if groups.rounded and kind == "complete":
+        if groups.balanced and groups.fitting and kind == "complete":
             rounded = " within rounding" * (groups.exact < groups.good)
             tail += f" (the sums hold{rounded} in {groups.good} groups)"
     wrong = evidence.impossible[kind == "partial"]
@@ -191,15 +194,16 @@ def _totals_rule(
     if (groups.above and not one.exclusive) or len(one.labels) < 2:
         return "separate"  # more than the total: some are counted twice
     unseen = groups.vague and not groups.telling  # words alone say that nobody else is counted
-    if (one.exhaustive and not short and not unseen) or groups.rounded:
+    rounded = groups.balanced and groups.fitting
+    if (one.exhaustive and not short and not unseen) or rounded:
         text = (
             "the labels of each variable make up its totals, and all files count the same records"
         )
         if not overlap:
             return rules.ask("totals", "complete", text)
         return rules.ask(plain, "complete", f"the labels of {name} make up its total{overlap}")
-    rounded = any(f"labels.{name}.{one.first[k]}.counts" in rules.all for k in one.totals)
-    close = rounded and all(v == "exact" for k, v in rules.all.items() if k.startswith("counts"))
+    close = any(f"labels.{name}.{one.first[k]}.counts" in rules.all for k in one.totals)
+    close = close and all(v == "exact" for k, v in rules.all.items() if k.startswith("counts"))
     close = close and groups.no_chance and groups.good == groups.telling
     close = close and 2 * groups.bits >= 3 * BITS  # sums of exact counts, near rounded totals
     listed = evidence.listed and all(total_word(k, name) == 2 for k in one.totals)

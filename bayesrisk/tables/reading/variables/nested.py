@@ -459,7 +459,7 @@ def _kinds(pair: _Pair, sums: LabelSums, rules: ReadingRules) -> dict[str, str]:
     if rest:
         guess = "partial" if all(exclusive(pair.parts[parent]) for parent in rest) else "separate"
         holds = any(g.good for g in judged) and all(g.good == g.telling for g in judged)
-        rounded = [g.rounded for g in judged if not adds_up(g)]
+        rounded = [g.balanced and g.fitting for g in judged if not adds_up(g)]
         if holds and (rules.summed or all(rounded)):
             guess = "complete"  # a spreadsheet sums up the rows that stand there
         text = (

@@ -13,6 +13,7 @@ from bayesrisk.tables.reading.variables.sums import LabelSums
 _LONGEST = 40  # labels beside one that may add up to it in most groups
 _MOST_COMPARED = 2**18  # counts in which such sums are looked for
 _MOST_STEPS = 2**14  # labels in all ways in which they may be a tree
+_ALONE = 16  # bits of one group alone
 _MOST_ROWS = 200  # groups in which labels are compared with all others
 
 
@@ -58,14 +59,17 @@ class SumSearch(LabelSums):
         """Return the labels that add up to a total without one of them; none without such a one.
 
         One alone is not counted, in many groups whose counts are all known: Puerto Rico beside the
-        states of a country.
+        states of a country.  Or those that are known nowhere are not, in groups of many digits.
         """
-        parts = [k for k in labels if k != total]
-        columns, column = np.array([self.column[k] for k in parts]), self.column[total]
+        parts = [k for k in labels if k != total and self.bounded[:, self.column[k]].any()]
+        columns, column = np.array([self.column[k] for k in parts], np.int64), self.column[total]
         exact = self.present & (self.low == self.high)
         rows = np.flatnonzero(exact[:, column] & exact[:, columns].all(axis=1))
         counts = self.low[np.ix_(rows, columns)]
         more = counts.sum(axis=1) - self.low[rows, column]
+        if not more.any() and len(parts) < len(labels) - 1:
+            weight = float(np.log2(np.maximum(self.low[rows, column], 1)).sum())
+            return parts if len(parts) > 1 and weight >= _ALONE else []
         telling = rows[more > 0]
         if len(telling) < MANY or (more < 0).any():
             return []
@@ -74,6 +78,27 @@ class SumSearch(LabelSums):
         if len(other) != 1 or weight < bits + MANY_BITS:
             return []
         return [k for i, k in enumerate(parts) if i != other[0]]
+
+    def again(self, total: str, labels: Sequence[str], bits: float) -> list[str]:
+        """Return the last of two runs or more that labels in a row are, each with one total.
+
+        Of labels that are known somewhere, in groups in which all these are.
+        """
+        labels = [k for k in labels if self.bounded[:, self.column[k]].any()]
+        exact, columns = self.bounded & (self.low == self.high), [self.column[k] for k in labels]
+        rows = exact[:, [self.column[total], *columns]].all(axis=1)
+        whole = self.low[rows, self.column[total]]
+        sums = self.low[np.ix_(rows, columns)].cumsum(axis=1)
+        ends = [0]  # after each run
+        while True:
+            here = np.flatnonzero((sums == len(ends) * whole[:, None]).all(axis=0)) + 1
+            if not len(here) or not whole.any():
+                break
+            ends.append(int(here[-1]))
+        weight = (len(ends) - 1) * float(np.log2(np.maximum(whole, 1)).sum())
+        weight -= (len(ends) - 2) * math.log2(max(len(labels), 1))
+        several = len(ends) > 2 and min(np.diff(ends)) > 1 and ends[-1] == len(labels)
+        return labels[ends[-2] :] if several and weight >= bits else []
 
     def near(self, labels: Sequence[str], wholes: Collection[str]) -> dict[str, NearSum]:
         """Return for labels the neighbours that add up to each in most groups, but for some wholes.

@@ -232,8 +232,9 @@ class LabelSums:
         number = self.bounded[:, positions].sum(axis=1)
         counting = [i for i in positions if self.low[:, i].any()]  # others are above 0 in no group
         positive = np.all(self.low[:, counting] > 0, axis=1)
-        middles = np.where(self.low > 0, self.low + self.largest, 0)
-        sides = middles[:, counting].sum(axis=1)
+        middles = np.where(self.low > 0, self.low + self.largest, 0) / 2
+        small = np.sqrt(self.low) * np.sqrt(self.largest)  # of 1 to 4 most counts are small
+        sides = [ends[:, counting].sum(axis=1) for ends in (middles, small)]
         present = self.present[:, positions].sum(axis=1)
 
         def judge(label: str) -> Groups:
@@ -256,9 +257,11 @@ class LabelSums:
             vague = int((full & ~every[0]).sum())
             # By how much a total exceeds its parts, from the middles of what their laws allow: in
             # groups of parts above 0, or in all, where what may be 0 is taken for it.
-            part = middles[rows, column] * (inner and column in counting)
-            missed = (middles[rows, column] - sides[rows] + part) / 2
-            balanced = is_balanced(missed[full & positive[rows]]) or is_balanced(missed[full])
+            part = inner and column in counting
+            missed = [middles[rows, column] - side[rows] + part * ends[rows, column]
+                      for side, ends in zip(sides, (middles, small), strict=True)]  # fmt: skip
+            balanced = any(is_balanced(*(one[mask] for one in missed))
+                           for mask in (full & positive[rows], full))  # fmt: skip
             bits = float(every[-1].sum())
             return Groups(telling, good, above, exact, bits, balanced, vague=vague)
 
