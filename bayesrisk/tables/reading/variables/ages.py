@@ -32,6 +32,19 @@ def consecutive(ends: Mapping[str, Ends]) -> list[str]:
     return chain
 
 
+def nested_ages(ends: Mapping[str, Ends]) -> dict[str, list[str]]:
+    """Return the parts of each range that has others inside; none where they leave years out."""
+    results = dict[str, list[str]]()
+    for label, (low, high) in ends.items():
+        inside = {k: (a, b) for k, (a, b) in ends.items()
+                  if (a, b) != (low, high) and low <= a and b <= high}  # fmt: skip
+        if inside:
+            parts = consecutive(inside)
+            years = sum(inside[k][1] - inside[k][0] + 1 for k in parts)
+            results[label] = parts if years == high - low + 1 else []
+    return results
+
+
 def may_lie_in(part: str, label: str) -> bool:
     """Return whether a label may be a part of another: of two ranges it lies in the other."""
     inner, outer = interval(part), interval(label)

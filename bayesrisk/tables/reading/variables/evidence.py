@@ -9,7 +9,13 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from bayesrisk.tables.reading.rules import ReadingRules, hierarchy
-from bayesrisk.tables.reading.variables.ages import Ends, consecutive, may_lie_in, overlapping
+from bayesrisk.tables.reading.variables.ages import (
+    Ends,
+    consecutive,
+    may_lie_in,
+    nested_ages,
+    overlapping,
+)
 from bayesrisk.tables.reading.variables.judgements import Groups, NearSum, SumInGroups
 from bayesrisk.tables.reading.variables.nested import adds_up, beyond_chance
 from bayesrisk.tables.reading.variables.searches import SumSearch
@@ -284,13 +290,8 @@ def _range_evidence(
 
 def _tiled(ends: Mapping[str, Ends], sums: SumSearch) -> bool:
     """Return whether each range that has others inside is shown to be the sum of some of these."""
-    for label, (low, high) in ends.items():
-        inside = {
-            k: end for k, end in ends.items() if k != label and low <= end[0] and end[1] <= high
-        }
-        if inside and not adds_up(sums.adding_up(consecutive(inside))(label)):
-            return False
-    return True
+    judged = (sums.adding_up(p)(k) if p else Groups() for k, p in nested_ages(ends).items())
+    return all(groups.good == groups.telling and groups.no_chance for groups in judged)
 
 
 def _twice(evidence: LabelEvidence, top: Sequence[str], sums: SumSearch) -> LabelEvidence:

@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.reading.cells import Cell
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.variables.ages import Ends
@@ -72,11 +73,26 @@ def variables(
             text = f"{len(one.left_out):,} counts are left out, since sums of {name} deny them"
             rules.lines.extend([f"  {text}: rows {rows}"] * bool(rows))
             one.sums = [sums.holding for sums in one.sums]
+        if unstated := _unstated_twins(name, one, cells, ends) if one.intervals else []:
+            one.left_out += unstated
+            text = listing(dict.fromkeys(cells[i].labels[name] for i in unstated))
+            rules.lines.append(f"  {text}: no count, and the ages of another label; left out")
         if one.totals or not one.separate:
             _ask_spellings(name, one, files, inner, rules)
     _name_complete(results, rules)
     _ask_same(texts, results, rules)
     return cells, results
+
+
+def _unstated_twins(
+    name: str, one: TableVariable, cells: Sequence[Cell], ends: Sequence[Ends]
+) -> list[int]:
+    """Return counts of labels that are known nowhere and have the ages of one that is."""
+    column = [key(cell.labels.get(name, "")) for cell in cells]
+    known = {k for k, (_, high) in zip(column, ends, strict=True) if high < UNBOUNDED}
+    ages = {group for k, group in one.groups.items() if k in known}
+    twins = {k for k, group in one.groups.items() if k not in known and group in ages}
+    return [i for i, k in enumerate(column) if k in twins]
 
 
 def _judge(

@@ -14,6 +14,8 @@ from bayesrisk._base.validation import BoolArray, IntArray
 from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.reading.variables.ages import Ends
 from bayesrisk.tables.reading.variables.judgements import (
+    MANY,
+    MANY_BITS,
     Groups,
     SumInGroups,
     is_balanced,
@@ -21,6 +23,7 @@ from bayesrisk.tables.reading.variables.judgements import (
 )
 from bayesrisk.tables.sheets.texts import key
 
+MOST_OFF = 6  # what changes and rounding may add to each count of a sum
 _FEWEST = 3  # labels, of which one counts all
 _MOST_ENTRIES = 2**24
 #: Squares of two standard deviations of a count that is changed by 2 at most: a miss by little.
@@ -300,18 +303,36 @@ class LabelSums:
         )
         return int(good), int(telling), float(bits)
 
-    def missed(self, total: str, *, every: bool = True) -> list[tuple[int, int]]:
-        """Return by how much a label exceeds the others, and how many counts these are.
+    def missed(
+        self, total: str, parts: Sequence[str] | None = None, *, every: bool = True
+    ) -> list[tuple[int, int]]:
+        """Return by how much a label exceeds some parts, or all others, and how many counts.
 
         In the groups of known numbers that have ``every`` label, or three or more of them.
         """
         if total not in self.column or len(self.column) < 2:
             return []
-        column, number = self.column[total], self.present.sum(axis=1)
-        full = self.present[:, column] & ~(self.present & (self.low != self.high)).any(axis=1)
-        full &= (number == len(self.column)) if every else (number > 2)
-        off = 2 * self.low[full, column] - (self.low * self.present)[full].sum(axis=1)
+        columns = [self.column[k] for k in (total, *(parts or self.column))]
+        columns = list(dict.fromkeys(columns))
+        present, low = self.present[:, columns], self.low[:, columns]
+        number = present.sum(axis=1)
+        full = present[:, 0] & ~(present & (low != self.high[:, columns])).any(axis=1)
+        full &= (number == len(columns)) if every else (number > 2)
+        off = 2 * low[full, 0] - (low * present)[full].sum(axis=1)
         return [*zip(off.tolist(), number[full].tolist(), strict=True)]
+
+    def near_total(self) -> str:
+        """Return the label that misses the sum of all others by little; empty without such a one.
+
+        It does so in so many groups of known numbers that it is no chance.
+        """
+        counts = self.low[(self.present & (self.low == self.high)).all(axis=1)]
+        column, most = int(counts.sum(axis=0).argmax()), MOST_OFF * counts.shape[1]
+        off = 2 * counts[:, column] - counts.sum(axis=1)
+        bits = np.log2((counts[:, column] + 1) / (2 * most + 1))
+        if len(off) < MANY or (abs(off) > most).any() or bits[bits > 0].sum() < MANY_BITS:
+            return ""
+        return [*self.column][column]
 
     def contradictory(self, ends: Mapping[str, Ends]) -> int:
         """Return the number of groups in which exact counts of ranges contradict each other.
