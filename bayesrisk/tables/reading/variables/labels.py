@@ -21,7 +21,7 @@ from bayesrisk.tables.reading.variables.sums import CodedLabels
 from bayesrisk.tables.reading.variables.variable import TableVariable
 from bayesrisk.tables.sheets.texts import SOME, first_sums, key, listing, total_word
 
-_MOST_PARTS = 6  # of a sum, on the screen
+_MOST_PARTS, _MANY_MORE = 6, 14  # of a sum, on the screen
 
 
 def variables(
@@ -177,10 +177,10 @@ def _sums_text(one: TableVariable, evidence: LabelEvidence) -> str:
 
 
 def _parts_text(label: str, parts: Sequence[str], first: Mapping[str, str]) -> str:
-    """Return the parts of a sum: of those whose names begin with it, the first and how many."""
+    """Return the parts of a sum: of many, or whose names begin with it, the first and how many."""
     texts, path = [first.get(p, p) for p in parts], f"{first.get(label, label)}: "
     more = len(texts) - _MOST_PARTS
-    if more > 1 and all(text.startswith(path) for text in texts):
+    if more > _MANY_MORE or (more > 1 and all(text.startswith(path) for text in texts)):
         texts = [*texts[:_MOST_PARTS], f"{more} more"]
     return " + ".join(text.removeprefix(path) for text in texts)
 
