@@ -387,11 +387,7 @@ class SheetColumns(ColumnEvidence):
         clear = [i for i in numeric if not doubts[i] and i not in fixed]
         freq = [i for i in clear if self.heads[i] == "freq" and self.numbers[i]]
         named = freq or [i for i in clear if COUNT.fullmatch(self.heads[i])]
-        told_apart = {*zip(*(self.columns[j] for j in names | labels), strict=True)}
-        people = len(told_apart) == len(self.sheet.rows) and all(
-            self._says_people(i) or total_word(self.heads[i]) for i in clear
-        )  # others are no labels, and count people, too
-        if people or len(clear) > _SEVERAL * len(named):  # one counts something of its own: schools
+        if len(clear) > _SEVERAL * len(named):  # one of them counts something of its own: schools
             named = [i for i in named if " " not in self.heads[i]]
         other = [i for i in clear if i not in named]
         summed_up = any if any(map(self.adds_up, other)) else all
@@ -406,6 +402,11 @@ class SheetColumns(ColumnEvidence):
         if named == units and reason_units:
             named, clear = [], other
             doubts |= dict.fromkeys(units, reason_units)
+        told_apart = {*zip(*(self.columns[j] for j in names | labels), strict=True)}
+        if len(told_apart) == len(self.sheet.rows) and all(
+            self._says_people(i) or total_word(self.heads[i]) for i in clear
+        ):  # others are no labels, and count records as much as a number of some does
+            named = [i for i in named if i not in units]
         if not named and len(clear) > 1:
             needed = [i for i in clear[:-1] if self._needed(i, names | labels)][:1]
             for i in needed or self._codes_in_grid(clear[:-1], names | labels):

@@ -429,13 +429,19 @@ def _missed(coded: CodedLabels) -> list[list[tuple[int, int]]]:
 
 
 def _missed_by_ages(coded: CodedLabels) -> list[tuple[int, int]]:
-    """Return by how much groups of ages exceed those inside, and how many counts each sum has."""
+    """Return by how much groups of ages exceed those inside, and how many counts each sum has.
+
+    Not the group of all ages, which may count those of an unknown age, too.
+    """
     off = list[tuple[int, int]]()
     for name, labels in coded.labels.items():
         ends = {k: end for k, end in intervals({key(x): x for x in labels}).items() if end}
-        if 3 <= len(ends) == len(coded.spellings[name]) - 1 and (nested := nested_ages(ends)):
-            sums = LabelSums(name, coded, {})
-            off += itertools.chain(*(sums.missed(k, p) for k, p in nested.items() if p))
+        if not 3 <= len(ends) == len(coded.spellings[name]) - 1:
+            continue
+        every = min(low for low, _ in ends.values()), max(high for _, high in ends.values())
+        sums = LabelSums(name, coded, {})
+        for label, parts in nested_ages(ends).items():
+            off += sums.missed(label, parts) if parts and ends[label] != every else []
     return off
 
 

@@ -73,3 +73,15 @@ def test_a_label_without_counts_and_with_the_ages_of_another_is_left_out():
     stated.loc[2, ["women", "men"]] = stated.loc[1, ["women", "men"]]
     reading = TableReading.from_frame(stated)
     assert not any("left out" in line for line in reading.lines)
+
+
+def test_a_group_of_all_ages_may_count_those_of_an_unknown_age():
+    rng, rows = np.random.default_rng(3), list[list[str]]()
+    for week in range(40):
+        parts = rng.integers(200, 900, 4)
+        labels = ["0 to 19 years", "20 to 39 years", "40 to 59 years", "60 years and over"]
+        every = parts.sum() + int(week % 6 == 0)
+        rows += [[f"Week {week}", x, str(n)] for x, n in zip(labels, parts, strict=True)]
+        rows.append([f"Week {week}", "0 years and over", str(every)])
+    frame = pd.DataFrame(rows, columns=["week", "age", "deaths"])
+    assert TableReading.from_frame(frame).questions["counts"][0] == "exact"
