@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from bayesrisk._base.validation import IntArray
 from bayesrisk.tables.reading.variables.judgements import MANY, MANY_BITS, NearSum
 from bayesrisk.tables.reading.variables.sums import LabelSums
 
@@ -61,44 +62,39 @@ class SumSearch(LabelSums):
         One alone is not counted, in many groups whose counts are all known: Puerto Rico beside the
         states of a country.  Or those that are known nowhere are not, in groups of many digits.
         """
-        parts = [k for k in labels if k != total and self.bounded[:, self.column[k]].any()]
-        columns, column = np.array([self.column[k] for k in parts], np.int64), self.column[total]
-        exact = self.present & (self.low == self.high)
-        rows = np.flatnonzero(exact[:, column] & exact[:, columns].all(axis=1))
-        counts = self.low[np.ix_(rows, columns)]
-        more = counts.sum(axis=1) - self.low[rows, column]
+        parts, counts, whole = self._exactly(total, [k for k in labels if k != total])
+        more = counts.sum(axis=1) - whole
         if not more.any() and len(parts) < len(labels) - 1:
-            weight = float(np.log2(np.maximum(self.low[rows, column], 1)).sum())
-            return parts if len(parts) > 1 and weight >= _ALONE else []
-        telling = rows[more > 0]
-        if len(telling) < MANY or (more < 0).any():
+            return parts if len(parts) > 1 and np.log2(np.maximum(whole, 1)).sum() >= _ALONE else []
+        if (more > 0).sum() < MANY or (more < 0).any():
             return []
-        weight = float(np.log2(np.maximum(self.low[telling, column], 1)).sum())
+        weight = float(np.log2(np.maximum(whole[more > 0], 1)).sum())
         other = np.flatnonzero((counts == more[:, None]).all(axis=0))
         if len(other) != 1 or weight < bits + MANY_BITS:
             return []
         return [k for i, k in enumerate(parts) if i != other[0]]
 
     def again(self, total: str, labels: Sequence[str], bits: float) -> list[str]:
-        """Return the last of two runs or more that labels in a row are, each with one total.
-
-        Of labels that are known somewhere, in groups in which all these are.
-        """
-        labels = [k for k in labels if self.bounded[:, self.column[k]].any()]
-        exact, columns = self.bounded & (self.low == self.high), [self.column[k] for k in labels]
-        rows = exact[:, [self.column[total], *columns]].all(axis=1)
-        whole = self.low[rows, self.column[total]]
-        sums = self.low[np.ix_(rows, columns)].cumsum(axis=1)
-        ends = [0]  # after each run
-        while True:
-            here = np.flatnonzero((sums == len(ends) * whole[:, None]).all(axis=0)) + 1
-            if not len(here) or not whole.any():
-                break
-            ends.append(int(here[-1]))
+        """Return the last of two runs or more that labels in a row are, each with one total."""
+        parts, counts, whole = self._exactly(total, labels)
+        sums, ends = counts.cumsum(axis=1), [0]  # after each run
+        while whole.any() and (here := (sums == len(ends) * whole[:, None]).all(axis=0)).any():
+            ends.append(int(np.flatnonzero(here)[-1]) + 1)
         weight = (len(ends) - 1) * float(np.log2(np.maximum(whole, 1)).sum())
-        weight -= (len(ends) - 2) * math.log2(max(len(labels), 1))
-        several = len(ends) > 2 and min(np.diff(ends)) > 1 and ends[-1] == len(labels)
-        return labels[ends[-2] :] if several and weight >= bits else []
+        weight -= (len(ends) - 2) * math.log2(len(parts) + 1)
+        several = len(ends) > 2 and min(np.diff(ends)) > 1 and ends[-1] == len(parts)
+        return parts[ends[-2] :] if several and weight >= bits else []
+
+    def _exactly(self, total: str, labels: Sequence[str]) -> tuple[list[str], IntArray, IntArray]:
+        """Return the labels that are known somewhere, and counts in groups that have all of them.
+
+        Those of a total come last.
+        """
+        parts = [k for k in labels if self.bounded[:, self.column[k]].any()]
+        columns = [self.column[k] for k in (total, *parts)]
+        exact = self.bounded[:, columns] & (self.low[:, columns] == self.high[:, columns])
+        counts = self.low[np.ix_(exact.all(axis=1), columns)]
+        return parts, counts[:, 1:], counts[:, 0]
 
     def near(self, labels: Sequence[str], wholes: Collection[str]) -> dict[str, NearSum]:
         """Return for labels the neighbours that add up to each in most groups, but for some wholes.
