@@ -402,8 +402,8 @@ class SheetColumns(ColumnEvidence):
         if named == units and reason_units:
             named, clear = [], other
             doubts |= dict.fromkeys(units, reason_units)
-        told_apart = {*zip(*(self.columns[j] for j in names | labels), strict=True)}
-        if len(told_apart) == len(self.sheet.rows) and all(
+        label_rows = {*zip(*(self.columns[j] for j in names | labels), strict=True)}
+        if len(label_rows) == len(self.sheet.rows) and all(
             self._says_people(i) or total_word(self.heads[i]) for i in clear
         ):  # others are no labels, and count records as much as a number of some does
             named = [i for i in named if i not in units]

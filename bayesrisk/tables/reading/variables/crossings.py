@@ -153,11 +153,11 @@ def _titles(name: str, coded: CodedLabels) -> dict[str, str]:
     for way in dict.fromkeys(ways[i] for i in labels if i in ways):
         plain = way if called and way in ("age", "sex") else name
         used = {*coded.names, *called.values()} - ({name} if not called else set())
-        called[way] = plain if plain not in used else _further(name, used)
+        called[way] = plain if plain not in used else _next_title(name, used)
     return {key(labels[i]): called[way] for i, way in ways.items()} if len(called) > 1 else {}
 
 
-def _further(name: str, used: Collection[str]) -> str:
+def _next_title(name: str, used: Collection[str]) -> str:
     """Return the name of a further variable beside one."""
     titles = (f"{name.rstrip(' 0123456789')} {number}" for number in itertools.count(2))
     return next(title for title in titles if title not in used)
@@ -179,7 +179,7 @@ def divided_twice(
         if not moved or moved & rules.section(f"labels.{name}").keys():
             continue
         first = {key(x): x for x in reversed(coded.labels[name])}
-        title = _further(name, coded.names)
+        title = _next_title(name, coded.names)
         text = f"{first[whole]!r} = {listing([first[k] for k in parts])}"
         rules.lines.append(f"  {name}: {text}: a second way to make it up is {title}")
         cells = [

@@ -72,7 +72,7 @@ class LabelEvidence(NamedTuple):
         below = {k: _labels_below(k, self.children) for k in every}
         top = [k for k in every if k not in set[str]().union(*below.values())]
         if not self.children and not self.groups.good and top:
-            return top[0], sums.again(top[0], top[1:], BITS + BITS_ALONE)
+            return top[0], sums.last_run(top[0], top[1:], BITS + BITS_ALONE)
         for whole in self.children if 2 < len(top) <= _MOST_COMBINED else ():
             free = [k for k in top if whole not in below[k]]
             free += [whole] * (whole not in free)
@@ -136,7 +136,7 @@ def all_evidence(
         listed = bool(finding.totals) and all(
             sums.nearly_all(k, parts_by_whole.get(k, ())) for k in finding.totals
         )
-        known = sums.bounded.any(axis=0).sum() - 1  # others: that all add up may be seen once
+        rest = sums.bounded.any(axis=0).sum() - 1  # others: that all add up may be seen once
         sums_by_name[name] = [*wholes.values()]
         inner, groups = [w.numbers for k, w in wholes.items() if k not in every], finding.groups
         if all((telling == good).all() for telling, good, *_ in inner):  # they show one another
@@ -145,7 +145,7 @@ def all_evidence(
         evidence[name] = finding._replace(
             groups=groups, impossible=(wrong, other), doubts=doubts, listed=listed, near=near,
             certain=all(
-                w.certain or (len(parts_by_whole[k]) == known and w.numbers[-1].sum() >= BITS_ALONE)
+                w.certain or (len(parts_by_whole[k]) == rest and w.numbers[-1].sum() >= BITS_ALONE)
                 for k, w in wholes.items() if not {k} & (every | tree.keys())
             )
             and SumInGroups.show_one_another([w for k, w in wholes.items() if k in tree]),

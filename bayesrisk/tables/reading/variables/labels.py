@@ -51,8 +51,8 @@ def variables(
     if len({cell.file for cell in cells}) > 1:  # a count of all may have a label here, none there
         totals = {name: one.totals for name, one in evidence.items()}
         evidence, sums_by_name, implied = all_evidence(labels, choices, coded, totals)
-    if (again := divided_twice(cells, coded, evidence, nesting, rules)) is not cells:
-        return variables(again, ends, nesting, rules)
+    if (divided_cells := divided_twice(cells, coded, evidence, nesting, rules)) is not cells:
+        return variables(divided_cells, ends, nesting, rules)
     results = {}
     for name, files in texts.items():
         inner, finding = choices[name][0], evidence[name]
@@ -89,9 +89,9 @@ def _unstated_twins(
 ) -> list[int]:
     """Return counts of labels that are known nowhere and have the ages of one that is."""
     column = [key(cell.labels.get(name, "")) for cell in cells]
-    known = {k for k, (_, high) in zip(column, ends, strict=True) if high < UNBOUNDED}
-    ages = {group for k, group in one.groups.items() if k in known}
-    twins = {k for k, group in one.groups.items() if k not in known and group in ages}
+    stated_labels = {k for k, (_, high) in zip(column, ends, strict=True) if high < UNBOUNDED}
+    ages = {group for k, group in one.groups.items() if k in stated_labels}
+    twins = {k for k, group in one.groups.items() if k not in stated_labels and group in ages}
     return [i for i, k in enumerate(column) if k in twins]
 
 

@@ -74,12 +74,12 @@ class SumSearch(LabelSums):
             return []
         return [k for i, k in enumerate(parts) if i != other[0]]
 
-    def again(self, total: str, labels: Sequence[str], bits: float) -> list[str]:
+    def last_run(self, total: str, labels: Sequence[str], bits: float) -> list[str]:
         """Return the last of two runs or more that labels in a row are, each with one total."""
         parts, counts, whole = self._exactly(total, labels)
         sums, ends = counts.cumsum(axis=1), [0]  # after each run
-        while whole.any() and (here := (sums == len(ends) * whole[:, None]).all(axis=0)).any():
-            ends.append(int(np.flatnonzero(here)[-1]) + 1)
+        while whole.any() and (ends_here := (sums == len(ends) * whole[:, None]).all(axis=0)).any():
+            ends.append(int(np.flatnonzero(ends_here)[-1]) + 1)
         weight = (len(ends) - 1) * float(np.log2(np.maximum(whole, 1)).sum())
         weight -= (len(ends) - 2) * math.log2(len(parts) + 1)
         several = len(ends) > 2 and min(np.diff(ends)) > 1 and ends[-1] == len(parts)
