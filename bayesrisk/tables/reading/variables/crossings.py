@@ -17,7 +17,6 @@ from bayesrisk.tables.reading.variables.ages import Ends, consecutive
 from bayesrisk.tables.reading.variables.evidence import LabelEvidence
 from bayesrisk.tables.reading.variables.margins import CountedColumns, margins
 from bayesrisk.tables.reading.variables.nested import Nesting
-from bayesrisk.tables.reading.variables.searches import SumSearch
 from bayesrisk.tables.reading.variables.sums import CodedLabels, LabelSums
 from bayesrisk.tables.sheets.partitions import MOST_CROSSINGS
 from bayesrisk.tables.sheets.texts import BLANK, interval, key, listing, total_word
@@ -174,7 +173,7 @@ def divided_twice(
     for name in coded.names:
         if name in nesting.trees or name in nesting.separate or name in nesting.paths:
             continue
-        whole, parts = evidence[name].second_way(SumSearch(name, coded, {}))
+        whole, parts = evidence[name].second_way
         moved = {*parts}
         if not moved or moved & rules.section(f"labels.{name}").keys():
             continue

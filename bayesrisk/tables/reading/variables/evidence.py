@@ -45,7 +45,8 @@ class LabelEvidence(NamedTuple):
     in how many groups no records fit, if labels make up the total, and if others may be counted;
     ``doubts`` are labels, with groups, that the total may leave out where they are withheld;
     ``listed`` says that many labels, such as places, are nearly all of each total, ``certain`` that
-    no sum of a subtotal holds by chance; ``near`` are sums that hold in most groups.
+    no sum of a subtotal holds by chance; ``near`` are sums that hold in most groups; ``second_way``
+    is a label that others make up in another way, too, and the fewer labels of one way.
     """
 
     children: dict[str, list[str]]
@@ -58,13 +59,14 @@ class LabelEvidence(NamedTuple):
     listed: bool = False
     certain: bool = False
     near: Mapping[str, NearSum] = MappingProxyType({})
+    second_way: tuple[str, Sequence[str]] = ("", ())
 
     def variable(self, labels: Sequence[str], rules: Mapping[str, str]) -> TableVariable:
         """Return the variable of some labels, with settings about these."""
         return TableVariable(labels, rules, self.children, self.totals, self.disjoint)
 
-    def second_way(self, sums: SumSearch) -> tuple[str, list[str]]:
-        """Return a label that others make up in another way, too, and the fewer labels of one way.
+    def find_second_way(self, sums: SumSearch) -> tuple[str, Sequence[str]]:
+        """Return a label that others make up in another way, too, and the labels that move.
 
         These are in no tree but its own; or all labels after the first make it up again and again.
         """
@@ -80,7 +82,7 @@ class LabelEvidence(NamedTuple):
             inner = [k for k in every if k in parts or any(k in below[p] for p in parts)]
             if inner:
                 return whole, min(inner, [k for k in every if k in below[whole]], key=len)
-        return "", []
+        return "", ()
 
 
 def _labels_below(label: str, children: Mapping[str, Sequence[str]]) -> set[str]:
@@ -144,6 +146,7 @@ def all_evidence(
         near = {} if finding.totals or sums.implied else sums.near([*sums.column], parts_by_whole)
         evidence[name] = finding._replace(
             groups=groups, impossible=(wrong, other), doubts=doubts, listed=listed, near=near,
+            second_way=finding.find_second_way(sums),
             certain=all(
                 w.certain or (len(parts_by_whole[k]) == rest and w.numbers[-1].sum() >= BITS_ALONE)
                 for k, w in wholes.items() if not {k} & (every | tree.keys())
