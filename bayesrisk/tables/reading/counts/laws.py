@@ -419,12 +419,11 @@ def _missed(coded: CodedLabels) -> list[list[tuple[int, int]]]:
     }
     off = list[list[tuple[int, int]]]()
     for column, (name, every) in enumerate(totals.items()):
-        if every or not coded.codes[:, column].all():
+        implied = not coded.codes[:, column].all()
+        if every or implied or len(coded.labels[name]) <= _MOST_LABELS:
             sums = LabelSums(name, coded, totals)
-            off.append(sums.missed(every[0] if every else ""))
-        elif len(coded.labels[name]) <= _MOST_LABELS:
-            sums = LabelSums(name, coded, totals)
-            off.append(sums.missed(sums.near_total()))
+            total = "" if implied or every else sums.near_total()
+            off.append(sums.missed(every[0] if every else total))
     return list(filter(None, off))
 
 

@@ -72,7 +72,8 @@ class LabelEvidence(NamedTuple):
         """
         every = [k for k in sums.column if k]
         below = {k: _labels_below(k, self.children) for k in every}
-        top = [k for k in every if k not in set[str]().union(*below.values())]
+        inside = {*itertools.chain(*self.children.values())}
+        top = [k for k in every if k not in inside]
         if not self.children and not self.groups.good and top:
             return top[0], sums.last_run(top[0], top[1:], BITS + BITS_ALONE)
         for whole in self.children if 2 < len(top) <= _MOST_COMBINED else ():
