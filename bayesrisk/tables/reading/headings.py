@@ -19,6 +19,7 @@ from bayesrisk.tables.sheets.sheet import Sheet, thousands_in_rows
 from bayesrisk.tables.sheets.texts import (
     DECIMAL,
     NEGATIVE,
+    NUMBER,
     OWN_UNIT,
     PATH,
     POINTS,
@@ -48,10 +49,7 @@ RESERVED = re.compile(
     "sentence|stated|status|table"
 )
 #: Headings above all counts that name no variable.
-_COUNTED = re.compile(
-    r"no\.?|n|numbers?|counts?|records?|status|table|row|place|anzahl|nombre|aantal|antall?|"
-    r"número|numero"
-)
+_COUNTED = re.compile(rf"no\.?|n|numbers?|counts?|records?|status|table|row|place|{NUMBER}")
 _FOR = re.compile(r"total (for|of)\b", re.IGNORECASE)
 #: Between words that are written as one: PupilsMale.
 LETTERS = re.compile(r"(?<=[a-zà-ÿ])(?=[A-Z])")

@@ -264,7 +264,7 @@ def _read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:
     cells = divided(cells, ends, rules)
     cells, nesting = nested(cells, ends, rules)
     cells = crossed(cells, ends, nesting, rules)
-    variables_ = variables(cells, ends, nesting, rules)
+    cells, variables_ = variables(cells, ends, nesting, rules)
     ask_for_counts(cells, variables_, sheets, rules)
     _check_names(sheets, [*variables_, *nesting.outer], rules)
     left_out = {i for one in variables_.values() for i in one.left_out}

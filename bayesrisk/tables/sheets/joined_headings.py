@@ -9,6 +9,7 @@ from itertools import pairwise
 from bayesrisk.tables.sheets.lines import filled_texts
 from bayesrisk.tables.sheets.texts import (
     DECIMAL,
+    NUMBER,
     PATH,
     WHOLE,
     interval,
@@ -31,11 +32,7 @@ _JOINT = re.compile(
 #: Before a number: Under / 20.
 _OPEN = re.compile(r"under|below|less than|aged?|ages", re.IGNORECASE)
 #: What counts are called beside shares of them.
-_NUMBER = re.compile(
-    r"(numbers?|no\.?|n|counts?|head ?count|anzahl|nombres?|effectifs?|n[uú]meros?|aantal|antal|"
-    r"antall|liczba|počet|numero)( ?\(n\))?",
-    re.IGNORECASE,
-)
+_NUMBER = re.compile(rf"(numbers?|no\.?|n|counts?|head ?count|{NUMBER})( ?\(n\))?", re.IGNORECASE)
 _SHARE = re.compile(
     r".*(%|per ?cent|\b(rates?|shares?|proportions?|anteil|taux|tasa|procent|prozent|andel)\b).*",
     re.IGNORECASE,

@@ -54,11 +54,10 @@ THOUSANDS = (
     r"milliers|miles de personas|migliaia|milhares|duizend(?:tallen|en)?|tusen(?:tals?)?|tusinder?|"
     r"ty[sś]\.|tysiącach|tis\.|tisících|тыс\.|тысячах|тис\.|тисячах|tuhansia|千人|천 ?명)(?!\w)"
 )
+#: *Number* in other languages.
+NUMBER = r"anzahl|nombres?|effectifs?|n[uú]meros?|aantal|antall?|počet|liczba"
 #: A unit that a label states of its own, in a table in thousands: *Deaths (number)*.
-OWN_UNIT = re.compile(
-    r"[(\[] ?(numbers?|no\.?|n|units?|anzahl|nombre|n[uú]mero|aantal|antall?|počet|liczba) ?[)\]]",
-    re.IGNORECASE,
-)
+OWN_UNIT = re.compile(rf"[(\[] ?(numbers?|no\.?|n|units?|{NUMBER}) ?[)\]]", re.IGNORECASE)
 #: In the place of counts that are none, that nobody knows, or that are provisional.
 NO_COUNT = re.compile(
     r"[-–—.…:]+|\W*(n/?a|n\.a\.?|nil|none|null|nan|missing|[zrpe]|"

@@ -14,6 +14,7 @@ import pandas as pd
 from bayesrisk._base.validation import FloatArray, IntArray
 from bayesrisk.tables.sheets.records import says_records
 from bayesrisk.tables.sheets.texts import (
+    NUMBER,
     PATH,
     POINTS,
     WHOLE,
@@ -27,7 +28,7 @@ from bayesrisk.tables.sheets.texts import (
 
 #: Words for all people of a place, in other languages than English.
 _POPULATION = (
-    r"((anzahl|antall?|aantal|número|numero|nombre|liczba|počet)( d[aei'’])? ?)?("
+    rf"(({NUMBER})( d[aei'’])? ?)?("
     r"(ein|be)wohner(zahl)?|(gesamt|wohn)?bevölkerung(szahl)?|befolkning(s(tal|mængde|mengde))?|"
     r"folkmängd|folketal|invånare|(ind|inn)byggere?|mannfjöldi|inwoners?(tal)?|bevolking(saantal)?|"
     r"població|población( total)?|habitantes|população( residente)?|popolazione( residente)?|"

@@ -44,6 +44,7 @@ from bayesrisk.tables.sheets.heading_rows import heading_positions
 from bayesrisk.tables.sheets.records import says_records
 from bayesrisk.tables.sheets.sheet import Sheet
 from bayesrisk.tables.sheets.texts import (
+    NUMBER,
     PATH,
     POINTS,
     WHOLE,
@@ -59,8 +60,7 @@ from bayesrisk.tables.sheets.texts import (
 
 COUNT = re.compile(
     r"(.*\b)?(counts?|cnt|frequency|n|no of \w+|(obs|observation) value)|records|obs|values?|"
-    r"numbers?( of .*)?|"
-    r"observations?|anzahl|nombre|aantal|antal|número|numero|liczba|"
+    rf"numbers?( of .*)?|observations?|{NUMBER}|"
     r"contagem|conteo|recuento|cantidad|quantidade|valor(es)?|valeurs?|wert|"
     r"waarde|verdi|värde|arvo"
 )

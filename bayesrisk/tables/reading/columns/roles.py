@@ -402,6 +402,11 @@ class SheetColumns(ColumnEvidence):
         if named == units and reason_units:
             named, clear = [], other
             doubts |= dict.fromkeys(units, reason_units)
+        label_rows = {*zip(*(self.columns[j] for j in names | labels), strict=True)}
+        if len(label_rows) == len(self.sheet.rows) and all(
+            self._says_people(i) or total_word(self.heads[i]) for i in clear
+        ):  # others are no labels, and count records as much as a number of some does
+            named = [i for i in named if i not in units]
         if not named and len(clear) > 1:
             needed = [i for i in clear[:-1] if self._needed(i, names | labels)][:1]
             for i in needed or self._codes_in_grid(clear[:-1], names | labels):
@@ -414,8 +419,7 @@ class SheetColumns(ColumnEvidence):
         names |= {i: self.heads[i] for i in self._needed_together(rest, names | labels)}
         listed = [i for i in numeric if doubts[i] == ROWS and NUMBERED.fullmatch(self.heads[i])]
         rest = [i for i in numeric if doubts[i] not in _LABELS and i not in listed]
-        people = [i for i in rest if self._says_people(i)]
-        chosen = named or clear or people or rest
+        chosen = named or clear or [i for i in rest if self._says_people(i)] or rest
         for i in numeric:
             if i in chosen or i in names:
                 continue

@@ -14,8 +14,10 @@ from bayesrisk.tables.likelihoods import UNBOUNDED, Likelihood, TrueCounts
 from bayesrisk.tables.reading.cells import Cell
 from bayesrisk.tables.reading.counts.notes import Note, rounding
 from bayesrisk.tables.reading.rules import ReadingRules, law as named_law
+from bayesrisk.tables.reading.variables.ages import nested_ages
 from bayesrisk.tables.reading.variables.evidence import sums_shown
-from bayesrisk.tables.reading.variables.sums import CodedLabels, LabelSums
+from bayesrisk.tables.reading.variables.sums import MOST_OFF, CodedLabels, LabelSums
+from bayesrisk.tables.reading.variables.variable import intervals
 from bayesrisk.tables.sheets.texts import (
     BLANK,
     SOME,
@@ -47,6 +49,7 @@ _BITS = 8
 _ADDED_BITS = 5
 #: Sums that hold for each that misses, where an office errs: sums of changed counts hold in fewer.
 OF_AN_ERROR = 50
+_MOST_LABELS = 128  # among which one is looked for that is nearly the sum of all others
 _MOST_ADDED = 12  # labels of which each is asked about
 #: Of one label most counts are multiples by chance in one case of 2**30.
 _ROUND_BASES, _ROUND_BITS = (100, 10, 5), 30
@@ -194,6 +197,9 @@ def _guess(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) ->
         return _Guess("exact", f"true, but {rounded} rounded: sums of others miss them by little")
     if exact_parts and (changed := _changed_labels(coded, rules)):
         return _Guess("exact", f"true, but not {changed}: sums hold beside others alone")
+    ages = _missed_by_ages(coded)
+    if changed_ages := any(d for d, _ in ages):  # of the same people, whatever other sums are of
+        missed = [ages, *(group for group in missed if _are_near(group))]
     near = max(_LEAST_SHARE, int(np.median(positive)) // _SHARE if positive else 0)
     off = [
         pair for group in missed for pair in group
@@ -201,9 +207,10 @@ def _guess(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) ->
     ]  # fmt: skip
     number = sum(d != 0 for d, _ in off)
     few = not note and OF_AN_ERROR * number <= len(off) - number  # errors of the agency
-    largest = 0 if few else _perturbed(off, note=note)
+    largest = 0 if few else _perturbed(off, one_way=changed_ages, note=note)
     if largest:
-        text = f"sums are off in {number:,} of {len(off):,} groups, in both directions, by little"
+        text = f"sums are off in {number:,} of {len(off):,} groups, "
+        text += "by little" if changed_ages else "in both directions, by little"
         text = "a note says that counts are changed" if note else text
         text = f"{text}: each is changed by so much at most, which only the agency knows"
         return _Guess(f"perturbed-{largest}", text, doubtful=True)
@@ -402,7 +409,8 @@ def _coded(cells: Sequence[Cell]) -> CodedLabels:
 def _missed(coded: CodedLabels) -> list[list[tuple[int, int]]]:
     """Return by how much totals exceed the sums of numbers, and how many counts each sum has.
 
-    The pairs of each variable stand together.
+    The pairs of each variable stand together.  Without a word for a total it is what is nearly the
+    sum of all others.
     """
     words = {name: {key(x): total_word(x) for x in labels} for name, labels in coded.labels.items()}
     totals = {
@@ -411,11 +419,29 @@ def _missed(coded: CodedLabels) -> list[list[tuple[int, int]]]:
     }
     off = list[list[tuple[int, int]]]()
     for column, (name, every) in enumerate(totals.items()):
-        if not every and coded.codes[:, column].all():
-            continue  # there is no total
-        sums = LabelSums(name, coded, totals)
-        off.append(sums.missed(every[0] if every else ""))
+        implied = not coded.codes[:, column].all()
+        if every or implied or len(coded.labels[name]) <= _MOST_LABELS:
+            sums = LabelSums(name, coded, totals)
+            total = "" if implied or every else sums.near_total()
+            off.append(sums.missed(every[0] if every else total))
     return list(filter(None, off))
+
+
+def _missed_by_ages(coded: CodedLabels) -> list[tuple[int, int]]:
+    """Return by how much groups of ages exceed those inside, and how many counts each sum has.
+
+    Not the group of all ages, which may count those of an unknown age, too.
+    """
+    off = list[tuple[int, int]]()
+    for name, labels in coded.labels.items():
+        ends = {k: end for k, end in intervals({key(x): x for x in labels}).items() if end}
+        if not 3 <= len(ends) == len(coded.spellings[name]) - 1:
+            continue
+        every = min(low for low, _ in ends.values()), max(high for _, high in ends.values())
+        sums = LabelSums(name, coded, {})
+        for label, parts in nested_ages(ends).items():
+            off += sums.missed(label, parts) if parts and ends[label] != every else []
+    return off
 
 
 def _rounded(
@@ -451,13 +477,18 @@ def _rounded(
     return _Guess(law, reason, summed=True)
 
 
-def _perturbed(off: Sequence[tuple[int, int]], *, note: bool) -> int:
+def _are_near(off: Sequence[tuple[int, int]]) -> bool:
+    """Return whether sums are off by so little that changes of their counts explain it."""
+    return all(abs(d) <= MOST_OFF * size for d, size in off)
+
+
+def _perturbed(off: Sequence[tuple[int, int]], *, one_way: bool = False, note: bool) -> int:
     """Return by how much each count may be changed; 0 if sums do not show it, and nothing says it.
 
     Three standard deviations, as sums show them that are off both ways, or what they need.
     """
-    both_ways = any(d > 0 for d, _ in off) and any(d < 0 for d, _ in off)
-    if not note and (not both_ways or any(abs(d) > 6 * size for d, size in off)):
+    both_ways = one_way or (any(d > 0 for d, _ in off) and any(d < 0 for d, _ in off))
+    if not (note or (both_ways and _are_near(off))):
         return 0
     variance = sum(d * d / size for d, size in off) / max(len(off), 1)
     needed = max((-(-abs(d) // size) for d, size in off), default=0)

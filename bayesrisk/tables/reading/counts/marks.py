@@ -10,7 +10,9 @@ from bayesrisk.tables.reading.cells import Cell
 from bayesrisk.tables.reading.counts.laws import PlainLaw, counted, plain_number, support
 from bayesrisk.tables.reading.counts.notes import Note, marked, small_counts
 from bayesrisk.tables.reading.rules import ReadingRules
-from bayesrisk.tables.reading.variables.sums import CodedLabels, Ends, Groups, LabelSums
+from bayesrisk.tables.reading.variables.ages import Ends
+from bayesrisk.tables.reading.variables.judgements import Groups
+from bayesrisk.tables.reading.variables.sums import CodedLabels, LabelSums
 from bayesrisk.tables.sheets.texts import (
     NO_COUNT,
     is_mark,

@@ -9,8 +9,9 @@ from bayesrisk.exceptions import ArgumentError
 from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.reading.cells import Cell
 from bayesrisk.tables.reading.rules import ReadingRules
+from bayesrisk.tables.reading.variables.ages import Ends
 from bayesrisk.tables.reading.variables.evidence import sums_shown
-from bayesrisk.tables.reading.variables.sums import CodedLabels, Ends
+from bayesrisk.tables.reading.variables.sums import CodedLabels
 from bayesrisk.tables.sheets.texts import key, listing, number_range, span
 
 #: How many times as much marks may stand for, where it is asked which sums show themselves then.

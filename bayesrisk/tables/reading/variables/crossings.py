@@ -6,16 +6,18 @@ the ways: *sex* beside *men*.
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
 from bayesrisk.tables.reading.cells import Cell
 from bayesrisk.tables.reading.headings import UNNAMED, free_name, heading_kind
 from bayesrisk.tables.reading.rules import ReadingRules
+from bayesrisk.tables.reading.variables.ages import Ends, consecutive
+from bayesrisk.tables.reading.variables.evidence import LabelEvidence
 from bayesrisk.tables.reading.variables.margins import CountedColumns, margins
 from bayesrisk.tables.reading.variables.nested import Nesting
-from bayesrisk.tables.reading.variables.sums import CodedLabels, Ends, LabelSums, consecutive
+from bayesrisk.tables.reading.variables.sums import CodedLabels, LabelSums
 from bayesrisk.tables.sheets.partitions import MOST_CROSSINGS
 from bayesrisk.tables.sheets.texts import BLANK, interval, key, listing, total_word
 
@@ -149,12 +151,41 @@ def _titles(name: str, coded: CodedLabels) -> dict[str, str]:
     called = dict[str, str]()
     for way in dict.fromkeys(ways[i] for i in labels if i in ways):
         plain = way if called and way in ("age", "sex") else name
-        number, used = 2, {*coded.names, *called.values()} - ({name} if not called else set())
-        title = plain
-        while title in used:
-            title, number = f"{name} {number}", number + 1
-        called[way] = title
+        used = {*coded.names, *called.values()} - ({name} if not called else set())
+        called[way] = plain if plain not in used else _next_title(name, used)
     return {key(labels[i]): called[way] for i, way in ways.items()} if len(called) > 1 else {}
+
+
+def _next_title(name: str, used: Collection[str]) -> str:
+    """Return the name of a further variable beside one."""
+    titles = (f"{name.rstrip(' 0123456789')} {number}" for number in itertools.count(2))
+    return next(title for title in titles if title not in used)
+
+
+def divided_twice(
+    cells: list[Cell], coded: CodedLabels, evidence: Mapping[str, LabelEvidence], nesting: Nesting,
+    rules: ReadingRules,
+) -> list[Cell]:  # fmt: skip
+    """Return cells in which a second way to make up one label is a variable beside it.
+
+    All cases are those in hospital and at home, and by another test: *PCR* and *antigen*.
+    """
+    for name in coded.names:
+        if name in nesting.trees or name in nesting.separate or name in nesting.paths:
+            continue
+        whole, parts = evidence[name].second_way
+        moved = {*parts}
+        if not moved or moved & rules.section(f"labels.{name}").keys():
+            continue
+        first = {key(x): x for x in reversed(coded.labels[name])}
+        title = _next_title(name, coded.names)
+        text = f"{first[whole]!r} = {listing([first[k] for k in parts])}"
+        rules.lines.append(f"  {name}: {text}: a second way to make it up is {title}")
+        cells = [
+            cell._replace(labels=cell.labels | {name: first[whole], title: x})
+            if key(x := cell.labels.get(name, "")) in moved else cell for cell in cells
+        ]  # fmt: skip
+    return cells
 
 
 def _labels(cell: Cell, name: str, titles: dict[str, str]) -> dict[str, str]:

@@ -9,18 +9,17 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from bayesrisk.tables.reading.rules import ReadingRules, hierarchy
-from bayesrisk.tables.reading.variables.nested import adds_up, beyond_chance
-from bayesrisk.tables.reading.variables.sums import (
-    CodedLabels,
+from bayesrisk.tables.reading.variables.ages import (
     Ends,
-    Groups,
-    LabelSums,
-    NearSum,
-    SumInGroups,
     consecutive,
     may_lie_in,
+    nested_ages,
     overlapping,
 )
+from bayesrisk.tables.reading.variables.judgements import Groups, NearSum, SumInGroups
+from bayesrisk.tables.reading.variables.nested import adds_up, beyond_chance
+from bayesrisk.tables.reading.variables.searches import SumSearch
+from bayesrisk.tables.reading.variables.sums import CodedLabels
 from bayesrisk.tables.reading.variables.variable import (
     TableVariable,
     intervals,
@@ -46,7 +45,8 @@ class LabelEvidence(NamedTuple):
     in how many groups no records fit, if labels make up the total, and if others may be counted;
     ``doubts`` are labels, with groups, that the total may leave out where they are withheld;
     ``listed`` says that many labels, such as places, are nearly all of each total, ``certain`` that
-    no sum of a subtotal holds by chance; ``near`` are sums that hold in most groups.
+    no sum of a subtotal holds by chance; ``near`` are sums that hold in most groups; ``second_way``
+    is a label that others make up in another way, too, and the fewer labels of one way.
     """
 
     children: dict[str, list[str]]
@@ -59,17 +59,44 @@ class LabelEvidence(NamedTuple):
     listed: bool = False
     certain: bool = False
     near: Mapping[str, NearSum] = MappingProxyType({})
+    second_way: tuple[str, Sequence[str]] = ("", ())
 
     def variable(self, labels: Sequence[str], rules: Mapping[str, str]) -> TableVariable:
         """Return the variable of some labels, with settings about these."""
         return TableVariable(labels, rules, self.children, self.totals, self.disjoint)
+
+    def find_second_way(self, sums: SumSearch) -> tuple[str, Sequence[str]]:
+        """Return a label that others make up in another way, too, and the labels that move.
+
+        These are in no tree but its own; or all labels after the first make it up again and again.
+        """
+        every = [k for k in sums.column if k]
+        below = {k: _labels_below(k, self.children) for k in every}
+        inside = {*itertools.chain(*self.children.values())}
+        top = [k for k in every if k not in inside]
+        if not self.children and not self.groups.good and top:
+            return top[0], sums.last_run(top[0], top[1:], BITS + BITS_ALONE)
+        for whole in self.children if 2 < len(top) <= _MOST_COMBINED else ():
+            free = [k for k in top if whole not in below[k]]
+            free += [whole] * (whole not in free)
+            parts = sums.combined(free, {}, BITS + len(free) + math.log2(len(free))).get(whole, ())
+            inner = [k for k in every if k in parts or any(k in below[p] for p in parts)]
+            if inner:
+                return whole, min(inner, [k for k in every if k in below[whole]], key=len)
+        return "", ()
+
+
+def _labels_below(label: str, children: Mapping[str, Sequence[str]]) -> set[str]:
+    """Return all labels of the tree below one."""
+    parts = {*children.get(label, ())}
+    return parts.union(*(_labels_below(k, children) for k in parts))
 
 
 def sums_shown(coded: CodedLabels, rules: ReadingRules) -> dict[str, dict[str, list[str]]]:
     """Return for each variable the parts of every label that numbers show as their sum."""
     results: dict[str, dict[str, list[str]]] = {}
     for name, labels in coded.labels.items():
-        sums = LabelSums(name, coded, {})
+        sums = SumSearch(name, coded, {})
         wholes = _sums(_evidence(name, labels, *label_rules(name, rules), sums), sums)
         results[name] = {
             whole: parts for whole, parts in wholes.items() if adds_up(sums.adding_up(parts)(whole))
@@ -77,7 +104,7 @@ def sums_shown(coded: CodedLabels, rules: ReadingRules) -> dict[str, dict[str, l
     return results
 
 
-def _sums(one: LabelEvidence, sums: LabelSums) -> dict[str, list[str]]:
+def _sums(one: LabelEvidence, sums: SumSearch) -> dict[str, list[str]]:
     """Return the published parts of each subtotal, and of the total."""
     wholes, inside = dict(one.children), {*itertools.chain(*one.children.values())}
     for total in one.totals or [""] * sums.implied:
@@ -99,7 +126,7 @@ def all_evidence(
     evidence, implied = dict[str, LabelEvidence](), set[str]()
     sums_by_name: dict[str, list[SumInGroups]] = {}
     for name, texts in labels.items():
-        sums = LabelSums(name, coded, totals)  # one at a time, since they may be large
+        sums = SumSearch(name, coded, totals)  # one at a time, since they may be large
         finding = _evidence(name, texts, *choices[name], sums)
         one = finding.variable(texts, choices[name][0])
         size, tree = len(one.labels), choices[name][1]
@@ -112,6 +139,7 @@ def all_evidence(
         listed = bool(finding.totals) and all(
             sums.nearly_all(k, parts_by_whole.get(k, ())) for k in finding.totals
         )
+        rest = sums.bounded.any(axis=0).sum() - 1  # others: that all add up may be seen once
         sums_by_name[name] = [*wholes.values()]
         inner, groups = [w.numbers for k, w in wholes.items() if k not in every], finding.groups
         if all((telling == good).all() for telling, good, *_ in inner):  # they show one another
@@ -119,7 +147,11 @@ def all_evidence(
         near = {} if finding.totals or sums.implied else sums.near([*sums.column], parts_by_whole)
         evidence[name] = finding._replace(
             groups=groups, impossible=(wrong, other), doubts=doubts, listed=listed, near=near,
-            certain=all(w.certain for k, w in wholes.items() if not {k} & (every | tree.keys()))
+            second_way=finding.find_second_way(sums),
+            certain=all(
+                w.certain or (len(parts_by_whole[k]) == rest and w.numbers[-1].sum() >= BITS_ALONE)
+                for k, w in wholes.items() if not {k} & (every | tree.keys())
+            )
             and SumInGroups.show_one_another([w for k, w in wholes.items() if k in tree]),
         )  # fmt: skip
         implied |= {name} if sums.implied else set()
@@ -142,7 +174,7 @@ def label_rules(name: str, rules: ReadingRules) -> tuple[dict[str, str], dict[st
 
 def _evidence(
     name: str, labels: Sequence[str], choices: Mapping[str, str], tree: Mapping[str, list[str]],
-    sums: LabelSums,
+    sums: SumSearch,
 ) -> LabelEvidence:  # fmt: skip
     """Return subtotals and the total that the numbers show, of few labels wherever they stand."""
     finding = _neighbour_evidence(name, labels, choices, tree, sums)
@@ -159,7 +191,7 @@ def _evidence(
 
 def _neighbour_evidence(
     name: str, labels: Sequence[str], choices: Mapping[str, str], tree: Mapping[str, list[str]],
-    sums: LabelSums,
+    sums: SumSearch,
 ) -> LabelEvidence:  # fmt: skip
     """Return subtotals among labels beside each other and the total, helped by words."""
     top = list(dict.fromkeys(key(x) for x in labels if key(x) not in choices))
@@ -231,7 +263,7 @@ def _neighbour_evidence(
 
 
 def _range_evidence(
-    evidence: LabelEvidence, ranges: Mapping[str, Ends], parts: Sequence[str], sums: LabelSums
+    evidence: LabelEvidence, ranges: Mapping[str, Ends], parts: Sequence[str], sums: SumSearch
 ) -> LabelEvidence:
     """Return evidence on ranges that share ages by their names: 15 may be *under 15*, or of 15-19.
 
@@ -260,18 +292,13 @@ def _range_evidence(
     return evidence._replace(overlap=overlap)
 
 
-def _tiled(ends: Mapping[str, Ends], sums: LabelSums) -> bool:
+def _tiled(ends: Mapping[str, Ends], sums: SumSearch) -> bool:
     """Return whether each range that has others inside is shown to be the sum of some of these."""
-    for label, (low, high) in ends.items():
-        inside = {
-            k: end for k, end in ends.items() if k != label and low <= end[0] and end[1] <= high
-        }
-        if inside and not adds_up(sums.adding_up(consecutive(inside))(label)):
-            return False
-    return True
+    judged = (sums.adding_up(p)(k) if p else Groups() for k, p in nested_ages(ends).items())
+    return all(groups.good == groups.telling and groups.no_chance for groups in judged)
 
 
-def _twice(evidence: LabelEvidence, top: Sequence[str], sums: LabelSums) -> LabelEvidence:
+def _twice(evidence: LabelEvidence, top: Sequence[str], sums: SumSearch) -> LabelEvidence:
     """Return evidence that keeps one set of parts of a total, where two sets add up to it.
 
     *People* may be *men* and *women*, and also *boys*, *girls*, *adult men* and *adult women*.
@@ -287,7 +314,7 @@ def _twice(evidence: LabelEvidence, top: Sequence[str], sums: LabelSums) -> Labe
 
 def _joined(
     evidence: LabelEvidence, parts: Sequence[str], below: Mapping[str, list[str]] | None,
-    sums: LabelSums,
+    sums: SumSearch,
 ) -> LabelEvidence:  # fmt: skip
     """Return evidence on a total of some parts, with what is below each of them.
 
@@ -311,7 +338,7 @@ def _joined(
 
 
 def _parts_below(
-    labels: Sequence[str], rest: Sequence[str], sums: LabelSums
+    labels: Sequence[str], rest: Sequence[str], sums: SumSearch
 ) -> dict[str, list[str]] | None:
     """Return the labels of the rest that add up to each of some labels; None if others are left."""
     bits = BITS + 2 * math.log2(len(rest))
@@ -331,7 +358,7 @@ def _parts_below(
 
 def _total(
     children: dict[str, list[str]], top: Sequence[str], parts: Sequence[str],
-    words: Mapping[str, int], sums: LabelSums, *, whole: bool,
+    words: Mapping[str, int], sums: SumSearch, *, whole: bool,
 ) -> LabelEvidence:  # fmt: skip
     """Return the label that is the sum of all others, or is called so and may be."""
     judge, smaller, inside = sums.adding_up(parts), sums.exceeded(), {*parts}
@@ -380,7 +407,7 @@ def _total(
 
 
 def _outline(
-    top: list[str], whole: set[str], words: Mapping[str, int], sums: LabelSums
+    top: list[str], whole: set[str], words: Mapping[str, int], sums: SumSearch
 ) -> dict[str, list[str]]:
     """Return the parts of each label in a list of a tree, but those that have some already.
 
@@ -394,7 +421,7 @@ def _outline(
     return {}
 
 
-def _runs(top: list[str], words: Mapping[str, int], sums: LabelSums) -> dict[str, list[str]]:
+def _runs(top: list[str], words: Mapping[str, int], sums: SumSearch) -> dict[str, list[str]]:
     """Return subtotals among labels in their order: what follows or precedes them adds up to them.
 
     Codes that begin with another one are its parts, if their sums do not say otherwise.  What is

@@ -4,8 +4,11 @@ import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.reading.cells import Cell
 from bayesrisk.tables.reading.rules import ReadingRules
+from bayesrisk.tables.reading.variables.ages import Ends
+from bayesrisk.tables.reading.variables.crossings import divided_twice
 from bayesrisk.tables.reading.variables.evidence import (
     BITS,
     BITS_ALONE,
@@ -14,17 +17,17 @@ from bayesrisk.tables.reading.variables.evidence import (
     label_rules,
 )
 from bayesrisk.tables.reading.variables.nested import REST, Nesting, adds_up, beyond_chance
-from bayesrisk.tables.reading.variables.sums import CodedLabels, Ends
+from bayesrisk.tables.reading.variables.sums import CodedLabels
 from bayesrisk.tables.reading.variables.variable import TableVariable
 from bayesrisk.tables.sheets.texts import SOME, first_sums, key, listing, total_word
 
-_MOST_PARTS = 6  # of a sum, on the screen
+_MOST_PARTS, _MANY_MORE = 6, 14  # of a sum, on the screen
 
 
 def variables(
-    cells: Sequence[Cell], ends: Sequence[Ends], nesting: Nesting, rules: ReadingRules
-) -> dict[str, TableVariable]:
-    """Return the variables of all files; ``rules`` gets what is asked about them, and lines."""
+    cells: list[Cell], ends: Sequence[Ends], nesting: Nesting, rules: ReadingRules
+) -> tuple[list[Cell], dict[str, TableVariable]]:
+    """Return cells, and the variables of all files; ``rules`` gets lines and what is asked."""
     texts: dict[str, dict[str, dict[str, None]]] = {}
     for cell in cells:
         for name, label in cell.labels.items():
@@ -48,6 +51,8 @@ def variables(
     if len({cell.file for cell in cells}) > 1:  # a count of all may have a label here, none there
         totals = {name: one.totals for name, one in evidence.items()}
         evidence, sums_by_name, implied = all_evidence(labels, choices, coded, totals)
+    if (divided_cells := divided_twice(cells, coded, evidence, nesting, rules)) is not cells:
+        return variables(divided_cells, ends, nesting, rules)
     results = {}
     for name, files in texts.items():
         inner, finding = choices[name][0], evidence[name]
@@ -68,11 +73,26 @@ def variables(
             text = f"{len(one.left_out):,} counts are left out, since sums of {name} deny them"
             rules.lines.extend([f"  {text}: rows {rows}"] * bool(rows))
             one.sums = [sums.holding for sums in one.sums]
+        if unstated := _unstated_twins(name, one, cells, ends) if one.intervals else []:
+            one.left_out += unstated
+            text = listing(dict.fromkeys(cells[i].labels[name] for i in unstated))
+            rules.lines.append(f"  {text}: no count, and the ages of another label; left out")
         if one.totals or not one.separate:
             _ask_spellings(name, one, files, inner, rules)
     _name_complete(results, rules)
     _ask_same(texts, results, rules)
-    return results
+    return cells, results
+
+
+def _unstated_twins(
+    name: str, one: TableVariable, cells: Sequence[Cell], ends: Sequence[Ends]
+) -> list[int]:
+    """Return counts of labels that are known nowhere and have the ages of one that is."""
+    column = [key(cell.labels.get(name, "")) for cell in cells]
+    stated_labels = {k for k, (_, high) in zip(column, ends, strict=True) if high < UNBOUNDED}
+    ages = {group for k, group in one.groups.items() if k in stated_labels}
+    twins = {k for k, group in one.groups.items() if k not in stated_labels and group in ages}
+    return [i for i, k in enumerate(column) if k in twins]
 
 
 def _judge(
@@ -120,7 +140,7 @@ def _judge(
         tail += f" (the sums {f'hold in {numbers}' if groups.exact else ranges})"
     else:
         kind = _totals_rule(name, one, evidence, rules)
-        if groups.rounded and kind == "complete":
+        if groups.balanced and groups.fitting and kind == "complete":
             rounded = " within rounding" * (groups.exact < groups.good)
             tail += f" (the sums hold{rounded} in {groups.good} groups)"
     wrong = evidence.impossible[kind == "partial"]
@@ -157,10 +177,10 @@ def _sums_text(one: TableVariable, evidence: LabelEvidence) -> str:
 
 
 def _parts_text(label: str, parts: Sequence[str], first: Mapping[str, str]) -> str:
-    """Return the parts of a sum: of those whose names begin with it, the first and how many."""
+    """Return the parts of a sum: of many, or whose names begin with it, the first and how many."""
     texts, path = [first.get(p, p) for p in parts], f"{first.get(label, label)}: "
     more = len(texts) - _MOST_PARTS
-    if more > 1 and all(text.startswith(path) for text in texts):
+    if more > _MANY_MORE or (more > 1 and all(text.startswith(path) for text in texts)):
         texts = [*texts[:_MOST_PARTS], f"{more} more"]
     return " + ".join(text.removeprefix(path) for text in texts)
 
@@ -190,15 +210,16 @@ def _totals_rule(
     if (groups.above and not one.exclusive) or len(one.labels) < 2:
         return "separate"  # more than the total: some are counted twice
     unseen = groups.vague and not groups.telling  # words alone say that nobody else is counted
-    if (one.exhaustive and not short and not unseen) or groups.rounded:
+    rounded = groups.balanced and groups.fitting
+    if (one.exhaustive and not short and not unseen) or rounded:
         text = (
             "the labels of each variable make up its totals, and all files count the same records"
         )
         if not overlap:
             return rules.ask("totals", "complete", text)
         return rules.ask(plain, "complete", f"the labels of {name} make up its total{overlap}")
-    rounded = any(f"labels.{name}.{one.first[k]}.counts" in rules.all for k in one.totals)
-    close = rounded and all(v == "exact" for k, v in rules.all.items() if k.startswith("counts"))
+    close = any(f"labels.{name}.{one.first[k]}.counts" in rules.all for k in one.totals)
+    close = close and all(v == "exact" for k, v in rules.all.items() if k.startswith("counts"))
     close = close and groups.no_chance and groups.good == groups.telling
     close = close and 2 * groups.bits >= 3 * BITS  # sums of exact counts, near rounded totals
     listed = evidence.listed and all(total_word(k, name) == 2 for k in one.totals)

@@ -316,6 +316,7 @@ def _variables(
     results = {i: names[group[0]] for group in every for i in group}
     for label in list(results):  # what else adds up to a label is a part of it
         parts, rest = counts.runs(rest, label, bits)
+        every += parts
         results |= {i: results[label] for run in parts for i in run}
     for i in list(rest):  # and so is what they add up to, such as the head of a block
         sums = [run[0] for run in every if counts.refine(run, [i], bits)]

@@ -15,7 +15,10 @@ from bayesrisk._base.validation import IntArray
 from bayesrisk.tables.reading.cells import Cell
 from bayesrisk.tables.reading.rows import exclusive
 from bayesrisk.tables.reading.rules import ReadingRules
-from bayesrisk.tables.reading.variables.sums import CodedLabels, Ends, Groups, LabelSums
+from bayesrisk.tables.reading.variables.ages import Ends
+from bayesrisk.tables.reading.variables.judgements import Groups
+from bayesrisk.tables.reading.variables.searches import SumSearch
+from bayesrisk.tables.reading.variables.sums import CodedLabels, LabelSums
 from bayesrisk.tables.sheets.texts import (
     BLANK,
     SOME,
@@ -196,7 +199,7 @@ def _without_levels(
             }
             for cell, text in zip(cells, texts, strict=True)
         ]
-        sums = LabelSums(name, CodedLabels(rest, ends), {})
+        sums = SumSearch(name, CodedLabels(rest, ends), {})
         for ordered in places.orders():
             tree = sums.outline([key(places.texts[k]) for k in ordered], _SHOWN)
             leaves = {*itertools.chain(*tree.values())} - tree.keys()
@@ -456,7 +459,7 @@ def _kinds(pair: _Pair, sums: LabelSums, rules: ReadingRules) -> dict[str, str]:
     if rest:
         guess = "partial" if all(exclusive(pair.parts[parent]) for parent in rest) else "separate"
         holds = any(g.good for g in judged) and all(g.good == g.telling for g in judged)
-        rounded = [g.rounded for g in judged if not adds_up(g)]
+        rounded = [g.balanced and g.fitting for g in judged if not adds_up(g)]
         if holds and (rules.summed or all(rounded)):
             guess = "complete"  # a spreadsheet sums up the rows that stand there
         text = (

@@ -6,8 +6,9 @@ from itertools import pairwise
 
 from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.reading.rows import exclusive
+from bayesrisk.tables.reading.variables.ages import Ends
+from bayesrisk.tables.reading.variables.judgements import NearSum, SumInGroups
 from bayesrisk.tables.reading.variables.nested import REST
-from bayesrisk.tables.reading.variables.sums import Ends, NearSum, SumInGroups
 from bayesrisk.tables.sheets.texts import BLANK, UNKNOWN, interval, key, sex, span
 
 _YEARS = 1800, 2200

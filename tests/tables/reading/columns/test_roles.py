@@ -462,8 +462,8 @@ def test_a_number_of_something_that_is_one_for_each_label_is_asked(tmp_path):
     assert stated(reading) == {"100", "12", "120", "14", "90", "9", "80", "11"}
     assert reading.questions["columns.Number of hospitals"][0] == "ignored"
     varied = read_text(tmp_path, text.replace("2020,3,", "2020,4,"))
-    assert stated(varied) == {"3", "4", "5"}
-    assert "columns.Cases" in varied.questions
+    assert stated(varied) == {"3", "4", "5"} | stated(reading)
+    assert not any(name.startswith("columns") for name in varied.questions)
 
 
 @pytest.mark.parametrize("heading", ["ordre", "sıra", "№ п/п", "Rang", ""])
@@ -1208,3 +1208,24 @@ def test_a_total_in_the_place_of_a_code_is_a_label(first, tmp_path):
     different = len({*numbers}) == len(numbers)
     assert ("Unknown" in {*reading.cells.get("area", [])}) is different
     assert stated(reading) == {*map(str, counts), "5", str(sum(counts) + 5)}
+
+
+@pytest.mark.parametrize(
+    ("heads", "used"),
+    [
+        (("Test Takers", "Total Tests Taken", "Number of Tests passed"), 3),
+        (("Floors", "Total Tests Taken", "Number of Tests passed"), 1),
+    ],
+)
+def test_columns_of_records_beside_a_number_of_some_are_counts_too(tmp_path, heads, used):
+    """Floors are no records, so that only the column called a number is taken."""
+    rng = np.random.default_rng(2)
+    rows = [f"School {k},{a},{b},{c}" for k, (a, b, c) in enumerate(rng.integers(6, 900, (30, 3)))]
+    reading = read_text(tmp_path, "\n".join([",".join(["School", *heads]), *rows]))
+    assert len(reading.stated_cells) == 30 * used
+
+
+def test_sexes_as_codes_are_labels_beside_a_number_of_persons(tmp_path):
+    rows = [f"Town {k},{sex},{37 * k % 101 + 9}" for k in range(30) for sex in (0, 1)]
+    reading = read_text(tmp_path, "\n".join(["Town,Female,Number of persons", *rows]))
+    assert len(reading.stated_cells) == 60

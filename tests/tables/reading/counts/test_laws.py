@@ -151,3 +151,23 @@ def test_a_column_that_is_constant_says_whom_a_value_counts(columns, asked):
     frame = pd.DataFrame({"Kraj": [f"Kraj {k}" for k in range(12)]})
     frame = frame.assign(**{n: numbers if t == "number" else t for n, t in columns.items()})
     assert bool(TableReading.from_frame(frame).open) is asked
+
+
+@pytest.mark.parametrize(
+    ("most_off", "law", "asked"),
+    [(2, "perturbed-", True), (0, "exact", False), (900, "exact", True)],
+)
+def test_a_column_that_misses_the_others_by_little_is_their_total(most_off, law, asked):
+    """Means of years are rounded, each by itself; no word says which column counts all."""
+    rng = np.random.default_rng(4)
+    kinds = pd.DataFrame(
+        rng.integers(20, 900, (60, 4)), columns=["theft", "fraud", "arson", "harm"]
+    )
+    every = kinds.sum(axis=1) + rng.integers(-most_off, most_off + 1, 60)
+    frame = kinds.assign(offences=every + 900 * (most_off > 2)).astype(str)
+    frame.insert(0, "place", [f"Place {k}" for k in range(60)])
+    reading = TableReading.from_frame(frame)
+    assert reading.rules["counts"].startswith(law)
+    assert ("counts" in reading.open) == asked
+    counts_all = any("'offences' counts all" in line for line in reading.lines)
+    assert counts_all == (most_off < 900)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import bayesrisk as br
-from bayesrisk.tables.reading.variables.sums import overlapping
+from bayesrisk.tables.reading.variables.ages import overlapping
 
 REGIONS = ["Angus", "Borders", "Clyde", "Dundee", "Elgin", "Fife"]
 CAUSES = ["Cancer", "Heart", "Stroke", "Injury", "Lung"]

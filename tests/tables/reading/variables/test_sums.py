@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from bayesrisk.tables.reading.reading import TableReading
-from bayesrisk.tables.reading.variables.sums import CodedLabels, LabelSums, SumInGroups
+from bayesrisk.tables.reading.variables.judgements import SumInGroups
+from bayesrisk.tables.reading.variables.searches import SumSearch
+from bayesrisk.tables.reading.variables.sums import CodedLabels
 
 
 @pytest.mark.parametrize("alone", [0, 50, 400])
@@ -19,7 +21,7 @@ def test_groups_of_one_label_take_no_room_and_say_nothing(alone):
     ]
     rows += [({"age": f"code {i}", "place": f"P{i}"}, i) for i in range(alone)]
     coded = CodedLabels([labels for labels, _ in rows], [(n, n) for _, n in rows])
-    sums = LabelSums("age", coded, {})
+    sums = SumSearch("age", coded, {})
     assert sums.low.shape == (2, 3 + alone)
     groups = sums.adding_up(["young", "old"])("all")
     assert (groups.telling, groups.good, groups.above, groups.exact) == (2, 2, 0, 2)
@@ -38,10 +40,11 @@ def test_many_rounded_sums_may_miss_their_total_by_a_little(bias, balanced):
         for label, count in [("all", sum(parts) + miss), *enumerate(parts)]:
             rows.append({"area": str(label), "group": str(group)})
             ends.append((count - 2, count + 2))
-    sums = LabelSums("area", CodedLabels(rows, ends), {})
+    sums = SumSearch("area", CodedLabels(rows, ends), {})
     groups = sums.adding_up([str(k) for k in range(17)])("all")
     assert (groups.good, groups.telling) == (48, 48)
-    assert groups.rounded == balanced
+    assert groups.fitting
+    assert groups.balanced == balanced
 
 
 @pytest.mark.parametrize("nowhere", [False, True])
@@ -53,8 +56,32 @@ def test_a_label_that_stands_nowhere_keeps_no_group_out(nowhere):
         for label, count in counts:
             rows.append({"area": str(label), "group": str(group)})
             ends.append((max(count - 2, 0), count + 2))
-    sums = LabelSums("area", CodedLabels(rows, ends), {})
-    assert sums.adding_up([*"0123", *["none"] * nowhere])("all").rounded
+    sums = SumSearch("area", CodedLabels(rows, ends), {})
+    groups = sums.adding_up([*"0123", *["none"] * nowhere])("all")
+    assert groups.balanced
+    assert groups.fitting
+
+
+@pytest.mark.parametrize(("others", "balanced"), [(0, True), (60, False)])
+def test_withheld_counts_are_small_and_no_sign_that_a_total_counts_others(others, balanced):
+    """Of those from 1 to 4 most are 1, so that totals are below the sum of their middles."""
+    rng, rows, ends = np.random.default_rng(9), [], []
+    for group in range(30):
+        hidden = rng.choice([1, 2, 3, 4], 40, p=[0.4, 0.3, 0.2, 0.1]).tolist()
+        parts = rng.integers(1000, 9000, 10).tolist()
+        total = sum(parts) + sum(hidden) + others
+        counts = [("all", total, 2), *((str(k), n, 2) for k, n in enumerate(parts))]
+        for label, count, off in counts:
+            rows.append({"area": label, "group": str(group)})
+            number = count + int(rng.integers(-off, off + 1))
+            ends.append((number - off, number + off))
+        for k in range(len(hidden)):
+            rows.append({"area": f"small {k}", "group": str(group)})
+            ends.append((1, 4))
+    sums = SumSearch("area", CodedLabels(rows, ends), {})
+    groups = sums.adding_up([k for k in sums.column if k != "all"])("all")
+    assert groups.fitting
+    assert groups.balanced == balanced
 
 
 @pytest.mark.parametrize(
@@ -74,7 +101,7 @@ def test_labels_that_no_group_has_together_make_up_the_total_where_they_stand(ca
         for label, count in counts.items():
             rows.append({"age": label, "year": str(year)})
             ends.append((count, count))
-    sums = LabelSums("age", CodedLabels(rows, ends), {})
+    sums = SumSearch("age", CodedLabels(rows, ends), {})
     groups = sums.adding_up([k for k in sums.column if k != "all"])("all")
     assert (groups.telling, groups.good) == ((3, 3) if holds else (0, 0))
 
@@ -83,7 +110,7 @@ def table_of(rows):
     """Return sums of the labels of the columns of a table, in a group for each row."""
     pairs = [({"kind": k, "row": str(i)}, n) for i, row in enumerate(rows) for k, n in row.items()]
     coded = CodedLabels([labels for labels, _ in pairs], [(n, n) for _, n in pairs])
-    return LabelSums("kind", coded, {})
+    return SumSearch("kind", coded, {})
 
 
 @pytest.mark.parametrize(("off", "nearly"), [([], False), ([1], True), ([1, 2, 3], False)])
@@ -137,7 +164,7 @@ def places(rng, number, columns):
 def outline(labels, counts):
     rows = [({"place": k, "year": str(y)}, int(n)) for k in labels for y, n in enumerate(counts[k])]
     coded = CodedLabels([x for x, _ in rows], [(n, n) for _, n in rows])
-    return LabelSums("place", coded, {}).outline(labels, 8)
+    return SumSearch("place", coded, {}).outline(labels, 8)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -158,13 +185,13 @@ def test_small_counts_that_add_up_in_several_ways_are_no_tree():
 @pytest.mark.parametrize("size", [300, 3000])
 def test_steps_of_an_outline_grow_as_its_labels(size, monkeypatch):
     labels, tree, counts = places(np.random.default_rng(size), size, 3)
-    steps, below = [], LabelSums._sums_below
+    steps, below = [], SumSearch._sums_below
 
     def counted(self, label, rest):
         steps.append(label)
         return below(self, label, rest)
 
-    monkeypatch.setattr(LabelSums, "_sums_below", counted)
+    monkeypatch.setattr(SumSearch, "_sums_below", counted)
     assert outline(labels, counts) == tree
     assert len(steps) <= 2 * size
 
