@@ -41,14 +41,14 @@ def _plain(array: FloatArray) -> FloatAnswer:
 class Belief(Tabular):
     """Prior and posterior probability of a statement, and their ratio.
 
-    Both are probabilities of one statement.  They are floats, or arrays of one shape.
+    Both are floats, or arrays of one shape.
 
     Attributes
     ----------
     prior : float or ndarray
         Probability before the release, in [0, 1]: the baseline.
     posterior : float or ndarray
-        Probability after it, in [0, 1]; or its average over releases, where a function says so.
+        Probability after the release, in [0, 1], or its average over releases.
 
     Examples
     --------
@@ -166,10 +166,10 @@ class Estimate(NDArrayOperatorsMixin, Tabular):
         method: str,
         limits: tuple[float, float] = (-np.inf, np.inf),
     ) -> Estimate:
-        """Return an average of draws with the interval of the normal law.
+        """Return an average of draws with a normal interval.
 
-        ``value`` plus and minus a multiple of ``error``, 1.96 of them at 0.95; the standard error
-        is at most 1e300.  The number cannot be beyond its ``limits``: the interval is cut there.
+        The interval is ``value`` plus and minus a multiple of ``error``, such as 1.96 at 0.95. It
+        is cut at ``limits``, which the number cannot pass. The standard error is at most 1e300.
         """
         level = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
         middle = check.real_array(value, "value")

@@ -1,4 +1,4 @@
-"""Adversaries: what each knows before a release, and the prior that follows from it."""
+"""Adversaries: the prior knowledge of each, and the prior that follows from it."""
 
 from __future__ import annotations
 
@@ -200,14 +200,14 @@ ADVERSARIES = {"outsider": 0.0, "linker": 0.0, "insider": 0.5, "knows-all-but-on
 @displayed
 @dataclass(frozen=True)
 class Adversary:
-    """An adversary's prior knowledge: of the target, and of other people in its place.
+    """An adversary's prior knowledge of the target and of other people in its place.
 
-    Everybody knows the place of the target, and the composition of all other places.
+    Every adversary knows the target's place and the composition of all other places.
 
     Attributes
     ----------
     name : str
-        How the adversary is called in results.
+        Name of the adversary in results.
     known : tuple of str
         Attributes of the target that are known, besides its place.
     neighbours : float, default 0
@@ -228,8 +228,8 @@ class Adversary:
     def named(cls, name: str, *, known: Sequence[str] = ()) -> Self:
         """Return one of the four named adversaries, who knows the target's attributes ``known``.
 
-        ``outsider`` and ``linker`` know nobody else's record, ``insider`` half of those of the
-        place, ``knows-all-but-one`` all of them.
+        ``outsider`` and ``linker`` know nobody else's record. ``insider`` knows half of the others
+        in the place, and ``knows-all-but-one`` knows all of them.
         """
         check.choice(name, "name", tuple(ADVERSARIES))
         return cls(name, check.texts(known, "known"), ADVERSARIES[name])

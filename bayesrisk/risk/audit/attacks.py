@@ -1,4 +1,4 @@
-"""Attacks on a place's tables, taken as true, and methods of inference from a release."""
+"""Attacks on a place's tables, read as true counts, and methods of inference from a release."""
 
 from __future__ import annotations
 
@@ -43,19 +43,19 @@ _ROUNDING = 1e-9  # of least squares over counts
 
 @runtime_checkable
 class TableAttack(Protocol):
-    """An attack on one place's tables, taken as true, with known records subtracted.
+    """An attack on one place's tables, read as true counts, less the known records.
 
-    Its class may have a function ``check(workload)``, which refuses tables that it cannot read;
-    ``partial``, where it proves something without leaving a single answer; and ``around``, where it
-    is made of the tables of the place and of those around it, the nearest first, known records in
-    them, and of the prior.
+    Its class may have a function ``check(workload)``, which refuses tables that it cannot read. It
+    may have ``partial``, if it can prove something without a single answer. With ``around``, it is
+    built from the prior, the known records, and the tables of the place and of those around it,
+    nearest first.
     """
 
     engine: str  # how it found its answer
     proof: bool  # whether nothing else fits the tables
 
     def weights(self, question: TargetQuestion, prior: RecordPrior) -> FloatArray | None:
-        """Return weights of the statements, at least one > 0; None if the attack says nothing."""
+        """Return a weight for each statement, at least one > 0; None if the attack says nothing."""
 
 
 def place_tables(tables: PublishedTables, level: str, code: str, off: IntArray) -> PublishedTables:

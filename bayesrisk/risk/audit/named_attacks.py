@@ -1,4 +1,4 @@
-"""Attacks on whole releases as methods of an audit; the people they find are taken as real."""
+"""Attacks on whole releases as methods of an audit; the records they find are taken as real."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -39,12 +39,13 @@ def release_differences(
 ) -> pd.DataFrame:
     """Return the number of cells for each difference of published and true count.
 
-    Columns are ``level``, ``table``, ``place`` and ``cell`` (of noise in the first ``places`` of a
-    level; else empty and -1), ``given``, and ``difference`` (published less true). ``possible`` is
-    whether the stated law allows that, ``cells`` how many have all of these. The law of the
-    difference depends on ``given``: of rounding the remainder of the true count; of the sum of
-    noise over all cells of a place, a row with cell -1, their number; of other noise 0. Withheld
-    counts and tables without a law are left out; a released rate of swaps is a row of its own,
+    Rows are groups of cells that agree in all columns but ``cells``, their number. Columns are
+    ``level``, ``table``, ``place`` and ``cell``; the latter two are set for noise in the first
+    ``places`` of a level, else empty and -1. ``difference`` is published less true, and
+    ``possible`` says whether the stated law allows it. The law of the difference depends on
+    ``given``. For rounding that is the remainder of the true count. For the sum of noise over all
+    cells of a place, a row with cell -1, it is their number. For other noise it is 0. Withheld
+    counts and tables without a law are left out. A released rate of swaps is a row of its own,
     without level. Sums of ``cells`` over parts of a population and over releases, by all other
     columns, are the rows of the whole.
     """
@@ -325,9 +326,9 @@ def _shape_p(rows: pd.DataFrame, law: NoiseSpec) -> float:
 def _least_ratio(worth: float, alpha: float, side: float = 1.0) -> float:
     """Return roughly the ratio nearest to 1 that nine audits of ten would detect.
 
-    For large scales take the mean statistic u in units of the stated one. It has an exponent of N k
-    (u - 1 - log u) and a relative variance of 1 / (N k), with k = 1/2 of Gaussian and 1 of Laplace
-    noise. ``worth`` is N k.
+    For large scales, u is the mean statistic in units of the stated one. Its exponent is N k (u - 1
+    - log u) and its relative variance 1 / (N k). Here k is 1/2 for Gaussian and 1 for Laplace
+    noise, and ``worth`` is N k.
     """
     needed = math.log((2.0 if side > 0.0 else 1.0) / alpha) / worth
     far = 2.0 + 2.0 * needed + 2.0 * math.sqrt(needed) if side > 0.0 else math.exp(-2.0 - needed)

@@ -1,7 +1,7 @@
 """The distribution of the adversary's evidence (log Bayes factor) over releases.
 
-It is a sum of independent terms, one for each level.  The terms are kept as two sorted lists of
-values instead of every pair, so that a tail is one passage over both.
+The evidence is a sum of independent terms, one for each level. They are kept as two sorted lists of
+values, not as all pairs, so that a tail takes one pass over both.
 """
 
 import functools

@@ -1,9 +1,10 @@
 r"""Data sets near the true one, found by changing records or exchanging them between places.
 
-A *move* takes a record of one kind out of a finest place and puts one of another in; either may be
-none.  It changes counts by W e_into - W e_out.  Where sums over places must stay, another place
-makes the move backwards, and their changes cancel.  A data set that fits is a witness that whatever
-it changes is not proved.  Nothing is proved here; programs decide what no move reaches.
+A *move* takes a record of one kind out of a finest place and puts a record of another kind in;
+either may be missing. It changes counts by W e_into - W e_out. If sums over places must stay,
+another place makes the reverse move, and the changes cancel. A data set that fits is a witness:
+whatever it changes is not proved. Moves prove nothing; linear programs decide what they do not
+reach.
 """
 
 from __future__ import annotations

@@ -5,10 +5,10 @@ and a rule publishes two ends of each row,
 
     l <= W x <= h.
 
-Something is *not proved* if some x that keeps all ends says otherwise.  Such an x also keeps the
-ends of every release that can be made from this one, so that what was found for one setting of
-rules serves others.  Where no x is known, an integer program looks for one, or proves that there is
-none; it is given the published ends, and one data set that fits to start from.
+Something is *not proved* if some x within all ends says otherwise. Such an x also keeps the ends of
+every release that can be made from this one, so it serves other settings of rules too. If no x is
+known, an integer program finds one or proves that none exists. It receives the published ends, and
+starts from one data set that fits.
 """
 
 from __future__ import annotations
