@@ -1,8 +1,9 @@
 """Posteriors of many noisy counts from lookup tables, and the noise of a post-processed count.
 
-The noise of a post-processed count is a block's noise less that of its m siblings, ``eta_1 -
-eta_m``.  By symmetry it is a sum of m + 1 discrete Gaussians, or of two with scales s and m s in
-the approximation of S2 (see ``distributions.sums``).  It is exact however far out.
+The noise of a post-processed count is a block's noise less that of its m siblings,
+``eta_1 - eta_m``. By symmetry it is a sum of m + 1 discrete Gaussians; in the approximation of S2
+it is a sum of two, with scales s and m s (see ``distributions.sums``). It is exact also in the far
+tails.
 """
 
 from collections import Counter

@@ -1,13 +1,13 @@
 r"""Exact distribution of integers with known weighted sums, by dense arrays (boxes) of sums.
 
-The same law as in :mod:`~bayesrisk.inference.microdata.contraction`, for few unknowns whose sums
-have few values: weights of all values of the open sums of a part stand in an array, and parts are
-joined as two arrays are convolved.  The order of the joins depends on the matrix of the sums alone,
-so that one plan serves all places, releases and records of a workload.
+The law is that of :mod:`~bayesrisk.inference.microdata.contraction`, for few unknowns whose sums
+have few values. An array holds the weights of all values of the open sums of a part, and two parts
+are joined by convolving their arrays. The order of the joins depends only on the matrix of the
+sums. So one plan serves all places, releases and records of a workload.
 
-Weights are kept as numbers, each array divided by its largest.  What underflows is at most
-:math:`10^{-307}` times the number of points, in units in which every factor is at most 1; where
-this might be seen in the whole weight, there is no answer.
+Weights are kept as plain numbers, each array divided by its largest. Underflow loses at most
+:math:`10^{-307}` times the number of points, in units in which every factor is at most 1. If this
+could be seen in the whole weight, no answer is returned.
 """
 
 import math

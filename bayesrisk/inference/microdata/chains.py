@@ -1,8 +1,8 @@
 """Markov chains over a place's records (lists of people, or lattice points), and their draws.
 
-Chains that do not agree yet run for as long again, and all earlier draws become warm-up.  So half
-of a chain's sweeps are kept at any time, as equally many draws further apart: longer runs need no
-more memory.
+Chains that do not agree yet run for as long again, and all earlier draws become warm-up. So half of
+a chain's sweeps are always kept, as equally many draws further apart. Longer runs need no more
+memory.
 """
 
 from __future__ import annotations
@@ -509,7 +509,7 @@ class Draws:
 
     @property
     def agreed(self) -> bool:
-        """Whether the chains agree by their diagnostics; False where no number varies."""
+        """Whether the chains agree by their diagnostics; False if no number varies."""
         return agreed(self.watched)
 
 
@@ -528,11 +528,11 @@ def draw(
 ) -> Draws:
     """Return draws after the chains agree, or after the last doubling if they do not.
 
-    An ``impatient`` run ends where its draws are worth so little that all that is left of it would
+    An ``impatient`` run ends when its draws are worth so little that the rest of the run would
     hardly help.
 
-    An observer sees many states in a batch where ``batched``, or each while the chain is in it.
-    At the deadline they are those of the last doubling that ended; without one it is an error.
+    An observer sees many states at once if ``batched``, else each state in turn. At the deadline
+    they are those of the last finished doubling; without one an error is raised.
     """
     directions = np.random.default_rng(0).normal(size=(2, functions.shape[1]))
     for doubling in range(doublings + 1):

@@ -1,16 +1,15 @@
 r"""Exact distribution of integers with known weighted sums, by tensor contraction.
 
-The unknowns are whole numbers :math:`x_g \ge 0` with weights :math:`\varphi_g(x_g)`, and a row r
-gives a weight to every value of a sum of them:
+The unknowns are whole numbers :math:`x_g \ge 0` with weights :math:`\varphi_g(x_g)`. A row r gives
+a weight to every value of a sum of them:
 
 .. math:: P(x) \propto \prod_g \varphi_g(x_g) \prod_r w_r\Bigl(\sum_g a_{rg} x_g\Bigr).
 
-A row of exact counts allows one value, a rounded count or a range some, a noisy count all.  The
-rest of the unknowns sees a *part* of them only through the *open* rows, which have unknowns on
-both sides: the weights of all values of the open sums say everything about a part.  Parts are
-joined two at a time, and a row is closed by its weight as soon as all of its unknowns are in one
-part.  What is left in the end is the total weight; back along the same tree go the probabilities of
-all states.
+A row of exact counts allows one value, a rounded count or a range some, a noisy count all. A *part*
+is a set of unknowns. The other unknowns depend on it only through the *open* rows, which have
+unknowns on both sides. So the weights of all values of the open sums summarise a part. Parts are
+joined two at a time, and a row is closed by its weight once all its unknowns are in one part. The
+end result is the total weight; the probabilities of all states pass back along the same tree.
 """
 
 from __future__ import annotations
@@ -213,10 +212,10 @@ def _share(
 ) -> int:
     """Pass probabilities of joint states down to both parts, or means of factors up.
 
-    ``shares`` are the probability of every joint state divided by its weight, e^-peak p / total,
-    and the probabilities of the states of both parts, to which is added: one column for each law.
-    ``factors`` are what the states of both parts are multiplied by, for each other.  Upward, the
-    products of both are added to ``shares``.
+    ``shares`` are the probability of every joint state divided by its weight, e^-peak p / total.
+    They are added to the probabilities of the states of both parts, one column for each law.
+    ``factors`` multiply the states of each part, for the other. Upward, the products of both are
+    added to ``shares``.
     """
     sums, hashed = np.empty(states.sums.shape[1], np.int64), states.slots.size > 0
     left_factor, right_factor = factors

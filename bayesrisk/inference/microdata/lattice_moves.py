@@ -1,14 +1,14 @@
 r"""Steps of the Markov chains on lattice points, along moves and of single records; and moves.
 
-A *move* z changes some counts and leaves every hard row as it is.  A step along it draws how far to
-go from the exact conditional law.  Where groups have equal hard columns, every second step is of
-one record: it goes to another of these groups, or comes or goes where no hard row counts it.  Such
-a step is accepted with
+A *move* z changes some counts and leaves every hard row unchanged. A step along it draws its length
+from the exact conditional law. If groups have equal hard columns, every second step concerns one
+record. The record goes to another of these groups, or it is added or removed if no hard row counts
+it. Such a step is accepted with
 
     min(1, [P(x') L(x')] / [P(x) L(x)] * q(x | x') / q(x' | x))
 
-for the prior P, the likelihood L of the soft rows and the chance q of the proposal.  Steps along
-moves connect what single records cannot.
+for the prior P, the likelihood L of the soft rows and the proposal probability q. Steps along moves
+connect states that single records cannot.
 """
 
 import math

@@ -1,9 +1,9 @@
-"""The unknown counts of a place, and what a release says about their sums.
+"""The unknown counts of a place, and a release's information about their sums.
 
-An unknown is the number of records of one *class* in one of the finest places: a class is a set
-of cells of the schema that no published cell tells apart.  A published cell of any level is a row,
-a weighted sum of unknowns.  A row is *hard* where the release states the sum, and otherwise
-*soft*: it gives a log weight to every value of the sum.
+An unknown is the number of records of one *class* in one of the finest places. A class is a set of
+cells of the schema that no published cell separates. A published cell of any level is a row, a
+weighted sum of unknowns. A row is *hard* if the release states the sum. Otherwise it is *soft* and
+gives a log weight to every value of the sum.
 """
 
 from __future__ import annotations

@@ -361,43 +361,42 @@ def sample_tree(
         \prod_{\text{nodes } v} e^{-\tau_v (y_v - c_v)^2}, \quad
         c_v = \sum_{i \text{ below } v} c_i
 
-    A leaf with a target counts ``known_count`` or one more, the latter with its ``prior``, as in
-    :func:`tree_posterior`; a total that is known (``exact_count``) stays what it is.
+    The count of a leaf with a target is ``known_count`` or one more, the latter with its ``prior``,
+    as in :func:`tree_posterior`. A known total (``exact_count``) stays fixed.
 
     Parameters
     ----------
     tree : Tree
         Hierarchy with its releases.
-    leaf_prior : LeafPrior, CountLaw, callable, sequence of these, or "flat"
-        Prior w of a leaf's count: one for all, or one for each leaf in the order of
-        ``tree.leaves``.  A callable takes an array of counts and returns their log prior, which
-        need not be normalised nor have a closed form.
+    Prior w of a leaf's count: one for all, or one for each leaf in the order of ``tree.leaves``. A
+    callable takes an array of counts and returns their log prior. It needs neither a normaliser nor
+    a closed form.
     draws, warmup, chains : int
-        Sweeps kept and discarded in each chain, and number of chains. At most 1e8 sweeps, and
-        2**28 numbers kept in all (2 GiB).
+        Sweeps kept and discarded in each chain, and number of chains; at most 1e8 sweeps, and 2**28
+        numbers kept in all (2 GiB).
     rng : Generator or int
-        Source of randomness; each chain gets a child of its own.
+        Source of randomness; each chain gets its own child.
     threads : int, optional
-        Threads to use; the draws do not depend on it. None: as many as there are processors.
+        Number of threads; the draws do not depend on it. None: one for each processor.
     nodes : iterable of node names, optional
-        Which counts to keep; None keeps them all.
+        Counts to keep; None keeps them all.
     pair_moves : bool, default True
-        Also move counts from leaf to leaf with totals fixed.  Without them the law is the same,
-        and chains mix slowly where a total is known better than its parts.
+        Whether to also move counts between leaves with totals fixed. Without these moves the law is
+        the same, but chains mix slowly if a total is known better than its parts.
 
     Returns
     -------
     Samples
-        Variables are nodes; ``target`` is that of the one leaf with a target (of :meth:`Tree.path`,
-        for example), if it is kept.
+        Variables are nodes; ``target`` is that of the only leaf with a target (for example of
+        :meth:`Tree.path`), if it is kept.
 
     Notes
     -----
     A sweep redraws each leaf from its exact conditional, which changes all totals above it. Then it
-    moves counts between the leaf and a random one below one of its ancestors, from the exact
+    moves counts between the leaf and a random leaf below one of its ancestors, from the exact
     conditional along that line. Any feasible state can be reached leaf by leaf, because leaves are
-    independent a priori and every likelihood is positive; where totals are known, by moves between
-    two leaves. Cost of a sweep: leaves times depth.
+    independent a priori and every likelihood is positive. With known totals it can be reached by
+    moves between two leaves. A sweep costs leaves times depth.
 
     Examples
     --------

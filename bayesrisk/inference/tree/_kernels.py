@@ -1,9 +1,9 @@
 """Compiled inner loops of trees: shape, leaf messages, tilts; arguments are not checked.
 
-A *unit* is a maximal chain of nodes that have one count (each but the last has a single child).
-Its evidence is exp(-lam (x - y - frac)**2), y whole and frac the small rest.  A leaf's message is
-tilted by exp(theta x); windows are cut by bounds on the ratio of successive terms, which hold
-for every prior of the family (see ``LeafPrior``).
+A *unit* is a maximal chain of nodes that have one count (each but the last has a single child). Its
+evidence is exp(-lam (x - y - frac)**2), with y whole and frac the small rest. A leaf's message is
+tilted by exp(theta x). Windows are cut by bounds on the ratio of successive terms, which hold for
+every prior of the family (see ``LeafPrior``).
 """
 
 import math
