@@ -1,7 +1,7 @@
 """Noise for real releases, drawn by a vetted library such as OpenDP.
 
-Without a sampler, mechanisms draw with NumPy, which is for simulation.  A plug-in is a class
-without parameters in the entry-point group ``bayesrisk.samplers``, which follows
+Without a sampler, mechanisms draw with NumPy, which is for simulation. A plug-in is a class without
+parameters in the entry-point group ``bayesrisk.samplers``, which follows
 :class:`bayesrisk.interfaces.Sampler`.
 """
 

@@ -1,7 +1,7 @@
 """Least-squares estimates of a node's children, their rounding, and a cache of solutions.
 
-Two data sets that differ in one record pose nearly the same problems under the same noise:
-families with equal counts above and equal noisy answers have equal children.
+Two data sets that differ in one record pose nearly the same problems under the same noise. Families
+with equal counts above and equal noisy answers have equal children.
 """
 
 import hashlib

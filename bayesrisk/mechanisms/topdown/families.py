@@ -1,8 +1,8 @@
 """Exact counts of TopDown-like releases: nested sets of cells, public zeros and lookahead.
 
-Exact counts at a level are exact, as sums, at every level above.  Sets must be nested (two sets
-are disjoint, or one holds the other): then a parent's integers can always be split over its
-children, and the rounding stays a transportation problem.
+Exact counts at a level are exact, as sums, at every level above. Sets must be nested: two sets are
+disjoint, or one contains the other. Then a parent's integers can always be split over its children,
+and the rounding remains a transportation problem.
 """
 
 from collections.abc import Mapping, Sequence
@@ -265,8 +265,8 @@ def sigma2(rho: Fraction, rows: sparse.csr_array) -> Fraction:
 def weights(variances: FloatArray) -> FloatArray:
     """Return 1 / variance, scaled into [1e-8, 1].
 
-    A query a hundred million times more precise than another decides alone either way; the bound
-    keeps the solver's numbers in range when a huge budget leaves no noise at all.
+    A query a hundred million times more precise than another decides alone in any case. The bound
+    keeps the solver's numbers in range when a huge budget leaves no noise.
     """
     if not variances.any():
         return np.ones(variances.size)
