@@ -4,6 +4,7 @@ The loss is :math:`L = \log P(\mathrm{release} \mid \mathrm{present}) - \log P(\
 \mathrm{absent})`, with the record present. Losses of counts with independent noise add up. Epsilon,
 delta, tests of membership and beliefs are sums over its law. An adversary who knows all other
 records has logit(posterior) = logit(prior) + L. Every number has two ends that enclose it.
+
 Source: Dwork and Rothblum (2016, arXiv:1603.01887); Sommer, Meiser and Mohammadi (2019).
 
     >>> from bayesrisk.accounting import PrivacyLoss

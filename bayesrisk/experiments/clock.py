@@ -1,4 +1,4 @@
-"""The clock of an attack or an audit: one limit of time for all steps, and what ends it then."""
+"""The clock of an attack or an audit: one time limit for all steps, and how it ends them."""
 
 import os
 import signal

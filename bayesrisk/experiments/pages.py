@@ -1,8 +1,8 @@
 """HTML pages of reports: title, answer, sections, quotations and origin.
 
-Parts are made by the macros of ``templates/pieces.html``.  Every text is escaped, figures are
-embedded.  A page holds no date and no path, and is whole without its script, which lets tables be
-sorted and filtered.
+The macros of ``templates/pieces.html`` make the parts. Every text is escaped, and figures are
+embedded. A page holds no date and no path. It is complete without its script, which lets readers
+sort and filter tables.
 """
 
 import base64

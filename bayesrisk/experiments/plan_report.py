@@ -40,16 +40,16 @@ def write_plan(
     ----------
     plan : ReleasePlan
         The plan.
-    folder : path
+    New or empty folder, or that of the same plan.
         New or empty, or that of the same plan.
     release : Release, optional
-        By the chosen rules; its certificates of safety are written beside the plan.
+        Release by the chosen rules; its certificates of safety are written beside the plan.
     places : array_like of str, optional
-        All places of the finest level, by default those that are published.
+        All places of the finest level; by default the published ones.
     tables : mapping of str to str or list of str, optional
-        Keys of a file of a release that say which tables are published; they begin the recipe.
+        Keys of a release file that name the published tables; they begin the recipe.
     made_up : bool, default False
-        Whether the people do not exist: the report says so.
+        Whether the people do not exist; the report then says so.
 
     Returns
     -------

@@ -88,13 +88,12 @@ def write_report(folder: str | Path, *, progress: Callable[[int, int], None] | N
     folder : path-like
         The folder of the sweep; figures go to its ``figures``.
     progress : callable, optional
-        Called with the steps done and all steps: reading, a section for each noise law and
-        sensitivity, and writing.
+        Called with the numbers of finished and all steps. Steps are reading, a section for each
+        noise law and sensitivity, and writing.
 
     Notes
     -----
-    The page holds no date and no path: the same sweep under the same versions gives the same
-    bytes.
+    The page holds no date and no path: the same sweep with the same versions gives the same bytes.
     """
     check.function(progress, "progress")
     study, results = read_results(folder)

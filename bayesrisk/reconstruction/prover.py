@@ -36,8 +36,8 @@ Weights: TypeAlias = Mapping[str, IntArray]
 class CertifiedCounts:
     """Published counts of some levels, over cells that all tables can distinguish.
 
-    ``first`` and ``factors`` have for every attribute the first code of each group of codes, and
-    the weight of each group in each query, those of more tables last.
+    For every attribute, ``first`` has the first code of each group of codes, and ``factors`` the
+    weight of each group in each query. Queries of further tables come last.
     """
 
     def __init__(

@@ -41,14 +41,14 @@ class ProtectionGoal:
     Attributes
     ----------
     target_ratio : float
-        Posterior over without, of the true statement about a target, that shall not be exceeded;
+        Largest accepted ratio of posterior to ``without``, for the true statement about a target;
         >= 1.
     quantile : float, default 0.99
-        Share of the targets for whom it shall not be exceeded, in (0, 1).
+        Share of the targets who must keep the bound, in (0, 1).
     against : str, optional
-        Name of the adversary; by default the worst of all for every setting.
+        Name of the adversary; by default the worst adversary of every setting.
     steps : int, default 6
-        Bisections of the range, after its ends and its middle were tried; in [0, 20].
+        Bisections of the range, after its ends and its middle; in [0, 20].
     """
 
     target_ratio: float

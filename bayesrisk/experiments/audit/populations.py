@@ -60,8 +60,8 @@ class Protection:
     mechanism : str
         Name or recipe of the mechanism, such as ``swapping:rate=0.05``; by default the name.
     parameters : mapping of str to object
-        Its parameters, plain values, which come before those of a recipe; those that are missing
-        are the usual ones (:func:`~bayesrisk.mechanisms.registry.usual_parameters`).
+        Its parameters, as plain values, which override those of a recipe. Missing ones get their
+        usual values (:func:`~bayesrisk.mechanisms.registry.usual_parameters`).
 
     Examples
     --------

@@ -289,8 +289,8 @@ def proofs_text(proofs: pd.DataFrame) -> str:
 def people_at_risk(targets: pd.DataFrame, measures: pd.DataFrame) -> pd.DataFrame:
     """Return the people with the highest risk ratio under each protection.
 
-    ``ratio`` is the mean over releases of the probability of the truth after over that without the
-    person's record, by the adversary of the first screen, and ``error`` its standard error.
+    ``ratio`` is a mean over releases, for the adversary of the first screen: the probability of the
+    truth after the release over that without the person's record. ``error`` is its standard error.
     """
     first = headline_rows(measures)
     first = first[first["adversary"] == first["adversary"].iloc[:1].sum()]

@@ -39,7 +39,7 @@ _R = TypeVar("_R")
 class RunSummary:
     """Numbers of shards that a run computed, and the facts of all finished shards.
 
-    Facts, the results of the study by name, are attributes, too.
+    Facts, the results of the study by name, are also attributes.
     """
 
     folder: str
@@ -122,11 +122,11 @@ def ends_of_shards(
 
 
 class Study(ABC):
-    """A computation split into shards, for :func:`run`, whatever executes it.
+    """A computation split into shards, for :func:`run` with any executor.
 
-    A study is a frozen dataclass whose fields are its configuration.  It is sent to workers, so it
-    holds settings and paths rather than open files.  The parts of a shard depend on the study and
-    the number of the shard, on nothing else.
+    A study is a frozen dataclass whose fields are its configuration. It is sent to workers, so it
+    holds settings and paths, not open files. The parts of a shard depend only on the study and the
+    number of the shard.
     """
 
     #: Files of a run: a class attribute, or a property where it depends on the fields.
@@ -145,7 +145,7 @@ class Study(ABC):
     def config(self) -> Mapping[str, Any]:
         """The checked configuration as plain values: fields, digests of inputs, ``shards``.
 
-        The configuration is written into the folder, and tells runs apart.
+        The configuration is written into the folder, and distinguishes runs.
         """
 
     def configuration(self, **derived: object) -> dict[str, Any]:
@@ -200,7 +200,7 @@ class Study(ABC):
         return Outlook(seconds=dict(ChainMap(*seconds.values())), parts=parts)
 
     def news(self, folder: RunFolder) -> Sequence[str]:
-        """Return sentences on what was found since they were asked for, while others compute."""
+        """Return sentences on new findings since the last call, while shards are computed."""
         return ()
 
     def results(self, folder: RunFolder) -> Mapping[str, bytes]:
@@ -234,8 +234,8 @@ def run(
 ) -> RunSummary:
     """Run a study, such as an audit or a sweep, into a folder; return its summary.
 
-    The shards that were computed and the study's facts; its ``complete`` says whether every shard
-    is there.
+    The summary has the number of computed shards and the study's facts; ``complete`` says whether
+    all shards are there.
 
     Parameters
     ----------
@@ -243,46 +243,46 @@ def run(
         The computation: :class:`SweepStudy`, :class:`ReconstructionStudy`, :class:`ClaimsStudy`,
         :class:`OccupancyStudy`, :class:`OccupancyAttackStudy`, or your own.
     folder : path-like
-        Output folder, new or empty; or, with ``resume``, one that holds a part of this study.
+        Output folder, new or empty; or, with ``resume``, one with finished shards of this study.
     workers : int, default 1
         Worker processes, in [1, 1024]; the results do not depend on it.
     executor : str or concurrent.futures.Executor, optional
         ``"serial"``, ``"processes"``, ``"dask"`` or a plug-in; or any executor of your own, which
-        stays open and decides itself how many workers it has.  By default serial for one worker
-        and processes for more.
+        stays open and has its own number of workers. By default serial for one worker and processes
+        for more.
     shard : tuple of int, optional
-        ``(i, n)``: compute only every n-th shard, starting with the i-th, 1 <= i <= n.  Several
-        machines may share a folder: they run (1, n), ..., (n, n), in any order or at once, and
-        the last of them makes the results.  A study in stages stops where another machine's share
-        of an earlier stage is not there yet; run it again with ``resume``.
+        ``(i, n)``: compute only every n-th shard, starting with the i-th, 1 <= i <= n. Several
+        machines may share a folder. They run (1, n), ..., (n, n), in any order or at once, and the
+        last one makes the results. A study in stages stops if an earlier stage lacks another
+        machine's shards; run it again with ``resume``.
     resume : bool, default False
-        Whether finished shards in the folder are kept and the rest computed.
+        Whether to keep finished shards in the folder and compute the rest.
     progress : callable, optional
-        Called with the finished and the total number of shards of this run, after each.
+        Called after each shard with the finished and the total number of shards of this run.
     announce : callable, optional
-        Called with sentences about what is left out and how long it takes, and False, before the
-        start; and before each call of ``progress`` with the time that is left, and True.  A study
-        may run a pilot for it, which changes no results.
+        Called before the start with sentences about omissions and expected time, and False; and
+        before each call of ``progress`` with the time left, and True. A study may run a pilot for
+        it, which changes no results.
 
     Raises
     ------
     OutputError
         If the folder belongs to another configuration, or holds shards and ``resume`` is false;
-        nothing is changed then.
+        nothing is then changed.
     PartFileError
-        If a part in the folder is truncated, altered or foreign; nothing is changed then.
+        If a part in the folder is truncated, altered or foreign; nothing is then changed.
     ShardError
-        If shards failed: they are set aside, each with its error, and the others are finished.
-        Where no shard was ever finished, the error of the first is raised as it is.
+        If shards failed. They are set aside, each with its error, and the others are finished. If
+        no shard was ever finished, the error of the first is raised unchanged.
     WorkerError
-        If worker processes cannot begin, or the scheduler of a cluster ended.  A worker that dies
-        is replaced; the shard that three of them died of is set aside.
+        If worker processes cannot start, or the scheduler of a cluster ended. A worker that dies is
+        replaced; a shard that kills three workers is set aside.
 
     Notes
     -----
-    Memory: one shard, and what the study reads, in every worker.  An interrupt keeps every
-    finished shard, and so does the end of workers, of a scheduler, or of the room on a disk;
-    ``resume`` goes on with what is missing, shards that were set aside among it.
+    Each worker holds one shard in memory, and the data that the study reads. An interrupt keeps
+    every finished shard. So does the end of workers or of a scheduler, or a full disk. ``resume``
+    computes the missing shards, and those that were set aside.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Executors of runs: this process, local worker processes, or a Dask cluster.
 
-Others register in the entry-point group ``bayesrisk.executors`` (whatever returns an executor when
-it is called with the number of workers), or through ``REGISTRY``.  A plug-in that fails to load is
+Others register in the entry-point group ``bayesrisk.executors``, or through ``REGISTRY``. An entry
+is called with the number of workers and returns an executor. A plug-in that fails to load is
 skipped with a warning.
 """
 

@@ -1,8 +1,8 @@
 """The folder of a run: its parts (whole or absent), merged results, and manifest.
 
-A run that is killed at any moment leaves only whole parts.  Those of a shard count once its record
-is there, a small file with their checksums and the digest of the configuration, which is written
-last.  The manifest says ``complete`` once every result that is made of the parts is in place.
+A run that is killed at any moment leaves only whole parts. A shard counts once its record exists, a
+small file that is written last. The record has the checksums of the parts and the digest of the
+configuration. The manifest says ``complete`` once every result made from the parts is in place.
 """
 
 import errno

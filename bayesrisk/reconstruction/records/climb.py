@@ -1,10 +1,10 @@
 """Records of blocks whose counts leave room, found by local search (adding and removing records).
 
-A rounded count of 0 excludes no cell, so that a program would have thousands of them for a block
-of a few people.  But such counts mostly allow many lists of records, and it is enough to find
-two: the block is then feasible, and not unique.  Where counts are withheld and zeros are not,
-bounds of the cells come first, and a climb stays within them.  The blocks of which no list, or no
-other, is found in time are left to programs.
+A rounded count of 0 excludes no cell, so a program would have thousands of cells for a block of a
+few people. But such counts usually allow many lists of records, and two suffice: the block is then
+feasible, and not unique. If counts are withheld and zeros are not, bounds of the cells come first,
+and a climb stays within them. Blocks for which no list, or no second one, is found in time are left
+to programs.
 """
 
 from typing import NamedTuple

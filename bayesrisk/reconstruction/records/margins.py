@@ -1,11 +1,11 @@
 """Histograms replaced by margins that fit together, each for some of the tables.
 
-Where the tables fall into two sets, each set sees a margin of the histogram, and both see the
+If the tables fall into two sets, each set depends on a margin of the histogram. Both depend on the
 coarsest margin that is a sum of either. Suppose that any two cells of the margins in one common
 cell share a cell of the histogram. Then margins with equal sums in all common cells are those of a
 histogram of whole numbers: the records of a common cell are paired in any order. So the unknown
-counts are those of the margins, which are far fewer than the cells of the histogram, and the rows
-are the published counts and the equal sums.
+counts are those of the margins, which are far fewer than the cells of the histogram. The rows are
+the published counts and the equal sums.
 """
 
 import itertools

@@ -29,11 +29,11 @@ LIMIT_REACHED = "a limit was reached before a solution was found"
 class Solution:
     """A histogram for every solvable block, and each block's status.
 
-    ``status`` is ``unique``, ``feasible``, ``infeasible`` or ``unknown``; ``conflict`` names, for
-    blocks without a solution, the published cells that contradict; ``block``, ``cell`` and
-    ``count`` are the histograms.  ``unbounded`` are blocks with a cell that no published count
-    holds, in words; their other cells have values, which the rows of larger places need, until
-    these were checked.  ``extra`` are finer columns of the records, from larger places.
+    ``status`` is ``unique``, ``feasible``, ``infeasible`` or ``unknown``. For blocks without a
+    solution, ``conflict`` names the published cells that contradict each other. ``block``, ``cell``
+    and ``count`` are the histograms. ``unbounded`` names the blocks with a cell in no published
+    count. Their other cells have values until the rows of larger places, which need them, are
+    checked. ``extra`` are finer columns of the records, from larger places.
     """
 
     status: list[str]

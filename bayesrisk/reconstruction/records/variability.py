@@ -64,17 +64,17 @@ class SolutionVariability(Tabular):
         Bounds of ``max sum |x - x*| / (N + N*)``, in [0, 1]; equal when ``proved``.
     status : tuple of str
         ``proved``; ``feasible`` (an interval: a limit was reached, or the tables leave the number
-        of records open); ``infeasible`` or ``unknown`` where there is no solution to start from,
-        or a cell that no published count bounds (interval [0, 1]).
+        of records open); or ``infeasible`` or ``unknown``, without a solution to start from or with
+        a cell that no published count bounds (interval [0, 1]).
     seconds : ndarray
-        Time that the solver took for the place.
+        Solver time for the place.
     solver : str
-        Its name.
+        Name of the solver.
     version : str
         Version of bayesrisk.
     taken_as_true : bool
-        Whether counts of a release were taken as true that need not be: bounds, and what is
-        ``proved``, hold if they were.
+        Whether counts of a release were taken as true without being so. Then bounds and proofs hold
+        only if they were true.
     coarsened : bool
         Whether published counts were read as the ranges of counts that they allow.
     """
@@ -138,31 +138,29 @@ def solution_variability(
 ) -> SolutionVariability:
     """Return bounds on how far other records that fit the same tables can differ.
 
-    For a solution ``x*`` with ``N*`` records the largest ``sum |x - x*| / (N + N*)`` over all
-    solutions ``x``, with N records, in [0, 1].  Published tables mostly fix the number of records:
-    then this is ``sum |x - x*| / (2 N)``, and twice the value bounds the same of any two
-    solutions.  Where they do not (withheld counts), the result may be an interval without a limit
-    having been reached.  Zero proves the records: no others fit; only zero does not depend on
-    ``x*``.
+    For a solution ``x*`` with ``N*`` records, it is the largest ``sum |x - x*| / (N + N*)`` over
+    all solutions ``x``, with N records, in [0, 1]. Published tables usually fix the number of
+    records. Then it is ``sum |x - x*| / (2 N)``, and twice the value bounds the same measure for
+    any two solutions. If they do not (withheld counts), the result may be an interval although no
+    limit was reached. Zero proves the records: no others fit. Only zero does not depend on ``x*``.
 
     Parameters
     ----------
     tables : PublishedTables
         As for :func:`reconstruct`.
     scope : str
-        A level of the tables, as for :func:`reconstruct`.  The finest, such as ``block``: its
-        tables only.  A larger one with what is made of it: ``tract-bounds``, its counts as upper
-        bounds for every block (equation 8); ``tract-joint``, all blocks of the larger place
-        together, one value for each such place.
+        A level of the tables, as for :func:`reconstruct`. The finest level, such as ``block``, uses
+        its tables only. ``tract-bounds`` uses the counts of a larger level as upper bounds for
+        every block (equation 8). ``tract-joint`` solves all blocks of the larger place together,
+        with one value for each such place.
     solution : Reconstruction, optional
-        The solution ``x*``, of these tables; by default one is found, with the tables of the
-        level that ``scope`` names.  The three values are ordered only for one ``x*``.
+        The solution ``x*`` of these tables; by default one is found, with the tables of the level
+        in ``scope``. The three values are ordered only for one ``x*``.
     solver, time_limit
         As for :func:`reconstruct`.
     node_limit : int, optional
-        Nodes of branch and bound that the solver may look at for the distance of a component; none
-        by default.  What it leaves open is the same on a slow machine.
-        Not for solvers of PuLP.
+        Nodes of branch and bound for the distance of a component; by default no limit. Unlike a
+        time limit, it gives the same results on a slow machine. Not for solvers of PuLP.
     taken_as_true, known_rule
         As for :func:`reconstruct`.
 

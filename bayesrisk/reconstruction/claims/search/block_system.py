@@ -1,7 +1,8 @@
 """The integer system of one block, and the claims that its tables state directly.
 
-Where cells of a table overlap (totals and subtotals), cells are taken from the largest down, each
-that is inside the claim and apart from those taken: with nested cells this finds every sum.
+If cells of a table overlap (totals and subtotals), they are taken from the largest down. A cell is
+taken if it is inside the claim and disjoint from those taken. With nested cells this finds every
+sum.
 """
 
 from dataclasses import dataclass, replace

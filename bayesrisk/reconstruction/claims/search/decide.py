@@ -1,11 +1,11 @@
 """Decisions on which claims hold in every solution of a block.
 
-Nothing here rests on floating point: a claim is constant for one of three reasons. It is a
+Nothing here rests on floating point. A claim is constant for one of three reasons. It is a
 whole-numbered combination of published counts; or bounds proved in whole numbers meet; or a solver
-finds no solution with another value, confirmed a second way. It is not constant because there are
-two solutions, each checked against every count.
+finds no solution with another value, confirmed a second way. It is not constant if two solutions
+differ in it, each checked against every count.
 
-Where published cells allow several counts, few claims are constant; then the smallest number of
+If published cells allow several counts, few claims are constant. Then the smallest number of
 records that a claim describes in any solution is proved as well.
 """
 

@@ -62,9 +62,9 @@ class CellBits(NamedTuple):
 class Numbering(NamedTuple):
     """Numbers of patterns, equal for patterns that match the same cells.
 
-    ``number`` is that of each pattern.  Of each number, ``first`` is the first pattern, ``size``
-    its cells and ``hashes`` what they are found by in ``table``, which must have more slots than
-    there are patterns.
+    ``number`` is the number of each pattern. For each number, ``first`` is its first pattern and
+    ``size`` its number of cells. ``hashes`` are its keys in ``table``, which must have more slots
+    than there are patterns.
     """
 
     number: IntArray

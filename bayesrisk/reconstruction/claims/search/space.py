@@ -1,8 +1,8 @@
-"""The cells that claims are about: groups of codes, possible cells, and published tables over them.
+"""The cells that claims are about: groups of codes, possible cells, and tables over them.
 
-Codes of an attribute that no table tells apart count as one value.  The possible cells are listed
-once; the tables are put together by the attributes that they cross, so that whether a published
-zero rules out a cell takes one look-up for each such family of tables.
+Codes of an attribute that no table separates count as one value. The possible cells are listed
+once. Tables that cross the same attributes form a family. One look-up per family says whether a
+published zero rules out a cell.
 """
 
 from collections import deque
