@@ -436,15 +436,15 @@ _IDENTITY = ("block", "household", "person")
 def simulate_population(spec: national.PopulationSpec | str, *, rng: Seed) -> Microdata:
     """Return a consistent synthetic population: people, housing units and blocks.
 
-    Households come first (size, type and householder's age from one law raked to national
-    margins), then everybody in them. Race and ethnicity are alike within household, block and
-    tract. Some people live in group quarters, some units are vacant, some households are
-    subsidised. Nothing is copied from anybody's records.
+    Households come first (size, type and householder's age from one law raked to national margins),
+    then everybody in them. Race and ethnicity are similar within household, block and tract. Some
+    people live in group quarters, some units are vacant, some households are subsidised. Nothing is
+    copied from real records.
 
     Parameters
     ----------
     spec : PopulationSpec or str
-        Settings, or the name of ready ones; see :func:`population_spec`.
+        Settings, or the name of a preset; see :func:`population_spec`.
     rng : int, Generator or SeedSequence
         Seed or generator; the same seed gives the same population.
 

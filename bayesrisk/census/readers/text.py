@@ -1,9 +1,9 @@
 """Text files of every reader: pieces of bytes, columns, fixed widths, and tables.
 
-Nothing is unpacked to disk.  A member of an archive may be 256 GiB long at most, and beyond 64 MiB
-at most 200 times as long as its compressed form: no census file comes near either bound.  A fault
-names file, row (or line), column and value.  Rows are counted from 1, the header not among them.
-Text stays text until a column is asked for as whole numbers, so that no leading zero is lost.
+Nothing is unpacked to disk. A member of an archive may have at most 256 GiB, and beyond 64 MiB at
+most 200 times its compressed size: no census file comes near either bound. A fault names file, row
+(or line), column and value. Rows are counted from 1, without the header. Text stays text until a
+column is requested as whole numbers, so no leading zero is lost.
 """
 
 import re

@@ -1,9 +1,9 @@
 """Re-identification county by county: person files, and the sums of each county.
 
-All files are read county by county, so that one file and parts by place give the same results.
-Other counties matter in three ways: for the most frequent race and ethnicity of all, for persons
-whose true record is in another county than where a file has them, and because no person may be
-there twice.  Two passes over the persons settle them, and a third one links.
+All files are read county by county, so one file and parts by place give the same results. Other
+counties matter in three ways. They affect the most frequent race and ethnicity of all records. A
+person's true record may be in another county than the one in a file. And no person may occur twice.
+Two passes over the persons settle these, and a third one links.
 """
 
 import functools

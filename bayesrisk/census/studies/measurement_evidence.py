@@ -45,9 +45,9 @@ def same_count(
 class CellSurroundings(NamedTuple):
     """A state's sorted units, and who else may be in the places around each.
 
-    Where constraints do not list the units some may be missing, and places say nothing.  For each
-    usable level above, ``places`` are its complete places, sorted, and ``keys`` and ``counts`` say
-    for ``place * atoms + atom`` how many of the units can have somebody in the atom.
+    If constraints do not list the units, some may be missing, and places give no information. For
+    each usable level above, ``places`` are its complete places, sorted. ``keys`` and ``counts``
+    give, for ``place * atoms + atom``, the number of units with possible people in the atom.
     """
 
     units: TextArray

@@ -1,7 +1,7 @@
 """A synthetic nation as a study, and attacks on its exact and coarsened tables with their cost.
 
-A shard is a county: it is drawn, counted, and attacked block by block.  Nothing is read, so workers
-need nothing in common but the folder of the run, which may be a URL.
+A shard is a county, which is drawn, counted, and attacked block by block. Nothing is read, so
+workers share only the folder of the run, which may be a URL.
 """
 
 import functools
@@ -51,11 +51,11 @@ class _NationFolder(PlaceFolder):
 class NationStudy(Study):
     """A synthetic nation drawn county by county, for :func:`~bayesrisk.run`.
 
-    ``nation`` says how many blocks, and how they are drawn.  A complete run is microdata by place,
-    which :class:`TabulationStudy` counts part by part and :meth:`Microdata.read` reads as a
-    whole.  The summary has ``population``, a
+    ``nation`` gives the number of blocks and their law. A complete run is microdata by place.
+    :class:`TabulationStudy` counts them part by part, and :meth:`Microdata.read` reads them as a
+    whole. The summary has ``population``, a
     :class:`~bayesrisk.census.population.summary.PopulationSummary` beside the published figures.
-    Memory: one county in every worker.
+    Each worker holds one county in memory.
     """
 
     nation: Nation

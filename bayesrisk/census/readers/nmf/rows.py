@@ -172,8 +172,8 @@ class MeasurementBatch:
     """Noisy answers to one query in some units; ``geocodes`` has shape (n,).
 
     ``values``, shape (n, cells), are noisy counts, the cells in C order of ``shape``: the positions
-    on each axis of the histogram.  ``variance``, shape (n,), is that of the noise as the file has
-    it, ``sigma2`` its scale parameter; ``rows`` are the numbers of the rows in ``file``, from 0.
+    on each axis of the histogram. ``variance``, shape (n,), is that of the noise in the file, and
+    ``sigma2`` its scale parameter. ``rows`` are row numbers in ``file``, from 0.
     """
 
     level: str
