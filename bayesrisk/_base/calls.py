@@ -1,4 +1,4 @@
-"""Errors of calls of public functions: which argument was meant, and what to write."""
+"""Errors of calls of public functions: the argument that was meant, and the right form."""
 
 import functools
 import inspect

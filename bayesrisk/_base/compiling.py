@@ -1,12 +1,12 @@
 """The one compiler setting that every kernel uses.
 
-Kernels get contiguous arrays and scalars, fill an ``out`` array, and check nothing: the public
-function that calls them has done so.  A *step* is a part of kernels that Python code never calls:
-it is compiled within each of them.  Compiled kernels are cached on disk beside the package (or in
-``NUMBA_CACHE_DIR``), so they are compiled once per installation, and again if their source or that
-of their steps changes. Where no folder can be written, or the disk is full, every process compiles
-anew, with one warning. What is in such a folder runs when it is read: one in which others can write
-is not used, and a ``NUMBA_CACHE_DIR`` of that kind is refused. ``fastmath`` stays off: the
+Kernels get contiguous arrays and scalars, fill an ``out`` array, and check nothing: the calling
+public function has done so. A *step* is a part of kernels that Python code never calls; it is
+compiled within each of them. Compiled kernels are cached on disk beside the package (or in
+``NUMBA_CACHE_DIR``). So they are compiled once per installation, and again if their source or that
+of their steps changes. If no folder can be written, or the disk is full, every process compiles
+anew, with one warning. Code in such a folder runs when it is read. So a folder in which others can
+write is not used, and such a ``NUMBA_CACHE_DIR`` is refused. ``fastmath`` stays off: the
 compensated arithmetic of the likelihoods relies on IEEE rounding.
 """
 
@@ -59,7 +59,7 @@ def lean_kernel(function: _F) -> _F:
 def step(function: _F) -> _F:
     """Declare a step of kernels: each compiles it as its own part.
 
-    It stays the function that it is: what calls it from Python runs it uncompiled.
+    It stays a plain function: a call from Python runs it uncompiled.
     """
     return _step(function)
 
@@ -91,7 +91,7 @@ def _kernel(function: _F, **options: bool) -> _F:
 
 
 def parts(kernel: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
-    """Yield a kernel and all kernels and steps that it calls, and those that these call."""
+    """Yield a kernel and all kernels and steps that it calls, directly or not."""
     todo, visited = [kernel], {id(kernel)}
     while todo:
         yield (part := todo.pop())

@@ -1,8 +1,8 @@
 """Requests to end this process, Ctrl-C and SIGTERM: a flag that nothing below can swallow.
 
-The request comes as a KeyboardInterrupt in the middle of whatever runs.  Compilers, callbacks from
-C and modules that are being loaded make another exception of it, or drop it.  So whatever fails
-after a request has been interrupted, and a request that was dropped is repeated.
+The request comes as a KeyboardInterrupt at any point of the program. Compilers, callbacks from C
+and loading modules turn it into another exception, or drop it. So any failure after a request
+counts as an interruption, and a dropped request is repeated.
 """
 
 import os
@@ -24,7 +24,7 @@ class Interruption(KeyboardInterrupt):
 
 
 def ended(error: BaseException | None) -> bool:
-    """Return whether an exception is a request to end, or came after one."""
+    """Return True if an exception is a request to end, or came after one."""
     return isinstance(error, KeyboardInterrupt) or _first is not None
 
 

@@ -1,7 +1,7 @@
-"""Names of the version before: what moved to the wing of censuses, and what left the front door.
+"""Names of the previous version: those that moved to the census wing, or left the front.
 
-An old dotted name is found for one version, without a warning, so that programs and notebooks that
-use it go on; *Migration* lists them, with what to write.
+An old dotted name works for one version, without a warning, so that programs and notebooks keep
+working. *Migration* lists the new names.
 """
 
 import importlib
@@ -80,12 +80,12 @@ FRONT = {
 
 
 def moves(package: str, name: str) -> bool:
-    """Return whether a package listed a name in the version before, and does no more."""
+    """Return True if a package listed a name in the previous version, and no longer does."""
     return name in NAMES.get(package, ()) or (package == "bayesrisk" and name in FRONT)
 
 
 def moved(package: str, name: str) -> object:
-    """Return the object that a package listed under a name in the version before."""
+    """Return the object that a package listed under a name in the previous version."""
     if not moves(package, name):
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
     if package == "bayesrisk" and name in FRONT:

@@ -1,9 +1,9 @@
-"""Choosing by name: the package's own, registered ones, and plug-ins of other packages.
+"""Choice by name: the package's own, registered ones, and plug-ins of other packages.
 
-A plug-in is named in an entry-point group of its package.  One that fails to load is skipped with
-a warning.  The package's own are listed in its code, those of a wing in the ``entry_points.txt`` of
-its folder: they are there whatever the installation says.  Foreign code runs behind a wall, which
-names what fails there.
+A plug-in is named in an entry-point group of its package. A plug-in that fails to load is skipped
+with a warning. The package's own are listed in its code, and those of a wing in its folder's
+``entry_points.txt``: they exist in any installation. Foreign code is isolated, and failures in it
+name the plug-in.
 """
 
 import contextlib

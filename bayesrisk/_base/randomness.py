@@ -1,4 +1,4 @@
-"""Randomness by one keyword: what a seed may be, and the generator that it gives."""
+"""Randomness by one keyword: the allowed seeds, and the generator that each gives."""
 
 import functools
 import reprlib

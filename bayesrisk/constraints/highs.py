@@ -1,9 +1,9 @@
 """HiGHS through its own interface: integer programs, warm relaxations, and column generation.
 
-Column generation: a solution needs few of very many variables, so that HiGHS is given some of them,
-and the others are 0. Dual values then price all others at once.  Those that would improve the
-solution are added until none would: it is then optimal for the whole model.  A vertex has at most
-as many variables between their bounds as there are rows.
+Column generation: a solution needs few of very many variables. So HiGHS is given some of them, and
+the others are 0. Dual values then price all others at once, and those that would improve the
+solution are added. Once none would, it is optimal for the whole model. A vertex has at most as many
+variables between their bounds as there are rows.
 """
 
 import functools

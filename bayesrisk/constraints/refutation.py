@@ -1,6 +1,6 @@
 """Proofs that a model has no solution: trees of branches with contradictions as leaves.
 
-A leaf is an integer combination of rows that has no solution. Where the relaxation of a part has a
+A leaf is an integer combination of rows without a solution. If the relaxation of a part has a
 solution, the tree branches on a row or variable that is fractional there.
 """
 

@@ -101,10 +101,10 @@ def hockey_stick(epsilon: float, sigma2: float, sensitivity: int) -> float:
 def fill_discrete_gaussian(rng: np.random.Generator, sigma2: FloatArray, out: IntArray) -> None:
     """Fill ``out[i]`` with a draw from N_Z(0, sigma2[min(i, len - 1)]).
 
-    sigma < 2: inversion, outwards from zero. Above: exact rejection from a rounded normal of
-    slightly larger variance. Let y = x + u, |u| <= 1/2, y ~ N(0, s2) and s2 = sigma2 + sigma. Then
-    log w(x) - log phi(y) is at most (1/4) / (2 (s2 - sigma2)) for every x and u, and about 1 - 1 /
-    sigma of the proposals are taken.
+    For sigma < 2, inversion runs outwards from zero. Above, it is exact rejection from a rounded
+    normal of slightly larger variance. Let y = x + u, |u| <= 1/2, y ~ N(0, s2) and s2 = sigma2 +
+    sigma. Then log w(x) - log phi(y) is at most (1/4) / (2 (s2 - sigma2)) for every x and u. About
+    1 - 1 / sigma of the proposals are accepted.
     """
     current = -1.0
     centre = ratio = spread = ceiling = half_inverse = half_wide = 0.0

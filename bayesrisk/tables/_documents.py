@@ -1,7 +1,7 @@
-"""Schemas and workloads of one's own, from short TOML files or a data frame, as plain values.
+"""Schemas and workloads of your own, from short TOML files or a data frame, as plain values.
 
-What is returned is in the grammar of the definition files; names of other schemas, geographies and
-attributes are looked up by who asked.
+Results are in the grammar of the definition files. The caller looks up names of other schemas,
+geographies and attributes.
 """
 
 import re

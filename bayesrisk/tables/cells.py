@@ -1,8 +1,8 @@
-"""Which codes published tables tell apart, and the cells of a schema that this leaves.
+"""The codes that published tables distinguish, and the resulting cells of a schema.
 
-A record counts in the cells of tables by the *kind* of each of its codes alone: codes are of one
-kind where every table gives them the same weights.  The cells of a schema whose codes are of the
-same kinds are one cell of a :class:`CellSpace`.  Values are numbered for that, as elsewhere.
+Only the *kind* of each code decides in which cells of tables a record counts: codes are of one kind
+if every table gives them the same weights. Cells of the schema whose codes are of the same kinds
+form one cell of a :class:`CellSpace`. Values are numbered for that, as elsewhere.
 """
 
 import math
@@ -27,7 +27,7 @@ def renumbered(values: ArrayLike) -> IntArray:
 
 
 def positions(values: NDArray[Any], listed: NDArray[Any]) -> IntArray:
-    """Return each value's position among sorted ones, or -1 if it is none of them."""
+    """Return each value's position among sorted ones, or -1 if it is not among them."""
     if not listed.size:
         return np.full(values.shape, -1)
     place = np.minimum(np.searchsorted(listed, values), listed.size - 1)

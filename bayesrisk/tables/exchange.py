@@ -1,4 +1,4 @@
-"""Published tables into a folder, whole or not at all, by place too; and out of it, checked."""
+"""Published tables written to a folder, whole or not at all, also by place; and read, checked."""
 
 import hashlib
 import re
@@ -520,7 +520,7 @@ def _slices(tables: Content, key: Key, *, whole: bool = False) -> Iterator[pa.Ta
 
 
 def write(tables: Content, folder: Path, *, replace: bool) -> None:
-    """Write the folder, whole or as before."""
+    """Write the folder whole, or leave it unchanged."""
     with disk.whole_folder(folder, partial(check_folder, replace=replace)) as draft:
         fill(tables, draft)
 

@@ -57,12 +57,12 @@ def csv_tables(
     delimiter: str = ",",
     quotes: bool = True,
 ) -> Iterator[pa.Table]:
-    """Yield the rows of a text without a header; lines end in a line feed, blank ones are no rows.
+    """Yield the rows of a text without a header; lines end in a line feed, blank ones are skipped.
 
-    ``kinds`` has all columns of the text in turn, with their types; those in ``wanted`` are
-    yielded, in this order; one of ``nulls`` stands for a missing number.  ``ArrowInvalid`` says
-    that a row, which it names, has another number of columns, a value is not of its kind, or a
-    quote is not closed on its line.
+    ``kinds`` has all columns of the text in order, with their types. Those in ``wanted`` are
+    yielded, in this order. One of ``nulls`` stands for a missing number. ``ArrowInvalid`` names a
+    row with another number of columns, a value of another kind, or a quote that is not closed on
+    its line.
     """
     names = list(kinds.names if wanted is None else wanted)
     parse = pa_csv.ParseOptions(delimiter=delimiter, quote_char='"' if quotes else False)

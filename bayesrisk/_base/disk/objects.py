@@ -1,7 +1,7 @@
 """Files by URL, such as ``s3://bucket/run``: objects in a store that fsspec reaches.
 
-A store shows an object once it is whole, so nothing is renamed and no folder is made.  Whoever
-reads several objects together needs a last one that lists them, as the manifest of a run does.
+A store shows an object once it is whole, so nothing is renamed and no folder is made. To read
+several objects together, a last object must list them, as the manifest of a run does.
 """
 
 import os

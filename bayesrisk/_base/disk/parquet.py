@@ -1,7 +1,7 @@
-"""Parquet files from elsewhere: columns that stand there once, of known types, in bounded memory.
+"""Parquet files from elsewhere: columns that occur once, of known types, in bounded memory.
 
-What other programs left in a file's metadata (indices, types of pandas) is not read.  Texts come
-in as dictionaries, so that damaged indices and text that is no UTF-8 are found.
+Metadata of other programs in a file (indices, types of pandas) are not read. Texts are read as
+dictionaries, so that damaged indices and invalid UTF-8 are found.
 """
 
 import re

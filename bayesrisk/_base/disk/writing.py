@@ -1,4 +1,4 @@
-"""Files and folders that are whole or as before, and digests of them."""
+"""Files and folders that are whole or unchanged, and their digests."""
 
 import contextlib
 import ctypes
@@ -185,7 +185,7 @@ def _clear_one(path: Path, output: Path) -> None:
 
 @contextlib.contextmanager
 def explained(path: str | Path) -> Iterator[None]:
-    """Turn what the system refuses into an error of our tree that names the path and the reason."""
+    """Turn a refusal of the system into an error that names the path and the reason."""
     try:
         yield
     except OSError as error:

@@ -378,8 +378,8 @@ def iter_ppmf(
 ) -> Iterator[Records]:
     """Yield persons of a privacy-protected microdata file, a piece at a time.
 
-    The schema is ``pl94`` for 2010 demonstration data, else ``sf1-person`` with ages over 110 as
-    110 and a column ``gq`` (0 to 7, the kinds of group quarters of ``pl94``).
+    The schema is ``pl94`` for 2010 demonstration data, else ``sf1-person``. In the latter, ages
+    over 110 are 110, and a column ``gq`` has the kinds of group quarters of ``pl94``, 0 to 7.
 
     Parameters
     ----------
