@@ -259,8 +259,8 @@ def as_finite(law: CountLaw, *, tail: float = 1e-30) -> FiniteLaw:
     ----------
     law : CountLaw
         A single law (scalar parameters).
-    Largest mass cut off on each side, in (0, 0.5).
-        Mass that may be cut on each side, in (0, 0.5).
+    tail : float, default 1e-30
+        Largest mass cut off on each side, in (0, 0.5).
 
     Examples
     --------

@@ -40,8 +40,8 @@ def write_plan(
     ----------
     plan : ReleasePlan
         The plan.
-    New or empty folder, or that of the same plan.
-        New or empty, or that of the same plan.
+    folder : path
+        New or empty folder, or that of the same plan.
     release : Release, optional
         Release by the chosen rules; its certificates of safety are written beside the plan.
     places : array_like of str, optional

@@ -48,6 +48,7 @@ class CellKey(PreparingMechanism["PreparedCellKeys"]):
         numbers or in one text. A frame has a row for each count from 1 and key, with columns
         ``pcv`` (count), ``ckey`` (key) and ``pvalue`` (change), as statistical offices exchange
         such tables. A path names a CSV file.
+    keys : int, default 256
         Number K of keys, in [2, 65536].
     repeat : int, default 1
         Number of last rows that serve larger counts in turn; by default the last row alone.

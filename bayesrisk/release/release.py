@@ -122,9 +122,10 @@ class Release:
         The counts, with the laws that the spec gives them.
     diagnostics : mapping of str to float
         Public facts about the run, such as the budget that its noise spends.
-    False only if the draws came from fresh entropy of the operating system, which only the
-    mechanism can say. Noise from a seed that can be guessed protects nothing, so such a release
-    claims no protection.
+    simulation : bool, default True
+        False only if the draws came from fresh entropy of the operating system, which only the
+        mechanism can say. Noise from a seed that can be guessed protects nothing, so such a release
+        claims no protection.
     """
 
     spec: MechanismSpec

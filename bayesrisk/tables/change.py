@@ -41,7 +41,7 @@ class PopulationChange:
     Every record of the first year is also there in the later year with probability
     ``staying * (1 - dying)`` by age. People who stay are older by ``years``. Other attributes keep
     their value or change it, independently. Numbers of new records, arrivals and births, are
-    Poisson. All rates are 0 by default: state yours, with its source.
+    Poisson. By default nothing changes: state your rates, with their source.
 
     Attributes
     ----------

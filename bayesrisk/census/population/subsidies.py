@@ -29,7 +29,8 @@ def occupancy_violation(size: ArrayLike, bedrooms: ArrayLike) -> NDArray[np.bool
     ----------
     size : array_like of int
         People in the household, at least 1.
-    0 unknown, 1 at most one, 2 two, 3 three or more.
+    bedrooms : array_like of int
+        0 unknown, 1 at most one, 2 two, 3 three or more.
 
     Examples
     --------

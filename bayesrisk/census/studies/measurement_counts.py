@@ -349,7 +349,7 @@ def measurement_posterior(
     ----------
     measurements : path-like
         Folder of a product of noisy measurement files.
-    Query whose noisy answers are used, at every level that has them.
+    query : str, default "total"
         Query whose noisy answers are used, at every level that has them.
     cell : int, default 0
         Number of the count, in C order of the query's shape.

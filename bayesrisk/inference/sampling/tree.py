@@ -368,9 +368,10 @@ def sample_tree(
     ----------
     tree : Tree
         Hierarchy with its releases.
-    Prior w of a leaf's count: one for all, or one for each leaf in the order of ``tree.leaves``. A
-    callable takes an array of counts and returns their log prior. It needs neither a normaliser nor
-    a closed form.
+    leaf_prior : LeafPrior, CountLaw, callable, sequence of these, or "flat"
+        Prior w of a leaf's count: one for all, or one for each leaf in the order of
+        ``tree.leaves``. A callable takes an array of counts and returns their log prior. It needs
+        neither a normaliser nor a closed form.
     draws, warmup, chains : int
         Sweeps kept and discarded in each chain, and number of chains; at most 1e8 sweeps, and 2**28
         numbers kept in all (2 GiB).

@@ -226,10 +226,11 @@ class RiskCurve(Tabular):
 
     Attributes
     ----------
-    Budget of the count, and prior probability p that the target is in its cell.
-        Budget of the count, and probability p that the target is in its cell before the release.
-    Average posterior over releases if the target is in the cell, and its ratio to the prior
-    (:func:`marginal_posterior`, :func:`marginal_risk`).
+    rho, prior : ndarray
+        Budget of the count, and prior probability p that the target is in its cell.
+    marginal_posterior, marginal_risk : ndarray
+        Average posterior over releases if the target is in the cell, and its ratio to the prior
+        (:func:`marginal_posterior`, :func:`marginal_risk`).
     correct_decision_probability : ndarray
         Probability that the target is found, if it is in the cell.
     decision_accuracy, decision_baseline : ndarray

@@ -186,6 +186,7 @@ def risk_distribution(
         Prior on the number of other people that each level adds to the one below: those of the
         block, of the rest of its group, of the rest of the tract, and so on. They are independent,
         with finite support; None if known. By default all are known.
+    true_others : array_like of int, shape (levels,), optional
         True values of these numbers, possible under ``others``; ignored where that is None.
         Releases then have this truth. By default it follows ``others``.
     left_out : float, default 1e-15

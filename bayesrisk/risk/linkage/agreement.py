@@ -450,8 +450,9 @@ def compare_with_truth(
         Reconstructed or released records by name: ``block, sex, age, race, hisp``.
     truth : pandas.DataFrame or Persons
         Confidential records with the same columns.
-    The source from whose records the guessers start; or their guesses, drawn once
-    (:meth:`Guesses.draw`), so that several tables have the same baseline.
+    baseline_from : str or Guesses
+        The source from whose records the guessers start; or their guesses, drawn once
+        (:meth:`Guesses.draw`), so that several tables have the same baseline.
     rng : Generator or int
         Source of the proportional guesses (the counts depend on no other choices).
     confidence : float in (0, 1), default 0.95
