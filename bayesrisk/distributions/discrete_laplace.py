@@ -36,7 +36,7 @@ class DiscreteLaplace(LocatedLaw):
 
     Notes
     -----
-    All functions have closed forms. pmf, cdf and sf have a relative error of
+    All functions have closed forms. The pmf, cdf and sf have a relative error of
     ``(4 + (1 + |x - loc|) / b) 2**-52``, which is below 1.6e-13 for every normal double.
 
     Examples

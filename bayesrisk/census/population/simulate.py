@@ -461,7 +461,7 @@ def simulate_population(spec: national.PopulationSpec | str, *, rng: Seed) -> Mi
 
     See Also
     --------
-    population_summary : Compare a population with published national.
+    population_summary : Figures of a population beside published national ones.
 
     Examples
     --------

@@ -37,7 +37,6 @@ class PopulationSummary(Tabular):
     frequent race and ethnicity of their block: the largest success of a best guess.
     ``proportional`` is that of a random guess from the block's mix: the mean over people of the sum
     of squared shares in the block.
-    the sum of squared shares in the block.
 
     Further figures are of the whole population. ``all_blocks`` include those without people.
     ``unique_exact`` is the share of people alone in their block with their sex and age in years.
