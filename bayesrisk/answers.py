@@ -105,21 +105,21 @@ _NUMBERS = ("value", "error", "lower", "upper")
 class Estimate(NDArrayOperatorsMixin, Tabular):
     """An estimated number, or array of numbers, with its standard error and interval.
 
-    In arithmetic, comparisons and NumPy functions it stands for its value, and the result is a
-    plain number without an error.
+    In arithmetic, comparisons and NumPy functions it acts as its value, and the result is a plain
+    number without an error.
 
     Attributes
     ----------
     value : float or ndarray
         The estimate.
     error : float or ndarray
-        Its standard error, >= 0; 0 where nothing was drawn.
+        Its standard error, >= 0; 0 if nothing was drawn.
     lower, upper : float or ndarray
         Ends of the interval, ``lower <= value <= upper``.
     confidence : float
         Confidence of the interval, in (0, 1).
     method : str
-        How the value was found, such as ``"exact"`` or ``"monte-carlo"``.
+        Method of computation, such as ``"exact"`` or ``"monte-carlo"``.
 
     Examples
     --------

@@ -21,9 +21,9 @@
     ├── IncompatibleConditionalsWarning     conditionals that belong to no joint distribution
     └── SampleWarning                       a sample without any block of a size of its frame
 
-Every message names the argument (or file, row and column), the bound it broke and the value
-it had.  Catch ``BayesRiskError`` to catch them all; the second base is there so that code
-which already catches ``ValueError`` or ``TypeError`` keeps working.
+Every message names the argument (or file, row and column), the bound it broke and its value. Catch
+``BayesRiskError`` to catch them all. The second base keeps code working that catches ``ValueError``
+or ``TypeError``.
 """
 
 import re

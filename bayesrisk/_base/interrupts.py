@@ -46,12 +46,11 @@ def tell(note: str = "") -> int:
 
 @contextmanager
 def heeded(*, last: bool = False) -> Iterator[None]:
-    """Heed requests to end: leave by a SystemExit after one, unless all was done.
+    """Handle requests to end: leave by a SystemExit after one, unless all work was done.
 
-    A second request, a second later or more, ends the process at once: files are whole or as they
-    were, and workers end with it.  A signal that is ignored, as behind ``nohup``, stays so.
-    Where it is the ``last`` thing, nothing follows but the end of the process, which a first
-    request does not stop.
+    A second request, a second later or more, ends the process at once: files are whole or
+    unchanged, and workers end with it. An ignored signal, as behind ``nohup``, stays ignored. If it
+    is the ``last`` thing, only the end of the process follows, which a first request does not stop.
     """
     global _first, _message_printed
     hook, excepthook, before = sys.unraisablehook, sys.excepthook, {}

@@ -125,7 +125,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 def find_old_names() -> None:
     """Let imports find modules by their old names.
 
-    It is asked first: the folder of a module that moved would give it a second time.
+    It comes first: the folder of a moved module would be imported a second time.
     """
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())

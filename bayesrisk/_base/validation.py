@@ -106,7 +106,7 @@ _ONE, _ONE_WHOLE = "must be a number", "must be a whole number"
 def _raw_array(value: object, name: str, texts: str = "", rule: str = _ANY) -> NDArray[Any]:
     """Return ``value`` as an array of numbers, or raise an error that names the argument.
 
-    ``texts`` says which texts it may be, and ``rule`` what it must be.
+    ``texts`` are the texts that it may be, and ``rule`` says what it must be.
     """
     if value is None or isinstance(value, (str, bytes, bool, np.bool_, Mapping)):
         advice = ""
@@ -282,7 +282,7 @@ def scalar(value: Any, name: str, **limits: Any) -> float:
 
 
 def by_neighbour(value: Any) -> Any:
-    """Return a sensitivity as a number where it is said by what a neighbour does."""
+    """Return a sensitivity as a number, also if given by the neighbours' name."""
     if not isinstance(value, str) or _TEXT.fullmatch(value):
         return value
     if value not in SENSITIVITIES:
@@ -377,7 +377,7 @@ def paths(value: object, name: str) -> list[Path]:
 
 
 def function(value: object, name: str) -> None:
-    """Refuse what is neither None nor callable."""
+    """Refuse a value that is neither None nor callable."""
     if value is not None and not callable(value):
         raise ArgumentTypeError(name, "must be a function", got=value)
 

@@ -65,8 +65,8 @@ def narrow(
 ) -> int:  # fmt: skip
     """Tighten the bounds of the first ``size`` unknowns; return a violated row, or -1.
 
-    ``rows`` have the sums of the ends, which are kept up to date; ``passes`` limits how often all
-    unknowns are looked at.
+    ``rows`` have the sums of the ends, which are updated; ``passes`` limits the number of passes
+    over all unknowns.
     """
     changed = True
     while changed and passes > 0:  # ends: each pass moves a whole-numbered end inwards
@@ -355,8 +355,8 @@ def propagate_components(p: ProgramArrays, w: SearchWork, wrong: IntArray) -> No
 class SearchAnswers(NamedTuple):
     """Answers of a search for every component: a solution, and the solution farthest from it.
 
-    ``star`` gets a solution where ``has_star`` is 0, ``far`` the farthest one found, ``finding``
-    what is known, ``distance`` and ``upper`` bounds of the largest distance (-1: no bound).
+    ``star`` gets a solution if ``has_star`` is 0, and ``far`` the farthest one found. ``finding``
+    is the finding; ``distance`` and ``upper`` bound the largest distance (-1: no bound).
     """
 
     star: IntArray

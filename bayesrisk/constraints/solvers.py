@@ -99,8 +99,8 @@ def settle_answer(
 ) -> SolverResult:
     """Return a solver's answer after its values are checked in integer arithmetic.
 
-    It is ``unknown`` when rounded values break a row, ``feasible`` when the gap is larger than
-    the one that was asked for.
+    It is ``unknown`` if rounded values break a row, and ``feasible`` if the gap is larger than
+    requested.
     """
     if raw.status == Status.INFEASIBLE:
         return SolverResult(Status.INFEASIBLE, None, -np.inf, 0.0, None, seconds)
@@ -134,9 +134,9 @@ class SolverBackend(Protocol):
 
 
 class Deadline:
-    """When work must end: after some seconds, after a number of linear programs, or never.
+    """Limit of work: after some seconds, after a number of linear programs, or never.
 
-    ``share`` is the most that one part of the work may take of these seconds.
+    ``share`` is the largest part of these seconds for one part of the work.
     """
 
     def __init__(

@@ -72,9 +72,9 @@ def tail_ratio(first: float, sigma2: float) -> float:
 def hockey_stick(epsilon: float, sigma2: float, sensitivity: int) -> float:
     """Return the sum of max(0, w(y) - exp(epsilon) w(y + sensitivity)); w as in ``tail_ratio``.
 
-    Every term kept is positive, so nothing cancels; summed outwards from the first one, with
-    compensation, until what is left is below 1e-17 of the sum.  The first term is at -shift / 2
-    or above and the weight is 0 from 55 sigma on: the loop ends.
+    Every term kept is positive, so nothing cancels. The sum runs outwards from the first term, with
+    compensation, until the rest is below 1e-17 of it. The first term is at -shift / 2 or above and
+    the weight is 0 from 55 sigma on, so the loop ends.
     """
     shift = float(sensitivity)
     # One early: the quotient is rounded, and a term that does not count is cut at 0 below.

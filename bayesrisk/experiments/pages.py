@@ -118,8 +118,8 @@ def render(
 ) -> bytes:
     """Return a report as an HTML page, with all values escaped.
 
-    The answer stands in a box, the parts below it, and what may be quoted at the end; a page about
-    people who are ``made_up`` begins with that, and so does each of its quotations end.
+    The answer stands in a box, with the parts below it, and the quotations at the end. A page about
+    ``made_up`` people begins with this fact, and each of its quotations ends with it.
     """
     page = _environment().get_template("page.html")
     return page.render(

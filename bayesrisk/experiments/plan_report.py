@@ -122,7 +122,7 @@ def write_plan(
 
 
 def _settings(plan: ReleasePlan) -> pd.DataFrame:
-    """Return the settings that were looked at, with the rules of each in one column of words."""
+    """Return the examined settings, with the rules of each in one column of words."""
     frontier, levels = plan.frontier, {level for level, _ in plan.workload.tables}
     ladders = [*frontier][2 : [*frontier].index("cost")]
     cut = f"{next(iter(levels))}: " if len(levels) == 1 else ""

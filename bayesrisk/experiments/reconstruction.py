@@ -242,7 +242,7 @@ class FinishedReconstruction:
 
 
 class RowsByPlace:
-    """Rows of a file that is sorted by place code, read as they are needed."""
+    """Rows of a file that is sorted by place code, read when needed."""
 
     def __init__(self, file: Path, digits: int) -> None:
         self._file, self._digits = file, digits
@@ -617,8 +617,8 @@ _LAW = r" \((?!\d+\))[^()]*\)$"  # at the end of a table's name, and no number o
 def _stated_once(counts: pd.DataFrame, workload: Workload) -> pd.DataFrame:
     """Return counts without empty cells whose records the same table counts under another law.
 
-    A published file becomes a table for each law, such as *sex* and *sex (1-4)*.  A cell of it
-    stands in one of these at each place, and hides nothing in the others.
+    A published file becomes a table for each law, such as *sex* and *sex (1-4)*. At each place, one
+    of these has a given cell, and the others hide nothing in it.
     """
     whole = counts["table"].str.replace(_LAW, "", regex=True)
     if whole.nunique() == counts["table"].nunique():

@@ -1,7 +1,7 @@
 """Sweeps of exact disclosure risk over all combinations of budgets, priors and noise laws.
 
-A setting is a noise law, a sensitivity and a budget; the points of a setting are those of the
-priors, released counts, levels and groups that a quantity depends on.
+A setting is a noise law, a sensitivity and a budget. Its points are the priors, released counts,
+levels and groups on which a quantity depends.
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ class Target:
 class Budget:
     """A value of rho, with an optional name.
 
-    ``census`` marks a budget of the 2020 Census, whose rho stands for one noise in the literature
-    and for another in production.
+    ``census`` marks a budget of the 2020 Census, whose rho means one noise in the literature and
+    another in production.
     """
 
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}

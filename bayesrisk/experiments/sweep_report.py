@@ -218,8 +218,8 @@ def _percent(share: float) -> str:
 class Average(NamedTuple):
     """The largest average gain of an adversary in a panel.
 
-    ``before`` and ``after`` are probabilities of the truth; without a ratio to the prior, how
-    often the best guess is right without and with the release.
+    ``before`` and ``after`` are probabilities of the truth. Without a ratio to the prior, they are
+    the rates of right best guesses without and with the release.
     """
 
     title: str

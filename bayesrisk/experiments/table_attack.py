@@ -323,7 +323,7 @@ class _Attack:
             yield
 
     def _bounds(self, bounds: CountBounds, number: int, *, proofs: bool = False) -> None:
-        """Say how many hidden counts follow, and keep the ends of all, of a number of places."""
+        """Tell how many hidden counts follow, and keep the ends of all, for some more places."""
         keys, frame = ["place", "table", "cell"], self.reading.stated_cells
         self.facts = bounds.facts
         places, self.bounded = len(self.tables.geoids[self.level]), number
@@ -368,7 +368,7 @@ class _Attack:
         return f"{text} at {place_text}, so {wrong}; {names[0]} has a contradiction in: {cells}."
 
     def _many(self, places: int) -> str:
-        """Return the reason why records are not searched for in so many places."""
+        """Return the reason why records are not searched for in this many places."""
         names = list(map(quote, self.reading.separate))
         if not names:
             return f"more than {_MOST_PLACES} places"
@@ -405,7 +405,7 @@ class _Attack:
         return "hidden" if withheld else "hidden or rounded"
 
     def _claims(self) -> Iterator[None]:
-        """Find what must be true and no count states by itself."""
+        """Find claims that must be true and that no count states by itself."""
         claims = reconstruction.find_claims(self.problem, time_limit=self.place_share)
         frame = claims.to_frame(readable="here")
         frame = frame[frame["multiplicity"] > 0]

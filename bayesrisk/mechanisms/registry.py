@@ -145,9 +145,9 @@ def with_settings(
 ) -> dict[str, Any]:
     """Return parameters updated by settings ``KEY=VALUE``, with values read as TOML or text.
 
-    ``3``, ``true``, ``["size", "adults"]`` and ``"text"`` are as in TOML; whatever is no TOML value
-    (``1/10``, ``county``) is text, and so is a decimal, which stays exact.  Dots in the key lead
-    into mappings; a name that has a dot or ``=`` in it stands in double quotes.
+    ``3``, ``true``, ``["size", "adults"]`` and ``"text"`` are as in TOML. Anything that is no TOML
+    value (``1/10``, ``county``) is text, and so is a decimal, which stays exact. Dots in the key
+    lead into mappings; put a name with a dot or ``=`` in double quotes.
     """
     result = dict(parameters)
     for setting in settings:
@@ -277,7 +277,7 @@ class UsualMechanism:
 
     @property
     def spec(self) -> MechanismSpec:
-        """Specification with the parameters given; that of a release has all of them."""
+        """Specification with the given parameters; that of a release has all of them."""
         return MechanismSpec(self.name, self.parameters)
 
     def completed(self, microdata: Microdata | Records, workload: Workload) -> Mechanism:

@@ -136,13 +136,13 @@ def _most(*files: Path) -> int:
 
 
 def check_together(name: str, size: int, files: Sequence[Path]) -> None:
-    """Refuse files that each can be held, but all of them, of so many bytes, cannot."""
+    """Refuse files that fit in memory singly, but not together."""
     with named(name):
         check_held(name, size, _most(*files))
 
 
 def _check_flat(schema: pa.Schema, file: Path, fault: Fault) -> None:
-    """Refuse lists and the like: how much is in a row of them, the footer does not say."""
+    """Refuse lists and similar types: the footer does not say how much a row of them holds."""
     for field in schema:
         kind = plain_kind(field.type)
         single = (pa.types.is_primitive, pa.types.is_null, pa.types.is_decimal)
@@ -214,13 +214,13 @@ def read_frame(
 
 
 def spill(file: Path, table: pa.Table) -> None:
-    """Put rows down behind those that are there."""
+    """Append rows to those stored."""
     with file.open("ab") as stream, pa.ipc.new_stream(stream, table.schema) as writer:
         writer.write_table(table)
 
 
 def spilled(file: Path) -> pa.Table | None:
-    """Return all rows that were put down; None where nothing was."""
+    """Return all stored rows, or None if there are none."""
     if not file.exists():
         return None
     tables, size = [], file.stat().st_size

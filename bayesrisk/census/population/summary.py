@@ -113,7 +113,7 @@ def _housing(units: Records | None) -> dict[str, float]:
 def population_sums(persons: Records, data: Microdata) -> dict[str, float]:
     """Return the sums from which a summary is computed; disjoint places' sums add up.
 
-    People are those of the data, of schema ``sf1-person``.  A sum that is not known is NaN.
+    People are those of the data, of schema ``sf1-person``. An unknown sum is NaN.
     """
     places, block = persons.places()
     sex, age = persons.codes("sex"), persons.codes("age")

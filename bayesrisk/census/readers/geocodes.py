@@ -59,8 +59,8 @@ def first_fault(
 ) -> tuple[int, str] | None:
     """Return the position of the first invalid geocode of ``level`` and the rule, or None.
 
-    ``width`` is the number of characters; by default that of the redistricting data, and levels
-    which those do not have are checked for digits only.
+    ``width`` is the number of characters; by default that of the redistricting data. Levels that
+    those data lack are checked for digits only.
     """
     if level == "US" or codes.size == 0:
         return None

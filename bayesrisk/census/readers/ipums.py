@@ -80,7 +80,7 @@ class Variable(NamedTuple):
     """A variable of an extract: its columns ``start`` to ``stop`` in a line, counted from 0.
 
     ``decimals`` are digits after a point that is not written, ``labels`` the meanings of its
-    values, and ``records`` the types of lines that have it; of a rectangular file there are none.
+    values, and ``records`` the types of lines that have it, empty for a rectangular file.
     """
 
     name: str

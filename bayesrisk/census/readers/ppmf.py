@@ -88,8 +88,8 @@ class FileLayout(NamedTuple):
     def fits(self, names: set[str]) -> bool:
         """Return whether a file's columns, by their standard names, are those of this layout.
 
-        Beside the needed ones there may be other geographies in 2020, which are not read, and in
-        the files of May 2020 any of theirs may be missing.
+        Beside the needed columns there may be other geographies in 2020, which are not read. In the
+        files of May 2020 any of these may be missing.
         """
         usual = {_usual(name) for name in self.columns}
         if self.name == "2020":

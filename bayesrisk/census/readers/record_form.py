@@ -46,8 +46,9 @@ Codes = Mapping[int, int] | Mapping[str, int]
 class Dialect(NamedTuple):
     """A coding: the ``sf1-person`` code for each value in a file.
 
-    Codes of sex (0 male, 1 female), of Hispanic origin and of the flag of a race (0 no, 1 yes) by
-    what the file holds: whole numbers, or words in any case; ``meaning`` says so in words.
+    They are codes of sex (0 male, 1 female), of Hispanic origin and of a race's flag (0 no, 1 yes)
+    by the value in the file: whole numbers, or words in any case. ``meaning`` describes it in
+    words.
     """
 
     name: str
@@ -163,7 +164,7 @@ class PersonCodings:
     def coding(self, file: RecordFile, name: str | None) -> str | None:
         """Return the name of a file's coding, as given by the caller or the file, or None.
 
-        None where nobody says it and the columns are those of the schema, whose codes are its own.
+        None if neither says it and the columns are those of the schema, which has its own codes.
         """
         stated = said_by_file(file)
         if name is not None or stated is not None:
@@ -201,8 +202,8 @@ def decoded_persons(
 ) -> pd.DataFrame:
     """Return persons in the codes of the schema, with the usual names of columns.
 
-    Flags of six races make a column ``race``, and ``pik`` is the ``person``; what is missing is for
-    others to say.
+    Flags of six races become a column ``race``, and ``pik`` becomes ``person``. Missing columns are
+    reported elsewhere.
     """
     usual = {name: _usual(name) for name in frame.columns}
     selected = [name for name in usual if usual[name] in (*columns, *RACES)]

@@ -22,9 +22,9 @@ def same_count(
 ) -> tuple[IntArray, IntArray]:
     """Return pairs of cells of two queries that count the same people.
 
-    ``target`` and ``other`` are for every cell of the histogram the cell of either query, -1 for
-    none; ``live`` is where somebody of the unit can be, ``elsewhere`` where somebody of another
-    unit can be whom the other query counts too.  Cells that nobody can be in are in no pair.
+    ``target`` and ``other`` have, for every cell of the histogram, the cell of either query, -1 for
+    none. ``live`` marks cells that people of the unit can be in. ``elsewhere`` marks those of other
+    units' people whom the other query counts too. Cells that nobody can be in are in no pair.
     """
     n, m = int(target.max()) + 1, int(other.max()) + 1
     size = np.bincount(target[live & (target >= 0)], minlength=n)

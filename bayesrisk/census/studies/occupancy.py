@@ -143,7 +143,7 @@ def study_part(
 ) -> Part:
     """Return the result frames for one protection of one population or place.
 
-    A place has random numbers of its own, whatever other places there are.
+    The random numbers of a place do not depend on the other places.
     """
     data, places, truth = true_households(study, seed, homes)
     if truth.empty:

@@ -46,8 +46,8 @@ HOUSEHOLD = ["size", "race_ethnicity", "children", "bedrooms", "subsidised", "vi
 def read_households(path: str | Path) -> Records:
     """Return confidential households of a Parquet file.
 
-    Its columns are those of schema ``household-occupancy``, or of ``household-dhc`` with
-    ``children``, ``bedrooms`` and ``subsidised``, such as ``bayesrisk census simulate`` writes.
+    Its columns are those of schema ``household-occupancy``; or of ``household-dhc`` with
+    ``children``, ``bedrooms`` and ``subsidised``, as from ``bayesrisk census simulate``.
     """
     columns = _columns(path)
     if set(columns) >= _SIMULATED:

@@ -118,8 +118,8 @@ def audited_protection(
 ) -> tuple[Protection, Workload, Schema, bool]:
     """Return a protection of a complete audit with its parameters, tables and schema.
 
-    The last value is whether the file or folder of ``records`` has those that were audited; of
-    several populations the protection is that of these records.
+    The last value says whether the file or folder of ``records`` has the audited records. With
+    several populations, the protection is that of these records.
     """
     store = audit_folder(check.path(folder, "folder"))
     audited = read_json(store.result(PROTECTIONS))

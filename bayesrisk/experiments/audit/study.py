@@ -269,7 +269,7 @@ class AuditStudy(Study):
 
     @functools.cached_property
     def _surveyed(self) -> dict[str, PopulationInParts]:
-        """Populations by name; all share one seed, so that each is judged as it is alone."""
+        """Populations by name; all share one seed, so each is judged as if alone."""
         populations = {}
         for name in self._sources:
             with about_population(name):
@@ -321,7 +321,7 @@ class AuditStudy(Study):
 
     @property
     def _provable(self) -> float:
-        """Number of places of which it is asked what their counts prove."""
+        """Number of places whose proved counts are examined."""
         return max(_PROVED // counts_of_place(self.workload), 1)
 
     def _shard_size(self, people: int) -> int:

@@ -107,8 +107,8 @@ def ends_of_shards(
 ) -> list[float]:
     """Return the seconds of the clock after which shards end, sorted, begun in their order.
 
-    ``seconds`` are of a processor. ``pace`` is how many of them one process had in a second, more
-    than 1 with threads. ``load`` are those that all else on the machine had: it shares the
+    ``seconds`` are processor seconds. ``pace`` is their number per clock second for one process,
+    more than 1 with threads. ``load`` is that of all else on the machine, which shares the
     processors evenly with the workers.
     """
     workers, cpus = min(workers, len(seconds)), os.cpu_count() or 1
@@ -349,9 +349,9 @@ _pace = [(1.0, 0.0)]  # the last that was measured
 
 
 def clocks() -> tuple[float, float, float]:
-    """Return the CPU seconds of this process, those of the clock, and the CPU seconds of all.
+    """Return the CPU seconds of this process, clock seconds, and the CPU seconds of all processes.
 
-    The last are 0 where the system does not tell them.
+    The last are 0 if the system does not report them.
     """
     used = 0.0
     with suppress(OSError), Path("/proc/stat").open(encoding="ascii") as stream:
@@ -362,7 +362,7 @@ def clocks() -> tuple[float, float, float]:
 def pace_since(begin: tuple[float, float, float]) -> tuple[float, float]:
     """Return the CPU seconds of this process, and of all others, in one of the clock since then.
 
-    Of a moment, such as a pilot that others have run before, it is the last that was measured.
+    For a moment, such as a pilot run beside other processes, it is the last measurement.
     """
     used, passed, total = np.subtract(clocks(), begin).tolist()
     if passed > _MEASURED:
@@ -469,16 +469,16 @@ def forecast(
     Parameters
     ----------
     work : mapping of int to float
-        By shard the amount of work, such as its places.
+        Amount of work by shard, such as its places.
     compute : callable
-        Does so much of a shard, at least 1, and returns the amount that it did; 0 to decline.
+        Does at least 1 of a shard's work, and returns the amount done; 0 to decline.
     seconds : float, default 1.0
-        Time for the pilot, in which its last part may still begin.
+        Time for the pilot, within which its last part may still begin.
 
     Notes
     -----
-    The first part loads what is compiled, and counts only if it is alone.  The later ones lie in
-    shards all over the run.  A part that fails ends the pilot: the run itself will tell of it.
+    The first part loads compiled code, and counts only if it is alone. The later ones lie in shards
+    all over the run. A part that fails ends the pilot: the run itself will report it.
     """
     shards, total = list(work), sum(work.values())
     parts: list[tuple[float, float]] = []

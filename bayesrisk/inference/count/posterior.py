@@ -50,9 +50,9 @@ def bayes_rule(
 ) -> None:
     """Fill ``out`` with numerator / (p + (1 - p) exp(-evidence)).
 
-    The numerator p gives the posterior, 1 the risk ratio.  No log-odds are formed, so that tiny
-    priors lose nothing.  Where the exponential underflows the result is numerator / p; where it
-    would overflow p is nothing beside it, and what remains is multiplied by its halves.
+    The numerator p gives the posterior, and 1 the risk ratio. No log-odds are formed, so tiny
+    priors keep their precision. If the exponential underflows, the result is numerator / p. If it
+    would overflow, p is negligible, and the rest is multiplied by its halves.
     """
     against: FloatArray = np.broadcast_to(minus_evidence, out.shape)
     far = against > _FAR

@@ -40,9 +40,9 @@ _BERNOULLI = np.array([float(b / math.factorial(2 * k)) for k, b in enumerate(BE
 def log_tail(first: int, rate: float, ripple: FloatArray, span: float) -> float:
     """Return log of P(D >= first) exp(rate first**2), up to a constant; first >= -1.
 
-    Summed term by term. Where that would be long the ripple is flat, and only every ``step``-th
-    term is taken. Two Euler-Maclaurin formulas for the same integral, subtracted, leave end
-    corrections whose ninth is below 1e-17 of the sum.
+    It is summed term by term. If that would take long, the ripple is flat, and only every
+    ``step``-th term is taken. Two Euler-Maclaurin formulas for the same integral are subtracted.
+    They leave end corrections, the ninth of which is below 1e-17 of the sum.
     """
     # Steps so short that the summand changes little from one to the next.
     step = 1
@@ -94,9 +94,9 @@ def evidence(
 ) -> tuple[float, float]:
     """Return the log-likelihood ratio of X = k + 1 against X = k, and the log-likelihood of k + 1.
 
-    The released value is the count plus floor((D + 1) / 2), kept within [0, N]: a pair of values
-    of D inside, a tail at either end.  Both likelihoods are taken relative to one exponent, so
-    that nothing cancels however far out the release is.  The second is but for a constant.
+    The released value is the count plus floor((D + 1) / 2), clipped to [0, N]: a pair of values of
+    D inside, a tail at either end. Both likelihoods are taken relative to one exponent, so nothing
+    cancels for releases in the far tails. The second omits a constant.
     """
     # The lower end: P(D <= -2 x), by symmetry an upper tail.
     if released == 0:

@@ -300,8 +300,8 @@ def _close(
 ) -> None:
     """Weigh a box's closed rows and sum over them; with ``slope``, pass derivatives back.
 
-    ``part`` are the weights of the part, or the derivatives by them, ``unit`` what they were
-    divided by; ``slope`` is empty, or anything else.
+    ``part`` are the weights of the part, or derivatives by them, and ``unit`` their common divisor.
+    ``slope`` is empty or not, as a switch.
     """
     backward = slope.size > 0
     p, n = plan.left.size + 1 + join, plan.inner_axes[join]
@@ -491,9 +491,9 @@ def box_laws(
 ) -> tuple[float, FloatArray] | None:
     """Return the log total weight and the unknowns' laws (unknowns, values), or None if impossible.
 
-    ``weights`` are for each row the log weights of the sums ``low[r]``, ``low[r] + 1``, ...;
-    ``priors`` (unknowns, values) those of the unknowns.  None where more than ``limit`` pairs of
-    weights would be looked at, and where nothing has a weight.
+    ``weights`` are, for each row, the log weights of the sums ``low[r]``, ``low[r] + 1``, ...;
+    ``priors`` (unknowns, values) are those of the unknowns. None if more than ``limit`` pairs of
+    weights would be needed, or if nothing has a weight.
     """
     matrix = np.ascontiguousarray(matrix, np.int64)
     plan = box_plan(matrix.tobytes(), matrix.shape[0])

@@ -217,8 +217,8 @@ def small_moves(
 ) -> IntArray:
     """Return combinations of two to four basis moves that hardly change the soft sums.
 
-    ``changes`` says by how much every move changes every soft sum.  Sums that are known within a
-    range leave no room for other moves.
+    ``changes`` gives the change of every soft sum by every move. Sums that are known within a range
+    leave no room for other moves.
     """
     rows = np.empty((count if len(basis) > 1 else 0, basis.shape[1]), np.int64)
     left, reach = np.empty((2, len(basis)))
@@ -386,8 +386,8 @@ def _distant_states(
 ) -> list[IntArray]:
     """Return ``count`` solutions far apart: nearly extreme points in random directions.
 
-    Where sums have several runs, the first state has sums in the first runs if possible, and so on.
-    Past the deadline it is a TooLateError.
+    If sums have several runs, the first state has sums in the first runs if possible, and so on.
+    After the deadline a TooLateError is raised.
     """
     if not all(map(len, system.runs)):
         raise DataError("release contradicts itself or the prior: a count cannot be as it is")
@@ -414,7 +414,7 @@ def _solution(
 ) -> IntArray | None:
     """Return a solution extreme in a direction, with sums in the wanted runs (or any), or None.
 
-    Where a sum has several runs, a binary variable for each says whether the sum is in it.
+    If a sum has several runs, a binary variable for each says whether the sum is in it.
     """
     matrix, top = system.model.rows, system.model.high
     low, high = np.array([(runs[0, 0], runs[-1, 1]) for runs in system.runs], float).T
@@ -621,9 +621,9 @@ def agreed(watched: Sequence[ChainNumbers]) -> bool:
 def moving(traces: Iterable[FloatArray]) -> list[FloatArray]:
     """Return the traces that vary by more than rounding error, rounded.
 
-    A density that is added up along a chain is off by a different rounding error in each.  Equal
-    states would then have ranks of their own chain, and chains that agree seem to disagree.  What
-    is no number stays: its diagnostics are none either, and such chains do not agree.
+    A density added up along a chain has a different rounding error in each chain. Equal states
+    would then have different ranks, and chains that agree would seem to disagree. NaN values stay:
+    their diagnostics are NaN too, and such chains do not agree.
     """
     varied = []
     for values in traces:

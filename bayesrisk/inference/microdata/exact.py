@@ -306,7 +306,7 @@ def _shared(cells: dict[int, IntArray], pair: tuple[int, int], mass: FloatArray)
 def _separators(one: IntArray, other: IntArray, mass: FloatArray) -> IntArray | None:
     """Return each group's separator: cells of ``other`` with equal shares over ``one``.
 
-    None where there are too many.
+    None if there are too many.
     """
     rows, columns = int(one.max()) + 1, int(other.max()) + 1
     if rows * columns > _CELLS:
@@ -428,7 +428,7 @@ class SideSums:
     def pair_law(self, function: IntArray) -> FloatArray | None:
         """Return the law of the number of records in some cells of both sides at once.
 
-        None of another function, of several separators, and of too many states.
+        None for another function, for several separators, and for too many states.
         """
         one, other = self._sides.one, self._sides.other
         one_function, other_function = (
@@ -558,7 +558,7 @@ class PlaceLaw(NamedTuple):
 def place_law(system: MicrodataSystem, limit: int) -> PlaceLaw | None:
     """Return a place's exact law by boxes, or None where boxes do not apply or are too large.
 
-    ``limit`` is the number of pairs of weights that may be looked at for one law.
+    ``limit`` is the largest number of pairs of weights for one law.
     """
     prior, knowledge = system.prior, system.knowledge
     if len(system.places) > 1 or prior.size is None or knowledge.groups or knowledge.exact_groups:
@@ -657,8 +657,8 @@ def _sum_weights(
 ) -> tuple[int, FloatArray]:
     """Return the least sum that a published count allows, and log weights from there on.
 
-    ``off`` of the count are known records; ``most`` is the largest sum of the others; ``errors``
-    are those of :func:`_noise`, where there is noise.
+    ``off`` are known records in the count, and ``most`` is the largest sum of the others.
+    ``errors`` are those of :func:`_noise`, if there is noise.
     """
     if law.exact:
         return count - off, np.zeros(1)

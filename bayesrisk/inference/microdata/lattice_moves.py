@@ -139,7 +139,7 @@ def _share(reach: FloatArray, g: Index) -> float:
 def _change(lattice: Lattice, x: IntArray, sums: IntArray, old: Index, new: Index) -> float:
     """Return the change of log P(x) L(x) if a record of ``old`` turns into one of ``new``.
 
-    The record is not in ``x`` any more, and still in the sums; -1 stands for no record.
+    The record is no longer in ``x``, but still in the sums; -1 means no record.
     """
     prior_ptr, prior = lattice.prior_ptr, lattice.prior
     soft_ptr, soft = lattice.soft_ptr, lattice.soft
@@ -175,7 +175,7 @@ def _change(lattice: Lattice, x: IntArray, sums: IntArray, old: Index, new: Inde
 
 @lean_step
 def _row_range(lattice: Lattice, g: Index) -> tuple[Index, Index]:
-    """Return where the soft rows of a group stand, and their end; none for no group."""
+    """Return the start and end of a group's soft rows; none for no group."""
     if g < 0:
         return 0, 0
     return lattice.group_ptr[g], lattice.group_ptr[g + 1]

@@ -80,7 +80,7 @@ class ChainNeededError(ArgumentError):
 class RecordLaw:
     """Mean numbers of records of groups of unknowns, with draws if the law is not exact.
 
-    A group is a set of unknowns that no row tells apart; inside it records are exchangeable.
+    A group is a set of unknowns that no row distinguishes; its records are exchangeable.
     """
 
     # for every unknown its group (-1: there are none for certain) and its share of the group
@@ -110,16 +110,16 @@ def record_law(
 ) -> RecordLaw:
     """Return the posterior means of a system's records: exact where possible, else by chains.
 
-    Where chains are needed and there is no ``rng`` it is a ChainNeededError; where they do not end
+    If chains are needed and there is no ``rng``, a ChainNeededError is raised; if they do not end
     by the deadline, a TooLateError.
 
-    No chain is run where all counts are exact and of more than ``_MOST_HARD`` groups: such a law
-    is undecided.
+    No chain is run if all counts are exact and of more than ``_MOST_HARD`` groups: such a law is
+    undecided.
 
-    An exact law has means alone.  Where the prior gives every number of records the same weight, it
-    is taken only if that number is certain: else means are not enough for who uses it.
-    ``removed`` are unknowns; of their groups an exact law by one contraction has the means of the
-    others where one of their records is removed from all counts, too.
+    An exact law has means only. If the prior gives every number of records the same weight, it is
+    used only if that number is certain: otherwise means do not suffice for the caller. ``removed``
+    are unknowns. An exact law by one contraction also has, for their groups, the means of the
+    others if one of their records is removed from all counts.
     """
     if (place := place_law(system, max_pairs)) is not None:
         return RecordLaw(*place, None, "exact")
@@ -521,8 +521,8 @@ def _draw_answers(
 ) -> tuple[Draws, pd.DataFrame]:
     """Return draws and answers, extended until all questions are decided or doublings end.
 
-    ``special`` are an observer of the states, further answers, how far a number may leap, and
-    whether the observer sees many states together.
+    ``special`` are an observer of the states, further answers, the largest jump of a number, and
+    whether the observer sees many states at once.
     """
     observer, answer, leap, batched = special
     leap *= int(functions.cells.data.max(initial=1))  # a record may count several times

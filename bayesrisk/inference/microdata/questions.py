@@ -501,7 +501,7 @@ class GroupLaws:
 
 @dataclass
 class Tally:
-    """For every unknown, how many draws of each chain have 1, 2, ... records or more."""
+    """For every unknown, the number of draws of each chain with 1, 2, ... records or more."""
 
     chains: int  # number of chains and of unknowns
     size: int
@@ -548,7 +548,7 @@ def rank_records(
     names: list[str],
     top: int,
 ) -> pd.DataFrame:
-    """Return the most probable records: class, how many, probability and standard error."""
+    """Return the most probable records: class, number, probability and standard error."""
     left = np.arange(law.size)
     parts: list[tuple[IntArray, IntArray, FloatArray, FloatArray]] = []
     best, k = np.zeros(0), 1

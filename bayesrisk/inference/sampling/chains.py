@@ -255,8 +255,8 @@ def run_chains(
 ) -> None:
     """Fill ``counts[chain]`` by the step function of ``begin(chain)``, the chains in threads.
 
-    The kernels release the GIL.  A chain runs in pieces, whose sizes change nothing in what is
-    drawn: between two of them it can be interrupted.
+    The kernels release the GIL. A chain runs in pieces, between which it can be interrupted. Their
+    sizes do not change the draws.
     """
     chains = len(counts)
     workers = min(chains, os.cpu_count() or 1)
@@ -319,7 +319,7 @@ def _statistic(name: str, draws: NumberArray, **options: object) -> float:
 def _published(samples: Samples) -> tuple[IntArray, FloatArray]:
     """Return predicted noisy counts and log-likelihoods, with releases on the last axis.
 
-    The numbers are those of the origin of the draws, and so the same whenever they are asked for.
+    The random numbers belong to the origin of the draws, so results are reproducible.
     """
     count = dict(zip(samples.labels, np.moveaxis(samples.counts, -1, 0), strict=True))
     if samples.dimension == "level":
@@ -506,8 +506,8 @@ def chain_numbers(draws: NumberArray) -> ChainNumbers:
 def mean_r_hat(draws: NumberArray) -> float:
     """Return split R-hat of the mean of draws (chains, draws), for at least two chains.
 
-    No ranks are used, because the question is whether chains agree in the mean of their draws,
-    whatever differences are too small to matter for it.
+    No ranks are used: the question is whether chains agree in the mean of their draws, despite
+    differences too small to matter for it.
     """
     if np.all(draws == draws[:, :1]):
         return float("nan") if np.all(draws == draws.flat[0]) else float("inf")

@@ -145,7 +145,8 @@ def _bounded(prior: OneLeafPrior) -> int | None:
 class _Weights:
     """Log weights of the nodes' counts, and each node's possible counts.
 
-    ``listed`` are the possible counts of nodes with a table, ``least`` and ``most`` those of all.
+    ``listed`` are the possible counts of nodes with a table; ``least`` and ``most`` bound those of
+    all.
     """
 
     tables: dict[int, LogTable]
@@ -169,8 +170,8 @@ class _Weights:
 def _weights(tree: Tree, tables: dict[int, LogTable], restricted: bool) -> _Weights:
     """Return each node's possible counts, given the tables, from the leaves up.
 
-    Where totals are restricted, moves keep them: between two leaves they reach every set of counts
-    if no leaf's own counts have gaps.
+    If totals are restricted, moves keep them: moves between two leaves reach every set of counts if
+    no leaf's own counts have gaps.
     """
     least, most = np.zeros(tree.n_nodes, np.int64), np.full(tree.n_nodes, _NO_END)
     listed: dict[int, IntArray] = {}
@@ -234,7 +235,7 @@ def _add_up(tree: Tree, weights: _Weights, leaf_counts: IntArray) -> IntArray:
 
 
 def _all_weights(tree: Tree, leaves: _Leaves, priors: dict[int, OneLeafPrior]) -> _Weights:
-    """Return tables of all priors, long enough that what is cut off is negligible."""
+    """Return tables of all priors, long enough that the mass cut off is negligible."""
     node_tables = dict(tree.tables)
     for v in np.flatnonzero(tree.exact >= 0).tolist():
         node_tables[v] = LogTable(int(tree.exact[v]), np.zeros(1)).times(node_tables.get(v, FLAT))
@@ -288,7 +289,7 @@ def _all_weights(tree: Tree, leaves: _Leaves, priors: dict[int, OneLeafPrior]) -
 def _reach(tree: Tree, state: IntArray, lost: float, endless: list[int]) -> int:
     """Return a count that no unbounded leaf can exceed in any state that could be drawn.
 
-    The likelihood of a possible state, less what the priors lose there, bounds the best weight from
+    The likelihood of a possible state, less the loss by the priors, bounds the best weight from
     below. A leaf of count c makes every total above it at least c, which bounds the weight of the
     state from above.
     """

@@ -263,8 +263,8 @@ def close_merge(
 ) -> int:
     """Store a merge's message: convolution times factor, cut and scaled; return a code.
 
-    ``missing`` is the log of what the factor is outside the window, and what transforms rounded.
-    The message goes to the offset that stands in its spot.
+    ``missing`` is the log of the factor outside the window, plus the rounding of transforms. The
+    message is stored at the offset in its spot.
     """
     outside, rounded = missing
     spot, lost = messages.spot, messages.lost

@@ -323,10 +323,11 @@ def target_posteriors(
 def _joint_passage(
     plan: Plan, unit: IntArray, k: IntArray, prior: FloatArray, step: FloatArray, tail: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return every target's posterior and its error bound from one passage for all.
+    """Return every target's posterior and its error bound from one pass for all.
 
-    The odds of k + 1 against k under ``leaf_prior``, divided by the prior odds in ``leaf_prior``
-    and multiplied by those of the target.  Mass that was cut off may all belong to one of the two.
+    They are the odds of k + 1 against k under ``leaf_prior``, divided by the prior odds in
+    ``leaf_prior`` and multiplied by those of the target. The mass cut off may all belong to one of
+    the two.
     """
     needed = np.full(plan.lam.size, -1, dtype=np.int64)
     needed[unit] = k

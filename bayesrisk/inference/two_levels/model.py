@@ -161,7 +161,7 @@ def _run_kernel(
 ) -> FloatArray:
     """Return a kernel's results for all releases, one law of sibling noise at a time.
 
-    ``leading`` are scalars, passed as they are, or arrays of releases.
+    ``leading`` are scalars, passed unchanged, or arrays of releases.
     """
 
     def flat(value: NDArray[T]) -> NDArray[T]:

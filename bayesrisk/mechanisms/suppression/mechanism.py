@@ -567,11 +567,11 @@ def fewest_withheld(
     counts : ndarray of int64
         The true counts, all above 0.
     cells : ndarray of int64
-        How many cells each row stands for.
+        Number of cells of each row.
     primary : ndarray of bool
         Rows that must be withheld.
     protection : int
-        The smallest width of what a withheld count may be.
+        Smallest width of the range of a withheld count.
     """
     from bayesrisk.constraints.highs import HighsSolver, HighsWarm  # loads a compiled solver
     from bayesrisk.constraints.solvers import Limits

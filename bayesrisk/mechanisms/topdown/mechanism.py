@@ -296,8 +296,8 @@ def _family(
 def solve_level(level: Level, above: Rows | None, rng: np.random.Generator, solve: Solve) -> Rows:
     """Return a level's integer histograms, given those of the level above.
 
-    Noise is drawn for every node in order, used or not, so that two runs with one seed differ
-    only where their data do.
+    Noise is drawn for every node in order, used or not, so two runs with one seed differ only if
+    their data do.
     """
     empty = np.zeros(0, dtype=np.int64)
     entries = [(empty, empty, empty)]  # node, cell and count

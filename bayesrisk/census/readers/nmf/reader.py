@@ -130,8 +130,8 @@ def budget_chain(budget: pd.DataFrame, level: str, query: str) -> list[Fraction]
 class Scales:
     """Scale parameters by variance, for one query at one level.
 
-    A unit without siblings hands its budget to its parent, and that one perhaps to its own: with
-    a table of budgets a row's share is the level's own and those of one, two, ... levels below.
+    A unit without siblings passes its budget to its parent, which may pass it on. With a table of
+    budgets, a row's share is the sum of the level's own and those of one, two, ... levels below.
     """
 
     def __init__(self, chain: Sequence[Fraction] | None) -> None:
@@ -496,7 +496,7 @@ def units_between(
 ) -> tuple[NDArray[np.str_], bool]:
     """Return the sorted geocodes of units in a range, and whether constraints list them.
 
-    Where a level has no constraints, units are those with a noisy answer.
+    For a level without constraints, units are those with a noisy answer.
     """
     for kind in kinds:
         codes: set[str] = set()
@@ -614,7 +614,7 @@ class CellBounds(NamedTuple):
 
 
 class Atoms:
-    """Histogram cells grouped by constraints: an atom's cells are counted alike by all constraints.
+    """Histogram cells grouped by constraints: all constraints count an atom's cells alike.
 
     ``constraints`` says of each what it asks of the axes (levels share names and meanings);
     ``labels`` has for each that is known the total that counts each cell, or -1; ``ignored`` are

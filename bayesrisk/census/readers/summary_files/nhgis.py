@@ -41,8 +41,8 @@ DATASETS = MappingProxyType(
 class Codebook(NamedTuple):
     """An NHGIS codebook: tables' codes, the data set and the year, where stated.
 
-    ``sources`` are all tables that it describes, those that are not read among them, by the names
-    of the agency; ``dataset`` has what it calls the data set, such as ds172 and 2010_SF1a.
+    ``sources`` are all tables that it describes, by the agency's names, including unread ones.
+    ``dataset`` has its names of the data set, such as ds172 and 2010_SF1a.
     """
 
     codes: Mapping[str, str]

@@ -127,8 +127,8 @@ _BYTES = 2**24  # of a header of fixed width in memory at a time
 class Header(NamedTuple):
     """A state's geographic records: all record numbers, and level and code of those requested.
 
-    ``level`` is a position among the levels asked for, -1 for other records.  Codes are numbers,
-    for their leading zeros are known from the level.
+    ``level`` is a position among the requested levels, -1 for other records. Codes are numbers, as
+    the level gives their leading zeros.
     """
 
     levels: tuple[str, ...]
