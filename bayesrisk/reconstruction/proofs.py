@@ -309,7 +309,7 @@ def check_proofs(folder: Path, tables: PublishedTables | None = None) -> list[st
 def _compare(proof: Json, tables: PublishedTables, lines: Sequence[str]) -> None:
     """Refuse a certificate whose counts, labels or places are not those of the tables.
 
-    ``lines`` are what the checker prints.
+    ``lines`` are those printed by the checker.
     """
     work = tables.workload
     places = tables.geoids[work.levels[-1]].tolist()

@@ -199,8 +199,8 @@ class ProofQuestion(NamedTuple):
 class Prover:
     """The system of published counts of some places, with further rows for parts of sentences.
 
-    Columns are kinds that no row tells apart, which zeros leave; after the rows of published
-    counts, ``keys`` (query and place), come those of ``parts``.
+    Columns are the kinds that zeros leave and that no row separates. The rows are those of
+    published counts, ``keys`` (query and place), and then those of ``parts``.
     """
 
     def __init__(

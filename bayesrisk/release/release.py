@@ -295,7 +295,7 @@ def _chance_words(release: Release) -> str:
 
 
 def setting_words(value: object) -> str:
-    """Return a parameter in words; shares of levels and tables, and lists, stand in brackets."""
+    """Return a parameter in words; shares of levels and tables, and lists, are in brackets."""
     if isinstance(value, Mapping):
         return f"({', '.join(f'{name} {setting_words(part)}' for name, part in value.items())})"
     if isinstance(value, list | tuple):

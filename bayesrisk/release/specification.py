@@ -110,7 +110,7 @@ class MechanismSpec:
     def law(self, level: str, table: str) -> NoiseLaw | None:
         """Return the law of released minus true count in the cells of a table.
 
-        None where the noise is not independent of the count or of other cells, or there is none.
+        It is None if the noise depends on the count or on other cells, or if there is none.
         """
         likelihood = self.likelihood(level, table)
         return likelihood.to_law() if isinstance(likelihood, NoiseSpec) else None

@@ -44,12 +44,11 @@ def number_interval(
 ) -> tuple[int, int]:
     r"""Return the interval of a number in a finite population, from a random sample.
 
-    Of the n people of a sample of N without replacement, at least ``hits[0]`` and at most
-    ``hits[1]`` have what is counted. Of the K who have it in all, the number k of those asked is
-    hypergeometric. The ends are the least and the largest K under which so many, or so few, are
-    probable enough: by half of one less the confidence, or more (Clopper and Pearson 1934, for a
-    finite population). They cover K at least as often as ``confidence``, and are exact where n is
-    N.
+    In a sample of n people of N without replacement, between ``hits[0]`` and ``hits[1]`` are hits.
+    If K people of all are hits, their number k in the sample is hypergeometric. The ends are the
+    least and the largest K for which so many, or so few, are probable enough: at least half of one
+    less the confidence (Clopper and Pearson 1934, for a finite population). They cover K at least
+    as often as ``confidence``, and are exact if n is N.
     """
     tail = (1.0 - confidence) / 2.0
     least, most = hits
@@ -194,9 +193,9 @@ def moment_ratio_intervals(
     """Return intervals of hits over a guesser's expected hits, one per column of sums.
 
     The logarithm of the ratio is linearised, ``sum (y / Y - x / X)**2`` over blocks, with the
-    correction and degrees of freedom of :func:`moment_intervals`.  Without hits it runs from 0 to
-    the upper end of the share of hits over the guesser's; NaN where the guesser never hits.
-    ``sums`` are those of :func:`block_moments`, ``guesses`` those of :func:`guess_moments`.
+    correction and degrees of freedom of :func:`moment_intervals`. Without hits it runs from 0 to
+    the upper end of the share of hits over the guesser's. It is NaN if the guesser never hits.
+    ``sums`` are those of :func:`block_moments`, and ``guesses`` those of :func:`guess_moments`.
     """
     xs, xx, xy = guesses
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

@@ -173,7 +173,7 @@ def parse_part(
 
 
 def _label_names(cross: Sequence[tuple[str, Groups]], schema: Schema) -> tuple[str, ...]:
-    """Return the names of cells by what they hold: labels, or codes where there are none."""
+    """Return the names of cells by their content: labels, or codes if there are none."""
     words = []
     for name, groups in cross:
         a = schema.attribute(name)
@@ -302,7 +302,7 @@ def code_weights(parts: Sequence[Part], schema: Schema) -> dict[str, NDArray[np.
 
 
 def _fill(rows: NDArray[np.int64], part: Part, attribute: Attribute) -> None:
-    """Multiply what a part says of an attribute into the rows of its cells."""
+    """Multiply a part's weights for an attribute into the rows of its cells."""
     inner = len(rows)
     for name, groups in part.cross:
         inner //= len(groups)
@@ -386,7 +386,7 @@ class Table:
     __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Send what it is made of to another process, which makes and checks it again."""
+        """Send the definition to another process, which makes and checks the object again."""
         return Table, (self.name, self.cells, dict(self.factors), self.parts)
 
     @cached_property

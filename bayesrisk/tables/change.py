@@ -278,7 +278,7 @@ class PopulationChange:
         ).ravel()
 
     def _both_years(self, name: str) -> FloatArray:
-        """Return P(pair | first value) of one who is there in both years."""
+        """Return P(pair | first value) of a record present in both years."""
         first, later = self.pairs[name].T
         if name == self.presence:
             chance: FloatArray = self.stay[first] * self.ageing[first, later]

@@ -404,7 +404,7 @@ def _take(
     *,
     negative: bool,
 ) -> None:
-    """Add the rows of a part, whatever their order, to those of their tables."""
+    """Add the rows of a part, in any order, to those of their tables."""
     names = table.select(["level", "table"]).to_pandas(strings_to_categorical=True)
     for key, position in names.groupby(["level", "table"], observed=True).indices.items():
         start = f"{file}: row {position[0] + 1}"
@@ -526,7 +526,7 @@ def write(tables: Content, folder: Path, *, replace: bool) -> None:
 
 
 def fill(tables: Content, folder: Path, *, release: str | None = None) -> None:
-    """Write tables into a folder that is being made; those of a release name its description."""
+    """Write tables into an unfinished folder; those of a release name its description."""
     parts: list[dict[str, Any]] = []
     waiting: list[pa.Table] = []
 

@@ -413,10 +413,10 @@ class RangeSpec(Likelihood):
 
 @dataclass(frozen=True)
 class PerturbedCounts(Likelihood):
-    """Every count is changed by a number that is not said, of which only the largest is known.
+    """Every count is changed by an unknown number, of which only a bound is known.
 
-    A count x is published as y with ``abs(y - x) <= largest``; how often which change happens is
-    unknown, so that there is no probability.
+    A count x is published as y with ``abs(y - x) <= largest``. The law of the change is unknown, so
+    there is no probability.
 
     Attributes
     ----------
@@ -446,7 +446,7 @@ class PerturbedCounts(Likelihood):
 
 @dataclass(frozen=True)
 class CountLimits(Likelihood):
-    """Every number is the largest count that there can be: nothing more is said of the true one.
+    """Every published number is the largest possible count; nothing else is known of the true one.
 
     Examples
     --------

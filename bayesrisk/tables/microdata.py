@@ -269,7 +269,7 @@ def _checked_blocks(value: object, source: str) -> pd.DataFrame:
 
 
 def _manifest(folder: Path) -> dict[str, str] | None:
-    """Return the digests of the files of a folder; None for one that was put together by hand."""
+    """Return the digests of the files of a folder; None for one that was assembled by hand."""
     file = folder / MANIFEST
     if not file.exists():
         return None
@@ -290,7 +290,7 @@ def _manifest(folder: Path) -> dict[str, str] | None:
 
 
 def _exists(file: Path, listed: dict[str, str] | None) -> bool:
-    """Return whether a file exists; refuse one that is not what the manifest lists."""
+    """Return whether a file exists; refuse one that the manifest does not list as it is."""
     if not file.exists():
         return False
     if listed is not None:

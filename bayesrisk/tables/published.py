@@ -136,9 +136,9 @@ def _checked_matrix(
 
 
 def _compact(counts: sparse.csr_array) -> tuple[sparse.csr_array, IntArray]:
-    """Return the columns that are not all zero, and which they are.
+    """Return the columns that are not all zero, and their positions.
 
-    A product then costs what is stored, not the size of the schema.
+    A product then costs as much as the stored entries, not as the size of the schema.
     """
     cells, index = np.unique(counts.indices, return_inverse=True)
     parts = (counts.data, index.reshape(-1), counts.indptr)
@@ -508,7 +508,7 @@ SeveralTables: TypeAlias = (
 
 
 def one_release(tables: SeveralTables) -> PublishedTables:
-    """Return tables as those of one release: several are combined."""
+    """Return tables as those of one release; several are combined."""
     if isinstance(tables, PublishedTables):
         return tables
     if isinstance(tables, (Mapping, list, tuple)):
@@ -524,10 +524,10 @@ def one_release(tables: SeveralTables) -> PublishedTables:
 def level_and_kind(
     scope: object, levels: tuple[str, ...], kinds: Sequence[str] = (), name: str = "scope"
 ) -> tuple[str, str]:
-    """Return the level that a scope names, and in which of some ``kinds`` it is taken.
+    """Return the level that a scope names, and the one of some ``kinds`` in which it is used.
 
-    Without kinds a scope is a level; with them it is the finest level, of no kind, or a larger one
-    with a kind, such as ``tract-joint``.  Where no level is called ``block``, that is the finest.
+    Without kinds a scope is a level. With kinds it is the finest level, or a larger one with a
+    kind, such as ``tract-joint``. If no level is called ``block``, that name means the finest.
     """
     options = {level: (level, "") for level in (levels[-1:] if kinds else levels)}
     options |= {f"{level}-{kind}": (level, kind) for level in levels[:-1] for kind in kinds}
@@ -544,11 +544,11 @@ def read_tables(
     kinds: Sequence[str] = (),
     alone: bool = False,
 ) -> tuple[PublishedTables, tuple[str, ...], bool]:
-    """Return the tables of one release, the levels that are read, and what that assumes.
+    """Return the tables of one release, the levels to read, and what this assumes.
 
-    The levels are the finest one and then those from ``scope`` (:func:`level_and_kind`; None is the
-    finest) on, the largest first; where read ``alone``, as ``level``, only that.  The last is as of
-    :func:`assumed_true`, for who reads ranges.
+    The levels are the finest one and then those from ``scope`` on (:func:`level_and_kind`; None is
+    the finest), the largest first. If read ``alone``, only ``level`` is given. The last result is
+    that of :func:`assumed_true`, for readers of ranges.
     """
     tables = one_release(tables)
     *larger, finest = levels = tables.workload.levels
@@ -589,7 +589,7 @@ def _common_places(parts: Iterable[PublishedTables], level: str) -> TextArray:
 
 @dataclass(frozen=True, eq=False)
 class _Stated:
-    """A table of a release over the places of several releases: what it lacks is withheld."""
+    """A table of a release over the places of several releases; missing counts are withheld."""
 
     key: Key
     places: TextArray
@@ -698,11 +698,11 @@ def under_laws(tables: PublishedTables, laws: Mapping[Key, Likelihood]) -> Publi
 def assumed_true(
     laws: Mapping[Key, Likelihood], keys: Iterable[Key], *, taken_as_true: bool | None
 ) -> bool:
-    """Return whether reading some tables as true counts assumes what their laws do not say.
+    """Return whether reading some tables as true counts assumes more than their laws say.
 
-    ``laws`` are those of :class:`PublishedTables`; ``taken_as_true`` permits it, and is None for
-    bounds, which never assume it.  Counts that limit the true ones need not be taken for them: the
-    reader understands ranges.
+    ``laws`` are those of :class:`PublishedTables`. ``taken_as_true`` allows this assumption, and is
+    None for bounds, which never make it. Counts that limit the true ones need no such assumption:
+    the reader understands ranges.
     """
     permitted = taken_as_true is not None and check.flag(taken_as_true, "taken_as_true")
     inexact = [key for key in keys if key in laws and not laws[key].exact]

@@ -72,7 +72,7 @@ def grouped(table: pa.Table, schema: Schema, source: str = "records", start: int
 
 
 def _codes_of_groups(column: pa.ChunkedArray, a: Attribute, source: str, start: int) -> pa.Array:
-    """Return the codes of the groups of numbers; of text that is none those of the labels."""
+    """Return the codes of the groups of numbers; other text has the codes of labels."""
     column = _parquet.plain_column(column)
     codes = np.full(len(column), -1, dtype=np.int64)
     numbers = column
@@ -128,7 +128,7 @@ def codes_of_labels(
 ) -> pa.ChunkedArray:
     """Return a column of labels as codes; with ``numbers`` a whole number is a code, as in CSV.
 
-    A column of another type is returned as it is, and so is text without any label.
+    A column of another type is returned unchanged, and so is text without any label.
     """
     column = _parquet.plain_column(column)
     text = _parquet.is_text(column.type)
@@ -395,7 +395,7 @@ def file_pieces(file: RecordFile, schema: Schema, chunk: int = CHUNK) -> Iterato
 
 
 def joined(pieces: Iterable[Records], path: str | Path) -> Records:
-    """Return the pieces of a file, at least one, as one; refuse what is too long to be held."""
+    """Return the pieces of a file, at least one, as one; refuse a file too long to hold."""
     source = str(check.path(path, "path"))
     parts = gather(pieces, lambda piece: int(piece.table.nbytes), source)
     if len(parts) == 1:

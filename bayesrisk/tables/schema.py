@@ -499,7 +499,7 @@ class Schema:
 
 
 def _place(values: Mapping[str, Any] | str | None) -> Geography:
-    """Return a geography: by name, as a document has it, or the one place where there is none."""
+    """Return a geography: by name, from a document, or the single place if there is none."""
     if values is None:
         return EVERYWHERE
     if isinstance(values, str):

@@ -90,7 +90,7 @@ def _grouped(tables: Tables, *, pairs: bool) -> list[Tables]:
 
 
 def _refined(group: Tables) -> dict[str, IntArray]:
-    """Return, for each attribute, the class of every code that the tables do not tell apart."""
+    """Return, for each attribute, the class of every code; tables treat a class as one."""
     tables = [table for table, _ in group]
     return {n: code_kinds(tables, n, f.shape[1]) for n, f in tables[0].factors.items()}
 
@@ -265,7 +265,7 @@ class Workload:
         ]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Send what it is made of to another process, which makes and checks it again."""
+        """Send the definition to another process, which makes and checks the object again."""
         return Workload, (self.schema, dict(self.tables))
 
     @property

@@ -79,8 +79,8 @@ _TOLD = re.compile(r"^(?:Codes)?[ \t]*(-?\d+(?:\.\d+)?)[ \t]*[=:][ \t]*([A-Za-z]
 class Variable(NamedTuple):
     """A variable of an extract: its columns ``start`` to ``stop`` in a line, counted from 0.
 
-    ``decimals`` are digits after a point that is not written, ``labels`` the meanings of its
-    values, and ``records`` the types of lines that have it, empty for a rectangular file.
+    ``decimals`` are digits after a point that is not written, and ``labels`` the meanings of its
+    values. ``records`` are the types of lines that have it, empty for a rectangular file.
     """
 
     name: str

@@ -229,8 +229,8 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
 
     Counts of households by block and swap key do not change, nor any count of a geography that
     consists of whole regions. Source: Steed, Qing and Wu (2024, arXiv:2407.04776), section 4.2 and
-    note 6, for the tiers and the five nearest partners with equal size and number of adults, after
-    Kim (2015) and Christ et al. (2022).
+    note 6, after Kim (2015) and Christ et al. (2022). It has the tiers, and the five nearest
+    partners with equal size and number of adults.
 
     Parameters
     ----------

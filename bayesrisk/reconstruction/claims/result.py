@@ -252,7 +252,7 @@ def _joined(studies: Sequence[BlockClaims], name: str) -> NDArray[Any]:
 def _decoded(
     problem: ClaimProblem, places: NDArray[np.object_], patterns: CodeArray
 ) -> pd.DataFrame:
-    """Return places and codes (the first of each group) as a frame; missing stands for any."""
+    """Return places and codes (the first of each group) as a frame; missing means any code."""
     space = problem.space
     columns: dict[str, object] = {problem.level: places}
     for name in problem.columns:

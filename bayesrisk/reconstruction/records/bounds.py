@@ -64,9 +64,9 @@ _LARGER = 2
 def _question_problem(
     problem: Problem, star: sp.csr_array, questions: Sequence[StatedCounts]
 ) -> tuple[Problem, BlockBounds, sp.csr_array, list[sp.csr_array]]:
-    """Return a smaller equivalent problem with bounds and a solution, and the rows asked for.
+    """Return a smaller equivalent problem with bounds and a solution, and the requested rows.
 
-    Its cells are those of margins where these are fewer, and its first rows those of ``questions``.
+    Its cells are those of margins if these are fewer, and its first rows those of ``questions``.
     """
     sets = [(one.queries, one.ranges, one.group) for one in questions if one.rows is not None]
     bounds = problem.bounds
@@ -116,7 +116,7 @@ def _row_ends(
     program: Program, low: IntArray, high: IntArray, point: IntArray, targets: BoolArray,
     solver: SolverBackend, limits: Limits,
 ) -> ReachedEnds:  # fmt: skip
-    """Return the ends of each row: by dives, and by linear programs where these leave some open."""
+    """Return the ends of each row: by dives, and by linear programs for ends left open."""
     p, ends = program.parts, reached_ends(program.arrays, low, high, point)
     model = replace(p.model, low=low, high=high, row_low=ends.low, row_high=ends.high)
     left = np.flatnonzero(targets & ((ends.least > ends.low) | (ends.most < ends.high)))
@@ -132,7 +132,7 @@ def _row_ends(
 
 
 def _target_mask(question: StatedCounts, cells: pd.DataFrame | None) -> BoolArray:
-    """Return a mask (places, queries) of the counts that are asked about; None asks about all."""
+    """Return a mask (places, queries) of the requested counts; None requests all."""
     shape = question.geoids.size, len(question.queries.names)
     if cells is None:
         return np.ones(shape, np.bool_)
@@ -402,7 +402,7 @@ def count_bounds(
 
 
 def _frame(pairs: Sequence[tuple[StatedCounts, _Answers, BoolArray]]) -> pd.DataFrame:
-    """Return one frame with a row for each count of all levels that is asked about."""
+    """Return one frame with a row for each requested count of all levels."""
     parts = [(_columns(question, answer), targets.ravel()) for question, answer, targets in pairs]
     columns: dict[str, Any] = {
         name: np.concatenate([part[name][targets] for part, targets in parts])

@@ -162,10 +162,10 @@ def least_gain_cell(w: Climb, step: int, first: int) -> int:
 def climb(w: Climb, steps: int) -> bool:
     """Search for records that satisfy all rows; return whether ``w.records`` satisfies them.
 
-    The distance is sum_r d_r, d_r how far A_r x lies outside of L_r to H_r.  Each time the record
-    comes or goes that lowers sum_r w_r d_r most, or raises it least; after a first rise none of a
-    cell that just changed (tabu search).  Where it does not fall, the rows with d_r > 0 gain weight
-    (the breakout method: Morris, 1993).
+    The distance is sum_r d_r, where d_r is how far A_r x lies outside of L_r to H_r. Each step adds
+    or removes the record that lowers sum_r w_r d_r most, or raises it least. After a first rise,
+    cells that just changed are excluded (tabu search). If it does not fall, the rows with d_r > 0
+    gain weight (the breakout method: Morris, 1993).
     """
     n_cells, n_rows = w.records.size, w.total.size
     left, first, stuck = start_over(w), 0, False

@@ -139,7 +139,7 @@ def _split_margins(space: CellSpace, sets: Sequence[Queries]) -> _Parts:
     """Return the margins of tables, split off one after the other.
 
     Tables whose attributes are among those of one table are split off together, the best first, as
-    long as that makes fewer cells.
+    long as the number of cells falls.
     """
     rest: list[_Item] = []
     for number, queries in enumerate(sets):

@@ -207,10 +207,10 @@ def reduced_system(published: Queries) -> CellSystem:
 class Coupling:
     """Rows of a larger place over the cells of its blocks.
 
-    ``queries`` are its published cells, over cells that they tell apart; ``derivation`` makes the
-    rows of them.  When the cells of the blocks are coarser than the tables of the place,
-    ``detail`` makes finer rows of the published cells: each has a first fine cell,
-    ``detail_cell``, and lies in the row ``detail_row``.
+    ``queries`` are its published cells, over cells that they separate, and ``derivation`` makes its
+    rows from them. If the cells of the blocks are coarser than the tables of the place, ``detail``
+    makes finer rows of the published cells. Each has a first fine cell, ``detail_cell``, and lies
+    in the row ``detail_row``.
     """
 
     queries: Queries
@@ -227,8 +227,8 @@ def coarse_coupling(
 ) -> Coupling | None:
     """Return rows over the blocks' cells that are equivalent to all tables of the place, or None.
 
-    ``finest`` are the tables of the blocks.  None where finer attributes, such as single years of
-    age, could not be filled in afterwards.
+    ``finest`` are the tables of the blocks. None if finer attributes, such as single years of age,
+    could not be filled in afterwards.
     """
     fine = cell_space(space.schema, [*finest, *tables])
     published = fine.queries(tables)
@@ -281,8 +281,8 @@ def cell_systems(
 ) -> tuple[CellSystem, tuple[Coupling, ...]]:
     """Return the system of the first level, and the couplings of the other levels.
 
-    Where some cell of the blocks, or of the larger places, is withheld or coarsened (``raw``), the
-    rows of these are the published cells themselves.
+    If some cell of the blocks, or of the larger places, is withheld or coarsened (``raw``), their
+    rows are the published cells themselves.
     """
     finest, *larger = [
         tuple(workload.tables[key] for key in workload.tables if key[0] == level)

@@ -256,9 +256,9 @@ def _ratios(
 ) -> tuple[IntArray, IntArray, IntArray, IntArray]:
     """Return the bounds of ``sum |x - x*| / (N + N*)`` for every place, as two fractions.
 
-    With ``gain`` records more in some cells and ``loss`` fewer in others it is
-    ``(gain + loss) / (2 N* + gain - loss)``, which grows with both.  Where the number of records
-    is ``fixed`` both are half of the distance; elsewhere the solution found gives the lower bound,
+    With ``gain`` more records in some cells and ``loss`` fewer in others, it is
+    ``(gain + loss) / (2 N* + gain - loss)``, which grows with both. If the number of records is
+    ``fixed``, both are half of the distance. Otherwise the solution found gives the lower bound,
     and the bounds of cells and distance the upper one.
     """
     program, point = answer.program, answer.point
@@ -291,8 +291,8 @@ def _starting_solution(
 ) -> Solution:
     """Return a problem's solution: a given one transferred to its cells, or a new one.
 
-    One that breaks tables of its blocks is refused.  Its own cells may be finer: tables of larger
-    places can tell more apart.
+    A solution that breaks tables of its blocks is refused. Its own cells may be finer: tables of
+    larger places can separate more.
     """
     if start is None:
         return solve(problem, solver=solver, limits=limits)
@@ -326,10 +326,10 @@ _WITHOUT_END = 2**60
 class Farthest:
     """Bounds on the largest distance from a solution, component by component.
 
-    ``solved`` are the blocks that are looked at, ``program`` is theirs, and ``point`` the solution.
-    ``fixed`` says whether all solutions have as many records: then they gain what they lose.
-    ``more`` is how many records more than the solution the farthest one found has, at the
-    distance ``lower``; ``seconds`` is the time that a solver took.
+    ``solved`` are the examined blocks, ``program`` is theirs, and ``point`` the solution. ``fixed``
+    says whether all solutions have equally many records: then gains equal losses. ``more`` is the
+    excess of records of the farthest solution found, at the distance ``lower``. ``seconds`` is the
+    solver's time.
     """
 
     solved: BoolArray
@@ -379,9 +379,9 @@ def farthest_solutions(
 ) -> Farthest:
     """Return bounds on the largest distance of other solutions from ``star``.
 
-    Only blocks that are ``solved`` are looked at, with tables of larger places as ``bounds`` or for
-    all blocks together (``joint``).  The solver is asked for components that the search does not
-    settle; the gap is chosen here.
+    Only ``solved`` blocks are examined, with tables of larger places as ``bounds`` or for all
+    blocks together (``joint``). The solver is used for components that the search does not settle;
+    this function chooses the gap.
     """
     bounds = problem.bounds
     solved = solved & np.isin(bounds.status, (kernels.FIXED, kernels.OPEN))

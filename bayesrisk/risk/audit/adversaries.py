@@ -63,7 +63,7 @@ class TargetBelief:
     def middle_of_ends(cls, least: FloatArray, most: FloatArray) -> TargetBelief:
         """Return probabilities proportional to parts that are known only within bounds.
 
-        The probabilities are those of the middles of the parts; their error is the distance to the
+        The probabilities are those of the middles of the parts. Their error is the distance to the
         farther end, which no standard error of such a value exceeds.
         """
         middle = cls.exact((least + most) / 2.0)
@@ -124,15 +124,15 @@ def reweighted_belief(
 ) -> TargetBelief | None:
     r"""Return the belief without the target's record, by reweighting draws that include it.
 
-    Let R less the record's part be what is released of the others. Their law is that of all records
-    with this one taken off and weighed. One more record then has the predictive probability
+    Let R less the record's part be the release of the others. Its law is that of all records with
+    this one removed and weighted. One more record then has the predictive probability
 
     .. math:: P(r) \propto E[w(x) (A \theta_r + x_r - 1_{t \in r})], \quad
         w(x) = \frac{x_t}{A \theta_t + x_t - 1},
 
-    where t is the group of the record: 0 where there is no such record. None without draws, or
-    where their weights are worth less than a fifth of the draws. Also None where they would be, had
-    chance given somewhat more or fewer draws of such a record alone: of a rare record these weigh
+    where t is the group of the record, and 0 if there is no such record. It is None without draws,
+    or if their weights are worth less than a fifth of the draws. It is also None if slightly more
+    or fewer draws of such a record alone would have this effect. Draws with a rare record weigh
     most.
     """
     if prior.concentration is None:

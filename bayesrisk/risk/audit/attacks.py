@@ -91,9 +91,9 @@ class RecordsAttack:
 class MajorityAttack:
     """Numbers of a place's people with each value, from published counts of these values alone.
 
-    Nothing is linked, and nothing used that is known of the target but the place: what a stranger
-    would guess.  Counts are put together by least squares, and what they leave open is shared as in
-    the prior.  Where a place has none, the next larger one that has counts.
+    Nothing is linked, and only the target's place is used: it is a stranger's guess. Counts are
+    combined by least squares, and what they leave open is shared as in the prior. A place without
+    counts takes those of the next larger place with counts.
     """
 
     engine = "margins"
@@ -178,8 +178,8 @@ def _codes(
 def _margins(tables: PublishedTables, question: TargetQuestion, scale: FloatArray) -> FloatArray:
     """Return the numbers of people with each value, >= 0, by least squares.
 
-    ``scale`` is the root of the prior share of each value: of all numbers that fit equally well,
-    those that deviate least, in its units, from nobody.
+    ``scale`` is the root of the prior share of each value. Of all numbers that fit equally well,
+    the result deviates least from zero in its units.
     """
     workload: Workload = tables.workload
     level, schema = workload.levels[-1], workload.schema
@@ -325,10 +325,10 @@ def infer_by_attack(
 ) -> Iterator[TargetBeliefs]:
     """Yield an attack's beliefs about each target, in order.
 
-    Counts are taken as true, however they came about.  Known records of others are taken off the
-    tables first, but by the majority, which is what a stranger sees.  ``proved`` where published
-    counts are true ones and nothing else fits; ``unstated`` where the attack says nothing after the
-    release, so that the prior stands; else ``believed``.
+    Counts are read as true, however they were made. Known records of others are first subtracted
+    from the tables, except for the majority, which is a stranger's view. The status is ``proved``
+    if published counts are true and nothing else fits. It is ``unstated`` if the attack says
+    nothing after the release, so that the prior stands; else ``believed``.
     """
     attacks = _Attacks(method, place)
     for target in targets:

@@ -370,7 +370,7 @@ def _calibration(decided: pd.DataFrame, alpha: float) -> Iterator[Row]:
 def _curve(rows: pd.DataFrame, belief: str, level: float) -> tuple[float, int, int]:
     """Return the calibration loss, the number of bins outside the band, and the number of bins.
 
-    The band has an interval for each part and one more for what is promised, by Bonferroni.
+    The band has an interval for each part and one more for the promised level, by Bonferroni.
     """
     parts = measures.binned(rows[belief])
     lost, outside = 0.0, 0

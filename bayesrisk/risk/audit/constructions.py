@@ -179,8 +179,8 @@ def _rebuilt(spec: MechanismSpec) -> Mechanism | None:
 def _from_counts(part: _Published | _Whole, exact: Sequence[_Published]) -> bool:
     """Return True if a part can be made from published true counts.
 
-    Which cells are withheld so that sums do not give others away depends on records, unless the
-    tables themselves tell apart all that the choice looks at.
+    The choice of cells to withhold depends on records, unless the tables themselves separate
+    everything that the choice uses.
     """
     if not exact:
         return False

@@ -190,8 +190,8 @@ class Sample:
     def variances(self, values: FloatArray, error: FloatArray | None) -> list[tuple[float, float]]:
         """Return variances of a mean of values (people, releases), with degrees of freedom.
 
-        The first is that of drawing people, the second that of releases, or of chains where there
-        is one release and no other could be.
+        The first is that of drawing people. The second is that of releases, or of chains if there
+        is one release and no other is possible.
         """
         people, m = values.shape
         sampling = 0.0
@@ -208,12 +208,12 @@ class Sample:
     ) -> tuple[float, float]:
         r"""Return the interval of this population's mean of values (people, releases).
 
-        Its variance has two parts: that of the means :math:`G_r` of single releases,
-        :math:`s^2(G) / m`, and where n of N people were asked that of drawing them,
-        :math:`(1 - n / N) s^2 / n`.  Of a protection that is not randomised the errors of chains
-        (people, releases) stand for the first.  NaN where so few releases or people bound nothing;
-        the value itself where it is exact.  Where all who were asked agree, as many of the others
-        may differ as the sample can have missed.
+        Its variance has two parts. One is that of the means :math:`G_r` of single releases,
+        :math:`s^2(G) / m`. If n of N people are targets, the other is that of drawing them,
+        :math:`(1 - n / N) s^2 / n`. For a protection that is not randomised, the errors of chains
+        (people, releases) replace the first. It is NaN if releases or people are too few for a
+        bound, and the value itself if exact. If all targets agree, as many of the others may differ
+        as the sample can have missed.
         """
         mean, parts = float(values.mean()), self.variances(values, error)
         variance = sum(part for part, _ in parts)
@@ -234,9 +234,9 @@ class Sample:
     ) -> tuple[float, float]:
         """Return the interval of the number of affected people in this population.
 
-        ``values`` (people, releases) are 1 for those who are, and 0.  ``drawn_people`` are all who
-        were asked, these people and those of other groups: the size of a group is
-        not known, that of everybody is.
+        ``values`` (people, releases) are 1 for affected people, and 0. ``drawn_people`` are all
+        targets, these people and those of other groups: the size of a group is unknown, that of
+        everybody is known.
         """
         everybody, people = round(drawn_people / self.share), round(len(values) / self.share)
         if self.randomised or self.share == 1.0:
@@ -331,10 +331,11 @@ def widest_interval(targets: pd.DataFrame, *, share: float) -> float:
 
 
 def compared_targets(targets: pd.DataFrame) -> BoolArray:
-    """Return a mask of rows whose target has a decided answer wherever it is compared.
+    """Return a mask of rows whose target has a decided answer in all comparisons.
 
     Targets are compared under all releases, and all readings of a release answer one question.
-    Another attack asks another question, perhaps about other targets, and is compared with itself.
+    Another attack asks another question, perhaps about other targets, and is compared only with
+    itself.
     """
     attack = targets["attack"]
     question = attack.where(~attack.isin(READINGS), _LIKELIHOOD)
@@ -510,8 +511,8 @@ def _measures(
 class ByPeople:
     """Values (people, releases) under one protection, by one reading of an adversary.
 
-    ``score`` has logarithms of the three probabilities of the truth, ``error`` the errors of their
-    differences by chains; ``affected`` is 1 for people who are doubled, proved and so on.
+    ``score`` has logarithms of the three probabilities of the truth, and ``error`` the errors of
+    their differences by chains. ``affected`` is 1 for people who are doubled, proved and so on.
     """
 
     units: pd.DataFrame
@@ -599,9 +600,9 @@ def clustered_mean(
 ) -> tuple[float, float, float]:
     """Return the mean of values and its interval, with places as independent units.
 
-    Where places do not differ, a share of 1 - (alpha / 2)**(1 / places) of the values may be as far
-    off as can be: of so many places, none may show it.  Places of different sizes count as fewer.
-    Nothing is said where nothing bounds the values.
+    If places do not differ, a share of 1 - (alpha / 2)**(1 / places) of the values may be at the
+    other extreme: that many places may all miss it. Places of different sizes count as fewer.
+    Without bounds on the values there is no interval.
     """
     mean, number = float(values.mean()), int(places.max()) + 1
     if not np.isfinite(mean):

@@ -31,9 +31,9 @@ def make_named(recipe: str) -> tuple[Attack, str]:
 class NamedAttack:
     """An attack on the release of one place, with known records subtracted.
 
-    Its frame has a row for some people of the place, as many as ``people`` says, or one: columns
-    named as attributes have their codes or labels, ``table`` and ``cell`` say in which cell of a
-    published table they are.  Where a row leaves open which record it is, the prior decides.
+    Its frame has a row for some people of the place, as many as ``people`` says, or one. Columns
+    named as attributes have their codes or labels. ``table`` and ``cell`` name the cell of a
+    published table that contains them. If a row leaves the record open, the prior decides.
     """
 
     partial = True

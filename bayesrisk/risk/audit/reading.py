@@ -1,4 +1,4 @@
-"""Readings of a release: by its likelihood, or by a working model where it has none."""
+"""Readings of a release: by its likelihood, or by a working model if it has none."""
 
 from __future__ import annotations
 

@@ -91,12 +91,12 @@ def law_checks(
 ) -> Iterator[Row]:
     """Yield, for each protection and table, a check that published counts follow the stated law.
 
-    Of noise the mean of d**2 (Gaussian) or of abs(d) (Laplace), the sufficient statistic of its
-    scale, is held against the stated one. So is the empirical distribution against the law, and of
-    random rounding the share of counts that went up, for every remainder. Of noise there are more
-    rows: all tables together, each place by itself, each cell over its releases, and the sums over
-    places. Holm's procedure over all p-values, which are exact or bounds from above, keeps tables
-    to the level ``alpha / 2`` for all protections together, and their parts to as much.
+    For noise, the mean of d**2 (Gaussian) or of abs(d) (Laplace), the sufficient statistic of its
+    scale, is compared with the stated one. So is the empirical distribution with the law, and for
+    random rounding the share of counts rounded up, for every remainder. For noise there are more
+    rows: all tables together, each place alone, each cell over its releases, and the sums over
+    places. Holm's procedure over all p-values, which are exact or upper bounds, keeps tables to the
+    level ``alpha / 2`` for all protections together, and their parts to the same.
     """
     tables: list[_Test] = []
     parts: list[_Test] = []
@@ -186,7 +186,7 @@ def _place_test(places: Sequence[list[_Sums]]) -> _Test:
 
 
 def _cell_test(cells: Sequence[_Sums]) -> _Test:
-    """Return a test of how many cells have too small errors in all releases."""
+    """Return a test of the number of cells with too small errors in all releases."""
     number = len(cells)
     p, nothing = np.zeros(number), 0.0
     for law in {law for law, _, _ in cells}:
@@ -293,12 +293,12 @@ def _expected(law: NoiseSpec) -> float:
 def _scale_p(sums: Sequence[_Sums]) -> float:
     r"""Return a bound of the two-sided p-value of the mean sufficient statistic t.
 
-    The laws of all scales s are an exponential family, log f_s(d) = log f_s(0) + eta_s t(d).  By
-    Chernoff the mean of N cells is as far from its expectation, on its side, with probability
+    The laws of all scales s are an exponential family, log f_s(d) = log f_s(0) + eta_s t(d). By
+    Chernoff, the mean of N cells is as far from its expectation, on its side, with probability
 
     .. math:: p \le \exp(-N \sup_s \{ \log f_s(0) - \log f(0) + (\eta_s - \eta) \bar t \}).
 
-    Of several laws the exponents add up, with one ratio of s to the stated scale for all.
+    For several laws the exponents add up, with one ratio of s to the stated scale for all.
     """
     stated = [float(law.to_law().logpmf(0)) for law, _, _ in sums]
 

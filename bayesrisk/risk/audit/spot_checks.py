@@ -107,8 +107,9 @@ def _sums(
         \prod_j L_j(\textstyle\sum_c w_{jc} (k_c + x_c)), \quad
         M_r(n) = \sum_{|x| = n} \ldots \sum_c s_{cr} x_c,
 
-    of cells c with mass a, k known records and, in s (``indicator``), whether they count as r, and
-    of published counts j.  Rows are n = 0 .. ``most``, columns Z, M_1, M_2, ...; None if not small.
+    with cells c of mass a and k known records. ``indicator``, s, says whether they count as r, and
+    j are the published counts. Rows are n = 0 .. ``most``, columns Z, M_1, M_2, ...; None if not
+    small.
     """
     counts = _counts(reading, place, most + int(known_counts.sum()))
     if counts is None:
@@ -271,7 +272,7 @@ def _public_priors(
 
     Shares are those of the records of all other places and of one more in equal parts. Sizes are
     equally probable up to twice the largest. No other concentration makes the places more probable.
-    What is known of a larger population, or from public records, is taken from there.
+    Known facts about a larger population, or from public records, are used instead.
     """
     place, cells, priors = population.place, population.cells, {}
     public, likely = population._public, population.question.concentration

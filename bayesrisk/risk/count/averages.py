@@ -31,15 +31,15 @@ def marginal_ratio(precision: float, prior: float) -> float:
 
     sum_j f(j) / (p + q exp(-rho (2 j + 1))), f the noise law, j its value, rho the precision.
 
-    Window. The summand at j < 0, relative to that at 0, is at most exp(-rho j**2), whatever p; at j
+    Window. The summand at j < 0, relative to that at 0, is at most exp(-rho j**2), for any p. At j
     > 1, relative to that at 1, it is at most exp(-rho (j - 1)**2). So j is in [-w, 1 + w], rho w**2
     = REACH.
 
-    Step.  By Poisson summation a sum with spacing s differs from the integral by the transform
-    of the summand at 1 / s.  For s <= 2 the poles of the logistic function, pi / (2 rho) from the
-    real line, decide: relatively exp(-(pi**2 / rho) (1 / s - 1 / 4)).  For s >= 2 the Gaussian
-    decides: exp(-pi**2 / (rho s**2)).  For rho < SMOOTH that is below 1e-17 both at s = 1, the sum
-    wanted, and at s = STEP sigma, the sum taken.  Hence at most 33 terms at any rho.
+    Step. By Poisson summation, a sum with spacing s differs from the integral by the transform of
+    the summand at 1 / s. For s <= 2 the poles of the logistic function, pi / (2 rho) from the real
+    line, decide: relatively exp(-(pi**2 / rho) (1 / s - 1 / 4)). For s >= 2 the Gaussian decides:
+    exp(-pi**2 / (rho s**2)). For rho < SMOOTH that is below 1e-17 both at s = 1, the wanted sum,
+    and at s = STEP sigma, the computed sum. Hence at most 33 terms at any rho.
     """
     complement = 1.0 - prior
     # Window: rho w**2 = REACH, beyond which exp(-rho w**2) is below any double.

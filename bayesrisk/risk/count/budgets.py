@@ -59,11 +59,11 @@ def _slopes(rho: float) -> tuple[float, float]:
 def _average_limit(limit: float, prior: float, levels: int) -> float:
     """Return the largest rho per level up to which the average ratio keeps the limit.
 
-    Up to ``SMOOTH`` the average is that of Gaussian noise within 1e-17 (``marginal_ratio``), and
-    there less noise is more information: it rises, and a root finder will do.  Beyond, steps so
-    short that no bound on the slope lets the limit be passed within one.  All in terms of what the
-    average and the limit exceed 1 by, which may be little.  That excess is (1 - p)**2 times a sum
-    in which p and 1 - p may be exchanged (``marginal_excess``), so that a small prior will do.
+    Up to ``SMOOTH`` the average is that of Gaussian noise within 1e-17 (``marginal_ratio``). There
+    less noise is more information, so it rises, and a root finder suffices. Beyond, steps are so
+    short that no bound on the slope lets the limit be passed within one. Average and limit are
+    expressed by their excess over 1, which may be small. That excess is (1 - p)**2 times a sum in
+    which p and 1 - p may be exchanged (``marginal_excess``), so a small prior suffices.
     """
     more = limit - 1.0
     if prior > 0.5:
@@ -291,8 +291,8 @@ def risk_curve(rho: ArrayLike, prior: ArrayLike, *, sensitivity: Number = 1.0) -
     .. math:: R(\rho, p) = \sum_y f(y - k - 1)\, \pi(y) / p
 
     Here f is the discrete Gaussian of sigma2 = sensitivity**2 / (2 rho), k the number of others in
-    the cell and pi(y) the posterior after the release y. Source: Kazan and Reiter
-    (arXiv:2204.04253), equations (3.3) to (3.6).
+    the cell, and pi(y) the posterior given y. Source: Kazan and Reiter (arXiv:2204.04253),
+    equations (3.3) to (3.6).
 
     Parameters
     ----------

@@ -282,10 +282,10 @@ class NoiseRisk(NamedTuple):
     def effective_releases(self, releases: int) -> FloatArray:
         """Return the number of simulated releases on which the standard error rests.
 
-        With d the distance of the posterior from its average, n E[d^2]^2 / E[d^4]: n/3 for a normal
-        d, the expected number of rare releases where these make all of it.  It is computed from the
-        law and not from the draws: a release so rare that it was not drawn is what the draws cannot
-        tell.  0 where the posterior is the same to rounding for every release.
+        With d the distance of the posterior from its average, it is n E[d^2]^2 / E[d^4]. This is
+        n/3 for a normal d, and the expected number of rare releases if these dominate. It is
+        computed from the law and not from the draws, which say nothing about a release too rare to
+        be drawn. It is 0 if the posterior is equal to rounding for every release.
         """
         first, last = int(self.noise.ppf(_TAIL)), int(self.noise.isf(_TAIL))
         # Noise that is spread over more values than these is smooth: some of them will do.

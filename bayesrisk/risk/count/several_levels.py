@@ -67,9 +67,9 @@ def _smooth_levels(total: float) -> _Term:
     """Return a quadrature of N(total, 2 total), the law of all levels of small rho together.
 
     Each differs from its continuous counterpart by less than 1e-17 under an analytic integrand
-    (Poisson summation, as in ``marginal_ratio``). So does the trapezoidal rule taken here. Its
-    exponent 2 pi**2 / (step deviation) - (pi / deviation)**2 / 2 is at least REACH. Where the poles
-    are farther off than half a period it is the Gaussian's own, 2 pi**2 / step**2.
+    (Poisson summation, as in ``marginal_ratio``). So does the trapezoidal rule used here. Its
+    exponent 2 pi**2 / (step deviation) - (pi / deviation)**2 / 2 is at least REACH. If the poles
+    are farther off than half a period, it is the Gaussian's own, 2 pi**2 / step**2.
     """
     deviation = float(np.sqrt(2.0 * total))
     step = STEP
@@ -85,8 +85,8 @@ def _smooth_levels(total: float) -> _Term:
 def _evidence(precision: FloatArray) -> _Term:
     """Return values and weights that represent the evidence if the target is there.
 
-    The windows hold what matters without the target too: there the evidence has the law of minus
-    these values.
+    The windows also suffice without the target: there the evidence has the law of minus these
+    values.
     """
     smooth = precision < SMOOTH
     terms = [_level(float(rho)) for rho in precision[~smooth]]

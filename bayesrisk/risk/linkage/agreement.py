@@ -56,9 +56,9 @@ def describe_truth(
 ) -> pd.DataFrame:
     """Return the true records with the columns by which panels are defined.
 
-    ``cell`` (race and ethnicity), ``size_class`` of the block, ``modal`` (the record has the modal
-    race and ethnicity of its block) and ``unique`` on block, sex and age bin.  Of a truth that is
-    held in pieces, ``everywhere`` counts the cells of all of it.
+    They are ``cell`` (race and ethnicity), ``size_class`` of the block, ``modal`` and ``unique``. A
+    record is modal if it has the modal race and ethnicity of its block, and unique on block, sex
+    and age bin. If the truth is held in pieces, ``everywhere`` counts the cells of all of it.
     """
     frame = person_frame(truth, columns=TRUTH, source="truth")
     source = truth.source if isinstance(truth, Persons) else "truth"
@@ -269,10 +269,10 @@ def left_out_sums(
 ) -> FloatArray:
     """Return sums over blocks for every row of a table, from which its rates are computed.
 
-    ``hits``, ``trials`` and ``guesses`` (hits expected of the guessers of ``LEFT_OUT``) are columns
-    of ``blocks``, which belong to the row with the same source, attacker and ``block_size``.  Rows:
-    those of :func:`block_moments`, then those of :func:`guess_moments` for each guesser.  The sums
-    of several areas add up.
+    ``hits``, ``trials`` and ``guesses`` (expected hits of the guessers of ``LEFT_OUT``) are columns
+    of ``blocks``. They belong to the row with the same source, attacker and ``block_size``. Rows
+    are those of :func:`block_moments`, then those of :func:`guess_moments` for each guesser. The
+    sums of several areas add up.
     """
     keys = [name for name in ("block_size", "attacker", "source") if name in table]
     place = pd.MultiIndex.from_frame(table[keys]).get_indexer(
@@ -290,8 +290,8 @@ def left_out_columns(
 ) -> dict[str, NDArray[np.float64] | NDArray[np.object_]]:
     """Return the better guesser's rate without the target's record, and the attack's ratio to it.
 
-    ``sums`` are those of :func:`left_out_sums`.  The guesser that is right more often in the whole
-    group counts.
+    ``sums`` are those of :func:`left_out_sums`. The better guesser is right more often in the whole
+    group.
     """
     moments, modal, proportional = sums[:_MOMENTS], sums[_MOMENTS : _MOMENTS + 3], sums[-3:]
     better = proportional[0] > modal[0]

@@ -126,9 +126,9 @@ class MajorityInference(AttackResult, Tabular):
 def condensed(blocks: pd.DataFrame) -> pd.DataFrame:
     """Return blocks with the same release, true count and precision merged into one row.
 
-    Their ``population`` is that of all of them.  :meth:`MajorityInference.curve` and
-    :meth:`MajorityInference.summary` of the rows of any number of areas, put under each other and
-    condensed again, are those of the blocks.
+    Their ``population`` is the total. Rows of several areas may be concatenated and condensed
+    again. Then :meth:`MajorityInference.curve` and :meth:`MajorityInference.summary` give the same
+    as from the blocks.
     """
     names = ["release", "true", "precision"]
     return blocks.groupby(names, sort=True)["population"].sum().reset_index()

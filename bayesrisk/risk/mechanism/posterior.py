@@ -318,8 +318,8 @@ _CHUNK = 2**16
 def cell_laws(spec: MechanismSpec, question: TargetHypotheses) -> list[FloatArray] | None:
     """Return P(release | hypothesis) for each cell (hypotheses, releases), or None if not closed.
 
-    None where some cell has no likelihood in closed form, or cells are not independent.  Cells with
-    the same count under every hypothesis tell nothing and are left out.
+    It is None if some cell has no closed-form likelihood, or cells are not independent. Cells with
+    the same count under every hypothesis are uninformative and left out.
     """
     laws = []
     for counts, (level, table, *_) in zip(question.counts.T, question.cells, strict=True):

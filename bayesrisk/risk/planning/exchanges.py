@@ -23,10 +23,10 @@ MOVES, NO_MOVE = 8, -2
 
 
 class CountLayout(NamedTuple):
-    """The counts in which a record of each kind at each place takes part.
+    """The counts that include a record of each kind at each place.
 
-    ``weight[ptr[k]:ptr[k + 1]]`` are those of kind k in cells ``cell`` of tables ``variant``, whose
-    counts begin at ``start``; ``local`` says which tables have a place for each finest one.
+    ``weight[ptr[k]:ptr[k + 1]]`` are the weights of kind k in cells ``cell`` of tables ``variant``,
+    whose counts begin at ``start``. ``local`` says which tables have a place for each finest one.
     """
 
     ptr: IntArray
@@ -78,7 +78,7 @@ def _position(a: CountLayout, e: int, block: int) -> int:
 
 @lean_step
 def _add(a: CountLayout, state: State, block: int, kind: int, number: int) -> None:
-    """Add ``number`` records of a kind at a place; the kind after the last stands for none."""
+    """Add ``number`` records of a kind at a place; the kind after the last means no record."""
     if kind < state.records.shape[1]:
         state.records[block, kind] += number
         for e in range(a.ptr[kind], a.ptr[kind + 1]):
@@ -223,7 +223,7 @@ def replay(
 
 
 def as_changes(moves: IntArray, none: int) -> IntArray:
-    """Return moves as changes (place, kind, number); ``none`` is the kind that stands for none."""
+    """Return moves as changes (place, kind, number); ``none`` is the kind that means no record."""
     block, lost, gained, other = moves.T
     pairs = (block, lost, -1), (block, gained, 1), (other, gained, -1), (other, lost, 1)
     rows = np.concatenate(

@@ -149,8 +149,8 @@ class Ladder:
 def usual_ladders(workload: Workload) -> list[Ladder]:
     """Return a ladder for each table and level.
 
-    Categories are as asked for, or 5, 10 or 20 codes of an attribute without labels are one; counts
-    are true, rounded to 3 or 5, or by the 10-5 rule; or the table is not published.
+    Categories are those requested, or groups of 5, 10 or 20 codes of an attribute without labels.
+    Counts are true, rounded to 3 or 5, or by the 10-5 rule; or the table is not published.
     """
     return [Ladder((key,), _usual_rules(workload, key)) for key in workload.tables]
 
@@ -179,8 +179,7 @@ def _usual_rules(workload: Workload, key: Key) -> tuple[str, ...]:
 def read_ladders(entries: Sequence[Ladder | Mapping[str, Any]], workload: Workload) -> list[Ladder]:
     """Return checked ladders from ``tables``, ``levels`` (default: all) and ``rules``.
 
-    Every table at every level must be in one; those of which nothing is said are published as they
-    are.
+    Every table at every level must be in one ladder; those without a rule are published unchanged.
     """
     ladders: list[Ladder] = []
     every_name = tuple(dict.fromkeys(name for _, name in workload.tables))

@@ -43,8 +43,9 @@ def microdata_without(data: Microdata, records: Records, row: int) -> Microdata:
 class Counterfactual:
     """Releases without one person, for the tables that an attack reads together.
 
-    Where every published count is the true one, or that plus noise that knows no records, the
-    release of the others is the release less the record.  Others are made again from the same seed.
+    If every published count is true, or true plus noise that does not depend on records, the
+    release of the others is the release less the record. Other releases are made again from the
+    same seed.
     """
 
     def __init__(

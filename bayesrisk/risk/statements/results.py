@@ -242,7 +242,7 @@ _LEAST = 1e-300  # of a parameter of a beta law
 
 
 def _match(pattern: CodeArray, coded: CodeArray) -> BoolArray:
-    """Return a mask of the coded records that a pattern describes; -1 stands for any code."""
+    """Return a mask of the coded records that a pattern describes; -1 means any code."""
     fits: BoolArray = np.all((pattern == -1) | (coded == pattern), axis=1)
     return fits
 

@@ -60,7 +60,7 @@ def _noise_window(precision: float, ripple: FloatArray) -> tuple[IntArray, Float
 def siblings_noise(settings: Settings) -> tuple[IntArray, FloatArray]:
     """Return non-negligible noise values of the siblings' total, and their probabilities.
 
-    The noise is the sum that is really added, whatever the adversary assumes.
+    The noise is the sum really added, whatever the adversary assumes.
     """
     ripple = sum_ripple(settings.block.item(), settings.n_siblings.item())
     return _noise_window(settings.total.item(), ripple)

@@ -126,8 +126,8 @@ def supports(
 ) -> tuple[IntArray, IntArray, IntArray]:
     """Return each pattern's number, equal for patterns that match the same eligible cells.
 
-    The first pattern of each number, and how many cells it matches, come with them.  Memory is a
-    bit for each cell and code of an attribute, whatever the number of patterns.
+    It also returns the first pattern of each number, and the number of cells it matches. Memory is
+    a bit for each cell and code of an attribute, for any number of patterns.
     """
     base = _packed(eligible)
     most = np.maximum(codes.max(axis=0, initial=-1), patterns.max(axis=0, initial=-1))

@@ -50,9 +50,8 @@ class CrossedTables:
 class Stated:
     """The cells that each published cell counts: the codes they share, and their number.
 
-    ``value`` is the code of each attribute that all cells share, -1 where they differ; ``width``
-    how many cells there are, -1 where a published cell is no plain count of cells that claims can
-    be about.
+    ``value`` is the code of each attribute that all cells share, -1 if they differ. ``width`` is
+    their number, -1 if a published cell is no plain count of cells that claims can be about.
     """
 
     query: IntArray
@@ -308,8 +307,8 @@ def claim_space(
 ) -> ClaimSpace:
     """Return the space of claims about tables of one level.
 
-    ``cells`` are the possible schema cells; by default those of the rules, whose last few spaces
-    are kept.
+    ``cells`` are the possible schema cells; by default those of the rules. The last few such spaces
+    are cached.
     """
     if cells is not None:
         return _claim_space(schema, tables, rules, cells)
