@@ -1,7 +1,7 @@
 """Bayesian disclosure risk of published statistics.
 
-What does an adversary with given prior beliefs learn about a person from published statistics, and
-how much of it is due to that person's own record?
+What does an adversary with given prior beliefs learn about a person from published statistics? How
+much of it is due to that person's own record?
 
 The public names are those of ``__init__.pyi``. They are loaded on first use, so importing the
 package is cheap.

@@ -372,8 +372,7 @@ def repeated_microdata(
     .. math:: \mathrm{repU} = \frac{100}{N_d} \sum_q 1[d_{.q} = 1, s_{.q} = 1], \quad
        \mathrm{DiSCO} = \frac{100}{N_d} \sum_q \sum_t d_{tq}\, 1[s_{tq} = s_{.q} > 0]
 
-    Source: Raab, Nowok and Dibben (2024, arXiv:2406.16826); :class:`RepeatedMicrodata` gives their
-    names.
+    Source: Raab, Nowok and Dibben (2024, arXiv:2406.16826); the result's class lists their names.
 
     All shares are exact, in per cent of the original records; only ``unique_protected`` is of the
     protected ones.

@@ -54,8 +54,8 @@ def draw_bedrooms(
 
     Source: Steed, Qing and Wu (2024, arXiv:2407.04776), appendix B; the paper's ``alpha`` is 1e-4.
 
-    There are n households, of at least 1 person. ``shares``, shape (3,) or (n, 3), are those of the
-    units with at most 1, with 2, and with 3 bedrooms or more, each row with sum 1. ``alpha`` is in
+    There are n households, of at least 1 person. ``shares``, shape (3,) or (n, 3), are those of
+    units with at most 1, with 2, and with 3 bedrooms or more. Each row has sum 1. ``alpha`` is in
     (0, 1]; 1 ignores the limit.
 
     Examples

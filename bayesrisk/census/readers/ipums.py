@@ -230,7 +230,7 @@ def read_ipums(
     """Return an extract of IPUMS (USA, CPS, International, ...) with the labels of its codebook.
 
     There is a row for each record, in a hierarchical extract for each person, with the variables of
-    the household and of other lines above its persons. Variables of lines below, such as the
+    the household and of other lines above its persons. Variables of other lines, such as the
     activities of a person, are left out, with a warning. A variable whose values mostly have labels
     is categorical, in the order of its codes; a value without a label is called ``code 7``. Other
     variables are numbers or text, also if their labels mostly repeat the value (an age). A number

@@ -289,12 +289,12 @@ def microdata_posterior(
 
     If the chain over people leaves a share undecided, the equation of Mecke may answer. It gives
     the mean number of people of a class, with n people in the place, as the mean of a product. Its
-    factors are (n + 1) P(n + 1) / P(n), the prior share of the class, and the likelihood ratio with
-    and without one more such person. ``reason`` gives the number of answers found this way. It
-    needs a number of people that is not published exactly, a prior that allows every smaller one,
-    and noise. For the counts that include one class, the sum of 1 / variance must be at most 1.5.
-    If it needs more draws, the answer is from these alone, without those for which it was
-    undecided.
+    factors are (n + 1) P(n + 1) / P(n), the prior share of the class, and a likelihood ratio. That
+    is the ratio with and without one more such person. ``reason`` gives the number of answers found
+    this way. It needs a number of people that is not published exactly, a prior that allows every
+    smaller one, and noise. For the counts that include one class, the sum of 1 / variance must be
+    at most 1.5. If it needs more draws, the answer is from these alone, without those for which it
+    was undecided.
 
     Examples
     --------

@@ -421,9 +421,9 @@ def answer_interval(
     """Return the interval of an answer, given its standard error and effective draws.
 
     A normal law is wrong for rare events. So the interval of a share is Clopper and Pearson's, for
-    as many trials as have this error (the effective draws, if every draw is 0 or 1). Draws that all
-    agree still leave room for an event that so many trials may miss. It changes a share by 1 and a
-    number by ``leap``.
+    as many trials as have this error. These are the effective draws, if every draw is 0 or 1. Draws
+    that all agree still leave room for an event that so many trials may miss. It changes a share by
+    1 and a number by ``leap``.
     """
     tail = 0.5 * (1.0 - level)
     if error == 0.0:

@@ -272,8 +272,8 @@ class Suppression(BaseMechanism):
     Primary suppression withholds every count from 1 to ``threshold - 1``. Complementary suppression
     withholds further counts above 0, small ones first, so that every withheld count keeps a range
     of at least ``protection``. That is, another histogram of whole, non-negative numbers has every
-    published count, a positive number in every withheld cell, and a count there that differs by so
-    much. A zero is always published.
+    published count and a positive number in every withheld cell. Its count in the cell differs by
+    at least so much. A zero is always published.
 
     Parameters
     ----------

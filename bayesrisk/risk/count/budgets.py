@@ -173,8 +173,8 @@ def rho_for_risk(
         rho of each release, > 0. Its average risk exceeds 1 by at most ``limit - 1`` (1 + 1e-12).
         It does so by at least 1 - 2e-11 of that, unless the average has a maximum just below the
         limit. The quantile is ``limit`` within 1e-12, and any larger rho next to it exceeds the
-        limit. Limits so near 1 that a quantile needs noise of 2**24 or more are refused, as are
-        those that cannot be told from a maximum of the average.
+        limit. Limits so near 1 that a quantile needs noise of 2**24 or more are refused. So are
+        limits that cannot be told from a maximum of the average.
 
     Notes
     -----
