@@ -1,10 +1,10 @@
 """Bayesian disclosure risk of published statistics.
 
-Given what was published, and what an adversary already believed: what does the adversary now
-believe about a person, and how much of that is due to that person's own record?
+What does an adversary with given prior beliefs learn about a person from published statistics? How
+much of it is due to that person's own record?
 
-The public names are those of ``__init__.pyi``.  They are loaded when they are first used, so that
-importing the package is cheap.
+The public names are those of ``__init__.pyi``. They are loaded on first use, so importing the
+package is cheap.
 """
 
 from bayesrisk._base.lazy import attach as _attach

@@ -41,14 +41,14 @@ def _plain(array: FloatArray) -> FloatAnswer:
 class Belief(Tabular):
     """Prior and posterior probability of a statement, and their ratio.
 
-    Both are probabilities of one statement.  They are floats, or arrays of one shape.
+    Both are floats, or arrays of one shape.
 
     Attributes
     ----------
     prior : float or ndarray
         Probability before the release, in [0, 1]: the baseline.
     posterior : float or ndarray
-        Probability after it, in [0, 1]; or its average over releases, where a function says so.
+        Probability after the release, in [0, 1], or its average over releases.
 
     Examples
     --------
@@ -105,21 +105,21 @@ _NUMBERS = ("value", "error", "lower", "upper")
 class Estimate(NDArrayOperatorsMixin, Tabular):
     """An estimated number, or array of numbers, with its standard error and interval.
 
-    In arithmetic, comparisons and NumPy functions it stands for its value, and the result is a
-    plain number without an error.
+    In arithmetic, comparisons and NumPy functions it acts as its value, and the result is a plain
+    number without an error.
 
     Attributes
     ----------
     value : float or ndarray
         The estimate.
     error : float or ndarray
-        Its standard error, >= 0; 0 where nothing was drawn.
+        Its standard error, >= 0; 0 if nothing was drawn.
     lower, upper : float or ndarray
         Ends of the interval, ``lower <= value <= upper``.
     confidence : float
         Confidence of the interval, in (0, 1).
     method : str
-        How the value was found, such as ``"exact"`` or ``"monte-carlo"``.
+        Method of computation, such as ``"exact"`` or ``"monte-carlo"``.
 
     Examples
     --------
@@ -166,10 +166,10 @@ class Estimate(NDArrayOperatorsMixin, Tabular):
         method: str,
         limits: tuple[float, float] = (-np.inf, np.inf),
     ) -> Estimate:
-        """Return an average of draws with the interval of the normal law.
+        """Return an average of draws with a normal interval.
 
-        ``value`` plus and minus a multiple of ``error``, 1.96 of them at 0.95; the standard error
-        is at most 1e300.  The number cannot be beyond its ``limits``: the interval is cut there.
+        The interval is ``value`` plus and minus a multiple of ``error``, such as 1.96 at 0.95. It
+        is cut at ``limits``, which the number cannot pass. The standard error is at most 1e300.
         """
         level = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
         middle = check.real_array(value, "value")

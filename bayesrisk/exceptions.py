@@ -21,9 +21,9 @@
     ├── IncompatibleConditionalsWarning     conditionals that belong to no joint distribution
     └── SampleWarning                       a sample without any block of a size of its frame
 
-Every message names the argument (or file, row and column), the bound it broke and the value
-it had.  Catch ``BayesRiskError`` to catch them all; the second base is there so that code
-which already catches ``ValueError`` or ``TypeError`` keeps working.
+Every message names the argument (or file, row and column), the bound it broke and its value. Catch
+``BayesRiskError`` to catch them all. The second base keeps code working that catches ``ValueError``
+or ``TypeError``.
 """
 
 import re
@@ -54,8 +54,8 @@ __all__ = [
 class BayesRiskError(Exception):
     """Base of every error raised by bayesrisk itself.
 
-    ``advice`` is the end of the message, which says what to do and begins with its sign: whoever
-    calls on behalf of others may know better.
+    ``advice`` is the end of the message: what to do, with its punctuation in front. A caller may
+    replace it by advice that fits its own user.
     """
 
     def __init__(self, sentence: str = "", *, advice: str = "") -> None:
@@ -77,7 +77,7 @@ _SHARE = re.compile(r"< ?1|<= ?1|[,(\[] ?(?:0, )?1[\])]|in \[0, 1\]|in \(0, 1\)"
 
 
 def number_advice(value: object, rule: str) -> str:
-    """Return advice for a text with a percent sign or commas where a number is needed."""
+    """Return advice for a text with a percent sign or commas in place of a number."""
     from decimal import Decimal, InvalidOperation
 
     if "whole" in rule and (part := _DECIMAL.fullmatch(str(value))) and part[2].strip("0"):
@@ -109,23 +109,23 @@ def number_advice(value: object, rule: str) -> str:
 
 
 class ArgumentError(BayesRiskError, ValueError):
-    """An argument outside its range; the message names it, the bound and the value.
+    """An argument outside its range; the message names the argument, the bound and the value.
 
-    ``{argument} {rule}, got {got}{advice}``, each of which is an attribute, empty where a whole
-    sentence is given.
+    The message is ``{argument} {rule}, got {got}{advice}``. Each part is an attribute, which is
+    empty if ``argument`` is a whole sentence.
 
     Parameters
     ----------
     argument : str
-        The name of the argument, such as ``rho``; without a rule the whole sentence.
+        Name of the argument, such as ``rho``; without a rule, the whole sentence.
     rule : str
-        What it must be, such as ``must be > 0``.
+        What the value must be, such as ``must be > 0``.
     got : object
-        The value, which the message quotes.
+        The value, quoted in the message.
     shown : object
-        Words about the value instead, such as ``shape (0,)``, as they are.
+        Words that replace the quoted value, such as ``shape (0,)``.
     advice : str
-        What else may be said, with the sign before it: ``; leave it at 1``.
+        Further words with their punctuation, such as ``; leave it at 1``.
 
     Examples
     --------
@@ -152,7 +152,7 @@ class ArgumentError(BayesRiskError, ValueError):
         super().__init__(f"{argument} {rule}{value}" if rule else argument, advice=advice)
 
     def renamed(self, argument: str) -> "ArgumentError":
-        """Return the same error about an argument of another name, such as an option."""
+        """Return the same error with another argument's name, such as that of an option."""
         return type(self)(argument, self.rule, shown=self.got, advice=self.advice)
 
     def advised(self, advice: str) -> "ArgumentError":
@@ -199,7 +199,7 @@ class PluginError(BayesRiskError, RuntimeError):
 
 
 class ShardError(BayesRiskError, RuntimeError):
-    """Some shards of a run failed and were set aside; the others are finished.
+    """Some shards of a run failed; the others are finished.
 
     Its cause is the error of the first failed shard.
     """
@@ -221,7 +221,7 @@ class DataWarning(BayesRiskWarning):
     text : str
         The message.
     missing : dict of (str, str) to int, optional
-        How many values are missing because they cannot be, by column and reason.
+        Number of impossible values that were set to missing, by column and reason.
     """
 
     def __init__(self, text: str, missing: dict[tuple[str, str], int] | None = None) -> None:
@@ -230,7 +230,7 @@ class DataWarning(BayesRiskWarning):
 
 
 class IncompatibleConditionalsWarning(BayesRiskWarning):
-    """Two conditional laws have no joint law; they are used to reproduce published numbers."""
+    """Two conditional laws have no joint law; they serve to reproduce published numbers."""
 
 
 class ConvergenceWarning(BayesRiskWarning):
@@ -277,7 +277,7 @@ _LISTED = 160  # characters of names that a message lists
 
 
 def name_list(options: abc.Iterable[object], near: str = "") -> str:
-    """Return names that can be chosen, or how many there are beside the one that is ``near``."""
+    """Return the names to choose from, or their number beside the one that is ``near``."""
     names = [str(option) for option in options]
     text = ", ".join(names)
     if len(text) <= _LISTED:

@@ -22,15 +22,16 @@ __all__ = ["Attack", "AttackResult", "Mechanism", "NoiseLaw", "PopulationSource"
 class Mechanism(Protocol):
     """Turns confidential records into a release.
 
-    ``spec`` says what it does, apart from the code that draws: public, frozen, and complete
-    enough to write the likelihood where there is a closed form.  The spec of a release may say
-    more than the mechanism's own, never something else: it knows which tables were asked for.
+    ``spec`` describes the mechanism, without the code that draws. It is public, frozen, and
+    complete enough to write the likelihood where it has a closed form. The spec of a release may
+    add to the mechanism's own, because it knows the published tables; it never contradicts it.
 
-    It may also have ``prepare(microdata, workload=...)``, which returns an object whose
-    ``draw(rng)`` is ``release(microdata, workload=..., rng=rng)``: wherever many releases of one
-    truth are drawn, what does not depend on chance is then made once.
+    A mechanism may also have ``prepare(microdata, workload=...)``. It returns an object whose
+    ``draw(rng)`` equals ``release(microdata, workload=..., rng=rng)``. Then work that does not
+    depend on chance is done once for many releases of one truth.
 
-    One that has a method ``acts_within`` besides, as
+    A mechanism that also has a method ``acts_within``, as
+    :class:`~bayesrisk.mechanisms.BaseMechanism` has, may be used place by place.
     :class:`~bayesrisk.mechanisms.BaseMechanism` has, may be used place by place.
     """
 
@@ -48,28 +49,28 @@ class Mechanism(Protocol):
         """Return the tables of the workload, protected.
 
         Without ``rng`` the draws come from entropy of the operating system that is kept nowhere,
-        and the release is made with ``simulation=False``. A seed or a generator is for simulation:
-        the same seed gives the same tables, and the release says ``simulation=True``.
+        and the release has ``simulation=False``. A seed or a generator is for simulation: the same
+        seed gives the same tables, and the release has ``simulation=True``.
 
-        The places that are published are the ``blocks`` of microdata.  One that also takes
-        ``places`` is given it, as ``"occupied"``, only where its user says so.
+        The published places are the ``blocks`` of microdata. A mechanism with an argument
+        ``places`` receives it, as ``"occupied"``, only if the user asks for it.
         """
 
 
 @runtime_checkable
 class Sampler(Protocol):
-    """Draws discrete noise for protected releases from entropy that cannot be repeated.
+    """Draws discrete noise for protected releases from entropy that cannot be reproduced.
 
-    ``version`` is that of the library that draws; a release states it beside the sampler's name.
-    Whether a sampler is vetted, only its author can say.  The package checks that its law is of the
-    kind that is asked for and no narrower, and that draws are whole numbers.  It refuses draws that
-    the law gives with probability below 1e-12, such as zeros alone.
+    ``version`` is that of the drawing library; a release states it beside the sampler's name. Only
+    the author of a sampler can say that it is vetted. The package checks that its law is of the
+    requested kind and no narrower, and that draws are whole numbers. It refuses draws to which the
+    law gives probability below 1e-12, such as zeros alone.
     """
 
     version: str
 
     def law(self, wanted: "NoiseSpec") -> "NoiseSpec":
-        """Return the law that is drawn when ``wanted`` is requested: at least as wide."""
+        """Return the law that is drawn when ``wanted`` is requested; it is at least as wide."""
 
     def draw(self, law: "NoiseSpec", size: int) -> "IntArray":
         """Return ``size`` independent draws from a law of :meth:`law`, as a flat integer array."""
@@ -77,10 +78,10 @@ class Sampler(Protocol):
 
 @runtime_checkable
 class Attack(Protocol):
-    """Draws conclusions from a release and nothing else.
+    """Draws conclusions from a release alone.
 
-    The result of ``run`` depends on the attack (a :class:`Reconstruction`, say).  If it is an
-    :class:`AttackResult`, statements with a prior and a posterior can be made from it.
+    The type of the result depends on the attack; it may be a :class:`Reconstruction`. From an
+    :class:`AttackResult`, statements with a prior and a posterior can be made.
     """
 
     name: str
@@ -91,9 +92,9 @@ class Attack(Protocol):
 
 @runtime_checkable
 class PopulationSource(Protocol):
-    """A population for an audit that is generated or fetched wherever its records are needed.
+    """A population for an audit that is generated or fetched where its records are needed.
 
-    The object is small and is sent to workers; each call of ``microdata`` returns the same people.
+    The small object is sent to workers; each call of ``microdata`` returns the same people.
     """
 
     @property
@@ -114,8 +115,8 @@ _MAKER = EntryPoint("statements", "bayesrisk.risk.statements.results:result_stat
 class AttackResult:
     """Result of an attack that can be compared with other attacks, person by person.
 
-    Its class attribute ``stated_by`` names, as ``module:function``, the auditor's function that
-    makes its statements: an ``AttackStatements``, as in ``bayesrisk.risk.statements.results``.
+    The class attribute ``stated_by`` names, as ``module:function``, the function that makes the
+    statements: an ``AttackStatements``, as in ``bayesrisk.risk.statements.results``.
     """
 
     stated_by = ""
@@ -131,29 +132,28 @@ class AttackResult:
         rng: int | None = None,
         **options: object,
     ) -> "Statements":
-        """Return statements with the belief before, without the person's own record, and after.
+        """Return statements with beliefs before, without the person's own record, and after.
 
         Parameters
         ----------
         release : Release
-            What was attacked.
+            The attacked release.
         prior : RecordPrior or Records
-            What the adversary believes of the records of a place before the release, of the schema
-            of its tables: a law, or the records of a larger place or a sample, each place having
-            their composition.
+            The adversary's prior on the records of a place, in the schema of the tables. It is a
+            law; or records of a larger place or a sample, whose composition each place has.
         truth : Microdata or Records, optional
-            The confidential records, for ``correct`` and ``without`` and nothing else.
+            The confidential records, used for ``correct`` and ``without`` only.
         without : bool, default True
-            Whether the attack is run again without the target's record, wherever there is a truth.
+            Whether to repeat the attack without the target's record, if there is a truth.
         mechanism, rng : Mechanism and int, optional
-            The mechanism and the seed of the release, which is made again without each record.
-            Needed for ``without`` where published counts are neither true nor true plus noise.
+            The release's mechanism and seed, to repeat it without each record. Needed for
+            ``without`` unless published counts are true, or true plus noise.
         **options : object
-            Reconstructions: ``stated``, the attributes that are stated, ``known``, those that are
-            known of the target (none by default), and ``attack``.  Claims: ``readable``, as for
-            :meth:`Claims.to_frame`.  Majority inference: ``name`` of the release among its own and
-            ``level`` of its places.  Occupancy: ``attack``.  An ``attack`` is the one that found
-            the result, by default one with the usual settings.
+            Reconstructions: ``stated`` and ``known``, the attributes stated and those known of the
+            target (by default none), and ``attack``. Claims: ``readable``, as for
+            :meth:`Claims.to_frame`. Majority inference: ``name`` of the release in the result, and
+            ``level`` of its places. Occupancy: ``attack``. An ``attack`` is the one that produced
+            the result, by default one with default settings.
 
         Returns
         -------
@@ -162,28 +162,28 @@ class AttackResult:
 
         Notes
         -----
-        The posterior is the belief of somebody who takes the attack at its word (``believed``), or
-        ``proved`` where published counts are true ones and nothing else fits.  Where the attack
-        says nothing the prior stands (``unstated``).
+        The posterior is the belief of someone who takes the attack at its word (``believed``). It
+        is ``proved`` if published counts are true and nothing else fits. If the attack states
+        nothing, it is the prior (``unstated``).
 
-        - *Reconstruction.*  The target is a person of a place with what is ``known`` (adversary
-          ``linker``), the statement values of what is ``stated`` that a reconstructed record has.
-          The posterior is the share of the reconstructed records of the kind with these values.
-        - *Claims.*  The target is a record that the claim describes, the statement the claim: so
-          many records of the place are like that. The prior is the law of that number. ``without``
-          is the probability that the target is the one that was missing, where the release without
-          it proves how many of the others there are.
-        - *Majority.*  The target is a person of a place, the statement the race and Hispanic origin
-          most people there have by the published counts; the posterior is their share.
-        - *Occupancy.*  The target is a subsidised household of a block, the statement that it is
-          over the occupancy limit; the posterior knows that at least one there is, where that was
-          found.
+        - *Reconstruction.* The target is a person of a place whose ``known`` values are known
+          (adversary ``linker``). The statement gives the ``stated`` values of a reconstructed
+          record. The posterior is the share of the reconstructed records of that kind with these
+          values.
+        - *Claims.* The target is a record that the claim describes. The statement is the claim: so
+          many records of the place are like it. The prior is the law of that number. ``without`` is
+          the probability that the target is the missing record, if the release without it proves
+          the number of the others.
+        - *Majority.* The target is a person of a place. The statement is the most frequent race and
+          Hispanic origin there by the published counts. The posterior is their share.
+        - *Occupancy.* The target is a subsidised household of a block. The statement is that it
+          exceeds the occupancy limit. The posterior accounts for blocks where at least one such
+          household was found.
 
-        ``without`` is a mean over the people of the truth whom the statement may be about:
-        each time the same attack, on a release of everybody else.  If published counts are true
-        ones, or true ones plus independent noise, that is the release less the record.
-        ``correct`` is missing where the statement is true of some of these people and false of
-        others, and where there is none.
+        ``without`` is a mean over the people whom the statement may be about: each time the same
+        attack on a release of everybody else. If published counts are true, or true plus
+        independent noise, that is the release less the record. ``correct`` is missing if the
+        statement is true of some of these people and false of others, or if there are none.
         """
         make = cast("Callable[..., Statements]", _MAKER.load())
         inputs = {"release": release, "prior": prior, "truth": truth, "without": without}

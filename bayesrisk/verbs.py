@@ -52,15 +52,15 @@ def audit(
     folder: str | Path | None = None,
     **options: Any,
 ) -> AuditResults:
-    r"""Return each protection's cost, and what adversaries gain under it.
+    r"""Return the cost of each protection, and the gain of adversaries under it.
 
     .. math:: \text{gain} = \pi(\text{truth} \mid \text{release})
         - \pi(\text{truth} \mid \text{release of everybody else})
 
-    The gain of a person is the belief in the true value of what is secret, less the belief that the
-    adversary would have without the person's own record: what the record itself gives away.
-    Measures are shares of people and averages over people and releases, in [0, 1] or [-1, 1], with
-    intervals of 95 %.
+    A person's gain is the adversary's belief in the person's true secret value, less the belief
+    after a release without the person's record. It measures what the record itself gives away.
+    Measures are shares of people, or averages over people and releases, in [0, 1] or [-1, 1].
+    Intervals are 95 %.
 
     Parameters
     ----------
@@ -68,34 +68,34 @@ def audit(
         One row for each person: a data frame (pandas, Polars, Arrow), records, a file of them
         (CSV or Parquet), or a folder of microdata.
     key : str or sequence of str
-        Columns that a linker knows of the person who is asked about.
+        Columns that a linker knows of the target.
     secret : str or sequence of str
-        Columns that are to be learned.
+        Columns that adversaries try to learn.
     protections : str, sequence of str or Protection, or mapping of str to str
-        Recipes such as ``"swapping:rate=0.05"``, in a mapping by the name in results.
+        Recipes such as ``"swapping:rate=0.05"``; the keys of a mapping are their names in results.
     place, cuts : optional
-        Of frames and files: column with the names of places, several from coarse to fine, by
-        default ``place`` or ``block``, if there is one; and where groups of numbers begin, such as
-        ``{"age": [18, 65]}`` (:meth:`Schema.from_frame`).
+        For frames and files. ``place`` names the columns of the places, from coarse to fine; by
+        default ``place`` or ``block``, if there is one. ``cuts`` gives where groups of numbers
+        begin, such as ``{"age": [18, 65]}`` (:meth:`Schema.from_frame`).
     tables : Workload, optional
-        What is published; by default every table of one or two of the columns (:class:`Workload`).
+        What is published; by default all tables of one or two columns (:class:`Workload`).
     folder : path-like, optional
-        New folder for all results and ``report.html``, confidential.  By default they are written
-        nowhere, but for the time of the run where the system has its temporary files.
+        New folder for all results and ``report.html``, which are confidential. By default results
+        are kept in a temporary folder, which is deleted after the run.
     **options : object
-        Of :class:`AuditStudy`, such as ``targets``, ``releases`` and ``seed``, with the names of
-        ``adversaries`` (all but insider by default); and ``workers`` and ``progress`` of
+        Arguments of :class:`AuditStudy`, such as ``targets``, ``releases`` and ``seed``; names of
+        ``adversaries`` (by default all but ``insider``); ``workers`` and ``progress`` of
         :func:`run`.
 
     Returns
     -------
     AuditResults
-        ``statements``, ``measures``, ``costs`` and ``comparisons``, frames, and ``plot()``.
+        The frames ``statements``, ``measures``, ``costs`` and ``comparisons``, and ``plot()``.
 
     Raises
     ------
     ArgumentError
-        If a column is missing, is a key and a secret, or a protection lacks what it needs.
+        If a column is missing, is both key and secret, or a protection lacks a setting.
 
     Examples
     --------
@@ -181,27 +181,27 @@ def release(
     protection : str or Mechanism
         Recipe, such as ``"discrete-gaussian:rho=1"``, or a mechanism (:func:`make_mechanism`).
     columns : sequence of str, optional
-        Of frames and files: columns that are counted, by default all but that of the place and
-        those that identify (:meth:`Schema.from_frame`).
+        For frames and files: the columns to count. By default all but those of places and
+        identifiers (:meth:`Schema.from_frame`).
     place, cuts, tables : optional
         As for :func:`audit`.
     places : array_like of str, optional
-        The public list of places, or ``"occupied"``, as for ``release`` of a mechanism.
+        The public list of places, or ``"occupied"``, as for the mechanism's ``release``.
     seed : int, optional
-        For a simulation, which whoever guesses the seed can undo.  By default draws come from the
-        entropy of the operating system, kept nowhere.
+        Makes a simulation; anyone who guesses the seed can undo the protection. By default draws
+        come from entropy of the operating system that is kept nowhere.
     folder : path-like, optional
-        New folder that the release is written into, ready to be handed over.
+        New folder for the release, ready to hand over.
 
     Returns
     -------
     Release
-        Counts, with the law of each; ``write(folder)`` writes them.
+        Counts with the law of each; ``write(folder)`` writes them.
 
     Raises
     ------
     ArgumentError
-        If the protection lacks what it needs, such as a rate, a base or a budget.
+        If the protection lacks a setting, such as a rate, a base or a budget.
 
     Examples
     --------
@@ -235,7 +235,7 @@ def plan(
     cuts: Mapping[str, Sequence[float]] | None = None,
     **options: Any,
 ) -> release_plan.ReleasePlan:
-    """Return the least costly rules of publication under which the tables keep all limits.
+    """Return the least costly publication rules under which the tables keep all limits.
 
     Parameters
     ----------
@@ -259,7 +259,7 @@ def plan(
     Raises
     ------
     ArgumentError
-        If a limit, a rule or a column is not there.
+        If a limit, a rule or a column does not exist.
 
     Examples
     --------

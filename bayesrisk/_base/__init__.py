@@ -1,1 +1,1 @@
-"""The floor that every room stands on: checks, files, randomness, compilation, plug-ins."""
+"""The base of all packages: checks, files, randomness, compilation, plug-ins."""

@@ -1,4 +1,4 @@
-"""Errors of calls of public functions: which argument was meant, and what to write."""
+"""Errors of calls of public functions: the argument that was meant, and the right form."""
 
 import functools
 import inspect
@@ -52,10 +52,10 @@ _answered: set[type] = set()  # classes of what was returned
 
 
 def answering(value: Any) -> Any:
-    """Return a public object whose calls say what to write.
+    """Return a public object whose calls give advice on errors.
 
-    A function is replaced in its module and the packages around it, so that it is one object; of
-    a class what makes its instances is.
+    A function is replaced in its module and the packages around it, so that it is one object. For a
+    class, the construction of instances is replaced.
     """
     if inspect.isfunction(value):
         if value not in _answering:
@@ -128,7 +128,7 @@ def _fault(
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
 ) -> ArgumentTypeError | None:
-    """Return the error of a call that does not fit its signature; None where it fits."""
+    """Return the error of a call that does not fit its signature, or None."""
     self = args[0] if args else None
     if owner is not None and not isinstance(self, owner):
         name = function.__name__

@@ -1,12 +1,12 @@
 """The one compiler setting that every kernel uses.
 
-Kernels get contiguous arrays and scalars, fill an ``out`` array, and check nothing: the public
-function that calls them has done so.  A *step* is a part of kernels that Python code never calls:
-it is compiled within each of them.  Compiled kernels are cached on disk beside the package (or in
-``NUMBA_CACHE_DIR``), so they are compiled once per installation, and again if their source or that
-of their steps changes. Where no folder can be written, or the disk is full, every process compiles
-anew, with one warning. What is in such a folder runs when it is read: one in which others can write
-is not used, and a ``NUMBA_CACHE_DIR`` of that kind is refused. ``fastmath`` stays off: the
+Kernels get contiguous arrays and scalars, fill an ``out`` array, and check nothing: the calling
+public function has done so. A *step* is a part of kernels that Python code never calls; it is
+compiled within each of them. Compiled kernels are cached on disk beside the package (or in
+``NUMBA_CACHE_DIR``). So they are compiled once per installation, and again if their source or that
+of their steps changes. If no folder can be written, or the disk is full, every process compiles
+anew, with one warning. Code in such a folder runs when it is read. So a folder in which others can
+write is not used, and such a ``NUMBA_CACHE_DIR`` is refused. ``fastmath`` stays off: the
 compensated arithmetic of the likelihoods relies on IEEE rounding.
 """
 
@@ -47,11 +47,11 @@ def kernel(function: _F) -> _F:
 
 
 def lean_kernel(function: _F) -> _F:
-    """Compile a kernel that makes no arrays, without the counting of references to them.
+    """Compile a kernel that makes no arrays, without reference counting.
 
-    In a kernel of many small functions over tuples of arrays the counting costs more than the
-    work, and much of the time to compile it; the caller holds all arrays meanwhile.  Whatever
-    such a kernel calls must be lean, too.
+    In a kernel of many small functions over tuples of arrays, counting costs more than the work,
+    and much of the compile time. The caller holds all arrays meanwhile. All kernels that it calls
+    must be compiled this way, too.
     """
     return _kernel(function, _nrt=False)
 
@@ -59,7 +59,7 @@ def lean_kernel(function: _F) -> _F:
 def step(function: _F) -> _F:
     """Declare a step of kernels: each compiles it as its own part.
 
-    It stays the function that it is: what calls it from Python runs it uncompiled.
+    It stays a plain function: a call from Python runs it uncompiled.
     """
     return _step(function)
 
@@ -91,7 +91,7 @@ def _kernel(function: _F, **options: bool) -> _F:
 
 
 def parts(kernel: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
-    """Yield a kernel and all kernels and steps that it calls, and those that these call."""
+    """Yield a kernel and all kernels and steps that it calls, directly or not."""
     todo, visited = [kernel], {id(kernel)}
     while todo:
         yield (part := todo.pop())
@@ -119,8 +119,8 @@ def _globals(part: Any) -> Iterator[object]:
 def _sources(function: Callable[..., Any]) -> str:
     """Return a digest of all source that the machine code of a kernel comes from.
 
-    Of the files of all its parts, and of the constants that they read, whatever file these are
-    in: Numba itself looks at the file of the kernel alone.
+    It covers the files of all its parts, and of the constants that they read, in any file. Numba
+    itself looks only at the kernel's own file.
     """
     declared = list(parts(function))
     files = {getattr(part, "py_func", part).__code__.co_filename for part in declared}
@@ -142,7 +142,7 @@ def _digest(file: str) -> str:
 def elementwise(*signatures: str) -> Callable[[_F], Callable[..., Any]]:
     """Compile a scalar function into a NumPy ufunc, which broadcasts without copying.
 
-    It is compiled, or loaded, when it is first called: a program pays for what it uses.
+    It is compiled, or loaded, on its first call: a program pays only for what it uses.
     """
 
     def decorate(function: _F) -> Callable[..., Any]:
@@ -213,13 +213,13 @@ def _cached_if_possible(compile_: Callable[[bool], _T]) -> _T:
 
 @functools.cache
 def _check_folder(folder: str, source: str) -> None:
-    """Refuse a folder of compiled code that others can change, or put another one in place of.
+    """Refuse a folder of compiled code that others can change or replace.
 
-    Trusted are this user, root, and whoever owns the package or the root of the file system: their
-    code runs here anyway.  A folder beside the package may be as open as that.
+    Trusted are this user, root, and the owners of the package and of the root of the file system:
+    their code runs here anyway. A folder beside the package may be as open as that.
 
-    A ConfigError names what is not safe in ``NUMBA_CACHE_DIR``; a PermissionError, in the usual
-    folder, lets kernels be compiled without a cache.
+    A ConfigError names what is unsafe in ``NUMBA_CACHE_DIR``. For the default folder it is a
+    PermissionError, and kernels are compiled without a cache.
     """
     if not hasattr(os, "geteuid"):
         return  # no owners and modes as POSIX has them
@@ -262,10 +262,10 @@ def _is_of_one(group: int) -> bool:
 
 
 def _keep_if_possible(cache: Any, function: Callable[..., Any]) -> None:
-    """Let a kernel run whether its file can be read or written, or not; and read what is current.
+    """Let a kernel run whether or not its file can be read or written, and read only current files.
 
-    Numba reads the types of all that it kept before it asks whether the source is the same: after
-    an update one of them may be a class that is gone.  Such a file is emptied.
+    Numba reads the types in its cache before it compares the source. After an update one of them
+    may be a class that no longer exists. Such a file is emptied.
     """
     save, load = cache.save_overload, cache.load_overload
 

@@ -1,7 +1,7 @@
 """Text and HTML of results: the answer first, at most ten lines; in a notebook a small table.
 
-A class decorated with :func:`displayed` prints what its method ``_answer`` says, a sentence a line;
-without one, a line of its fields, arrays as their shape and range.
+A class decorated with :func:`displayed` prints its method ``_answer``, one sentence a line. Without
+that method it prints a line of its fields, with arrays as shape and range.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def short(value: object) -> str:
 
 
 def several(names: Iterable[object], most: int = 8) -> str:
-    """Return names with commas between them, of many the first and their number."""
+    """Return names separated by commas; of many names, the first ones and their number."""
     listing = [str(name) for name in names]
     rest = len(listing) - most
     return ", ".join(listing[:most]) + (f" and {rest:,} more" if rest > 0 else "")
@@ -120,7 +120,7 @@ def _text(result: object) -> str:
 
 
 def html(result: Any) -> str:
-    """Return the page of a result in a notebook: its sentences, or its fields, and first rows."""
+    """Return the HTML of a result in a notebook: its sentences, or its fields, and first rows."""
     name, sentences = escape(type(result).__name__), _sentences(result)
     if not sentences:
         rows = "".join(
@@ -133,7 +133,7 @@ def html(result: Any) -> str:
 
 
 def page(lines: Sequence[str], frame: Any = None, *, whole: str = "to_frame()") -> str:
-    """Return lines and the first rows of a frame as HTML; ``whole`` says where all are."""
+    """Return lines and the first rows of a frame as HTML; ``whole`` tells how to get all rows."""
     paragraph = f"<p>{'<br>'.join(map(escape, lines))}</p>"
     if frame is None:
         return paragraph

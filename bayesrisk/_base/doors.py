@@ -1,4 +1,4 @@
-"""Functions that ask an object, which holds a question, for one of its answers."""
+"""Functions that make an object, which holds a question, and return one of its answers."""
 
 import inspect
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Pandas, loaded when a frame is first made: that takes longer than many a short command."""
+"""Pandas, loaded when the first frame is made: loading takes longer than a short command."""
 
 from importlib import import_module
 from types import ModuleType

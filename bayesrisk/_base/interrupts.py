@@ -1,8 +1,8 @@
 """Requests to end this process, Ctrl-C and SIGTERM: a flag that nothing below can swallow.
 
-The request comes as a KeyboardInterrupt in the middle of whatever runs.  Compilers, callbacks from
-C and modules that are being loaded make another exception of it, or drop it.  So whatever fails
-after a request has been interrupted, and a request that was dropped is repeated.
+The request comes as a KeyboardInterrupt at any point of the program. Compilers, callbacks from C
+and loading modules turn it into another exception, or drop it. So any failure after a request
+counts as an interruption, and a dropped request is repeated.
 """
 
 import os
@@ -24,7 +24,7 @@ class Interruption(KeyboardInterrupt):
 
 
 def ended(error: BaseException | None) -> bool:
-    """Return whether an exception is a request to end, or came after one."""
+    """Return True if an exception is a request to end, or came after one."""
     return isinstance(error, KeyboardInterrupt) or _first is not None
 
 
@@ -46,12 +46,11 @@ def tell(note: str = "") -> int:
 
 @contextmanager
 def heeded(*, last: bool = False) -> Iterator[None]:
-    """Heed requests to end: leave by a SystemExit after one, unless all was done.
+    """Handle requests to end: leave by a SystemExit after one, unless all work was done.
 
-    A second request, a second later or more, ends the process at once: files are whole or as they
-    were, and workers end with it.  A signal that is ignored, as behind ``nohup``, stays so.
-    Where it is the ``last`` thing, nothing follows but the end of the process, which a first
-    request does not stop.
+    A second request, a second later or more, ends the process at once: files are whole or
+    unchanged, and workers end with it. An ignored signal, as behind ``nohup``, stays ignored. If it
+    is the ``last`` thing, only the end of the process follows, which a first request does not stop.
     """
     global _first, _message_printed
     hook, excepthook, before = sys.unraisablehook, sys.excepthook, {}

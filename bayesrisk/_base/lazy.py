@@ -1,4 +1,4 @@
-"""Public names that are loaded when they are first used, and where a name is that is not here."""
+"""Public names that are loaded on first use, and the places of names that moved."""
 
 import ast
 import functools

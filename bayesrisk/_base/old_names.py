@@ -1,7 +1,7 @@
-"""Names of the version before: what moved to the wing of censuses, and what left the front door.
+"""Names of the previous version: those that moved to the census wing, or left the front.
 
-An old dotted name is found for one version, without a warning, so that programs and notebooks that
-use it go on; *Migration* lists them, with what to write.
+An old dotted name works for one version, without a warning, so that programs and notebooks keep
+working. *Migration* lists the new names.
 """
 
 import importlib
@@ -80,12 +80,12 @@ FRONT = {
 
 
 def moves(package: str, name: str) -> bool:
-    """Return whether a package listed a name in the version before, and does no more."""
+    """Return True if a package listed a name in the previous version, and no longer does."""
     return name in NAMES.get(package, ()) or (package == "bayesrisk" and name in FRONT)
 
 
 def moved(package: str, name: str) -> object:
-    """Return the object that a package listed under a name in the version before."""
+    """Return the object that a package listed under a name in the previous version."""
     if not moves(package, name):
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
     if package == "bayesrisk" and name in FRONT:
@@ -125,7 +125,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 def find_old_names() -> None:
     """Let imports find modules by their old names.
 
-    It is asked first: the folder of a module that moved would give it a second time.
+    It comes first: the folder of a moved module would be imported a second time.
     """
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())

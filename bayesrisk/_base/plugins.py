@@ -1,9 +1,9 @@
-"""Choosing by name: the package's own, registered ones, and plug-ins of other packages.
+"""Choice by name: the package's own, registered ones, and plug-ins of other packages.
 
-A plug-in is named in an entry-point group of its package.  One that fails to load is skipped with
-a warning.  The package's own are listed in its code, those of a wing in the ``entry_points.txt`` of
-its folder: they are there whatever the installation says.  Foreign code runs behind a wall, which
-names what fails there.
+A plug-in is named in an entry-point group of its package. A plug-in that fails to load is skipped
+with a warning. The package's own are listed in its code, and those of a wing in its folder's
+``entry_points.txt``: they exist in any installation. Foreign code is isolated, and failures in it
+name the plug-in.
 """
 
 import contextlib
@@ -46,10 +46,10 @@ STATED = {
 class Registry(Generic[T]):
     """Factories of one kind of thing, by name.
 
-    ``kind`` is the name in messages, and the entry-point group is ``bayesrisk.KINDs``; ``builtin``
-    has the package's own as ``module:attribute``, its wings' among them, loaded when they are asked
-    for, and nothing replaces them; whatever is made follows ``protocol``, which ``needs`` says in
-    words, and its methods return what ``results`` says.
+    ``kind`` is the name in messages, and the entry-point group is ``bayesrisk.KINDs``. ``builtin``
+    has the package's own and its wings' factories as ``module:attribute``, loaded on request;
+    nothing replaces them. Objects made follow ``protocol``, which ``needs`` describes in words, and
+    their methods return the types in ``results``.
     """
 
     def __init__(
@@ -177,10 +177,10 @@ Results = tuple[tuple[str, type], ...]
 
 
 class Wall:
-    """Let what foreign code raises be a PluginError, and end what it forked.
+    """Turn exceptions of foreign code into a PluginError, and end its forked processes.
 
-    Requests to end go through, and errors of bayesrisk: they speak of a parameter, or come from a
-    method, where they are told whose.
+    Requests to end pass through. So do errors of bayesrisk: they are about a parameter, or come
+    from a method, where the plug-in is named.
     """
 
     # Not a generator: contextlib lets a StopIteration out as it came.
@@ -252,7 +252,7 @@ def _walled_class(kind: Any, subject: str, results: Results) -> type:
 
 @functools.cache
 def _walled_meta(meta: type) -> Callable[..., type]:
-    """Return the class of walled classes; workers make them of what they were made of."""
+    """Return the class of isolated classes; workers make them from the same arguments."""
     walled: Any = type(meta.__name__, (meta,), {})
     copyreg.pickle(walled, lambda kind: (_walled_class, kind._behind_wall))
     maker: Callable[..., type] = walled

@@ -1,4 +1,4 @@
-"""Randomness by one keyword: what a seed may be, and the generator that it gives."""
+"""Randomness by one keyword: the allowed seeds, and the generator that each gives."""
 
 import functools
 import reprlib
@@ -33,8 +33,8 @@ def generator(seed: object, name: str = "rng", *, optional: bool = False) -> np.
     NumPy itself takes nested sequences and other objects, of any size and depth, and some of them
     end the interpreter.
 
-    A generator is returned as it is; a whole number must be >= 0 and have at most 1024 bits; where
-    it is ``optional``, None stands for 128 bits of entropy of the operating system.
+    A generator is returned unchanged. A whole number must be >= 0 and have at most 1024 bits. If it
+    is ``optional``, None stands for 128 bits of entropy of the operating system.
     """
     if isinstance(seed, np.random.Generator):
         return seed
@@ -70,8 +70,8 @@ def seeded(function: Callable[_P, _R]) -> Callable[_P, _R]:
 def named_stream(seed: int, name: str) -> np.random.Generator:
     """Return the random numbers that belong to a name, such as the code of a place.
 
-    ``default_rng(SeedSequence(seed, spawn_key=...))``, the key the bytes of the name: the same
-    whatever other names there are.
+    It is ``default_rng(SeedSequence(seed, spawn_key=...))``, with the bytes of the name as key. So
+    it does not depend on other names.
     """
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=tuple(name.encode())))
 
@@ -88,14 +88,14 @@ def as_finished(
 ) -> Iterator[_R]:
     """Yield ``task(item)`` for every item, each as soon as it is finished.
 
-    An executor that works at once, in this process, does the next item only when the last result
-    was taken.  One with a method ``room`` has that many items at a time, at most.  On leaving,
-    early or not, what has not begun is cancelled and what has is awaited; the executor itself
-    stays open.  One with a method ``kill`` is ended by it after a request to end.
+    An executor that works at once, in this process, starts the next item only when the last result
+    was taken. One with a method ``room`` holds at most that many items at a time. On leaving, early
+    or not, items that have not begun are cancelled and the others awaited; the executor stays open.
+    One with a method ``kill`` is ended by it after a request to end.
 
-    ``failed`` takes an item whose task raised an error, and the error, and may go on by returning;
-    without it the error is raised.  A WorkerError says that a worker of the executor, or what gives
-    it work, ended before its work was done.
+    ``failed`` takes an item whose task raised an error, and the error, and may return to continue.
+    Without it the error is raised. A WorkerError says that a worker of the executor, or its
+    scheduler, ended before its work was done.
     """
     waiting: dict[Future[Any], _T] = {}
     room: Callable[[], int] | None = getattr(executor, "room", None)

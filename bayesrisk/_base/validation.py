@@ -1,4 +1,4 @@
-"""Every check of an argument, once: the message names the argument, its bound and the value."""
+"""All checks of arguments, each once: messages name the argument, its bound and the value."""
 
 import re
 from collections.abc import Iterable, Mapping, Sized
@@ -106,7 +106,7 @@ _ONE, _ONE_WHOLE = "must be a number", "must be a whole number"
 def _raw_array(value: object, name: str, texts: str = "", rule: str = _ANY) -> NDArray[Any]:
     """Return ``value`` as an array of numbers, or raise an error that names the argument.
 
-    ``texts`` says which texts it may be, and ``rule`` what it must be.
+    ``texts`` are the texts that it may be, and ``rule`` says what it must be.
     """
     if value is None or isinstance(value, (str, bytes, bool, np.bool_, Mapping)):
         advice = ""
@@ -282,7 +282,7 @@ def scalar(value: Any, name: str, **limits: Any) -> float:
 
 
 def by_neighbour(value: Any) -> Any:
-    """Return a sensitivity as a number where it is said by what a neighbour does."""
+    """Return a sensitivity as a number, also if given by the neighbours' name."""
     if not isinstance(value, str) or _TEXT.fullmatch(value):
         return value
     if value not in SENSITIVITIES:
@@ -330,7 +330,7 @@ def refuse_row(
 
 
 def choice(value: object, name: str, options: tuple[str, ...], listing: str = "") -> str:
-    """Return ``value`` if it is one of ``options``; ``listing`` says where all of many stand."""
+    """Return ``value`` if it is one of ``options``; ``listing`` says where to find all of many."""
     if not isinstance(value, str) or value not in options:
         near = did_you_mean(value, options)
         names = name_list(options, near)
@@ -377,13 +377,13 @@ def paths(value: object, name: str) -> list[Path]:
 
 
 def function(value: object, name: str) -> None:
-    """Refuse what is neither None nor callable."""
+    """Refuse a value that is neither None nor callable."""
     if value is not None and not callable(value):
         raise ArgumentTypeError(name, "must be a function", got=value)
 
 
 def flag(value: object, name: str) -> bool:
-    """Return True or False; numbers do not stand for them."""
+    """Return True or False; numbers are refused."""
     if not isinstance(value, (bool, np.bool_)):
         raise ArgumentTypeError(name, "must be True or False", got=value)
     return bool(value)
@@ -427,7 +427,7 @@ def mapping(value: object, name: str) -> Mapping[Any, Any]:
 
 
 def items(value: object, name: str) -> list[Any]:
-    """Return the items of a sequence or another iterable; a text or a mapping is neither."""
+    """Return the items of a sequence or another iterable; texts and mappings are refused."""
     _bounded(value, name)
     try:
         if not isinstance(value, (str, bytes, Mapping)) and isinstance(value, Iterable):
@@ -488,8 +488,8 @@ def text_array(value: object, name: str) -> NDArray[np.str_]:
 def frame(value: object, name: str, columns: Iterable[str] = ()) -> "pd.DataFrame":
     """Return a pandas data frame that has each of the columns once.
 
-    Whatever speaks the Arrow PyCapsule interface becomes one: a frame of polars, a table of Arrow,
-    a relation of duckdb.
+    Any object with the Arrow PyCapsule interface is converted: a Polars frame, an Arrow table, a
+    DuckDB relation.
     """
     if not isinstance(value, pd.DataFrame):
         value = _arrow_frame(value, name)

@@ -1,4 +1,4 @@
-"""Privacy-loss accounting.  May import ``distributions``; knows no adversary and no risk."""
+"""Privacy-loss accounting. May import ``distributions``; knows no adversary and no risk."""
 
 from bayesrisk._base.lazy import attach as _attach
 

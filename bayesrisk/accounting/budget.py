@@ -22,10 +22,10 @@ def exact_number(value: object, name: str = "value") -> Fraction:
     Parameters
     ----------
     value : int, Fraction, Decimal, float or str
-        A string is a decimal ("0.0992", "1e-10") or a fraction ("165/4099").  A float means the
-        decimal that it prints as.
+        A string is a decimal ("0.0992", "1e-10") or a fraction ("165/4099"). A float means its
+        printed decimal.
     name : str, default "value"
-        How messages call it.
+        Name of the value in messages.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def census_2020_budget(
 ) -> "pd.DataFrame":
     """Return the privacy-loss budget of a 2020 Census product, query by query, exactly.
 
-    Source: Configurations of the production runs in the Census Bureau's public code of the 2020
+    Source: configurations of the production runs in the Census Bureau's public code of the 2020
     Disclosure Avoidance System; Abowd et al. (2022, arXiv:2204.08986), section 8.2.
 
     Parameters
@@ -114,15 +114,15 @@ def census_2020_budget(
     universe : {"person", "household", "unit"}, default "person"
         Persons, households (DHC only), or housing units and group quarters.
     total_rho : number, optional
-        Rescale the allocation to this total; by default the production total.
+        Total to which the allocation is rescaled; by default the production total.
 
     Returns
     -------
     pandas.DataFrame
         One row for each level and query, from the nation down: ``level``, ``query``, ``rho``
-        (``Fraction``), ``rho_float``, ``sigma2`` (of the published noise: ``1 / rho``, as a
-        changed record moves two cells), and for PL94 the ``level_share`` and ``query_share``
-        whose product with the total is ``rho``.
+        (``Fraction``), ``rho_float``, and ``sigma2`` of the published noise (``1 / rho``, as a
+        changed record moves two cells). PL94 also has ``level_share`` and ``query_share``, whose
+        product with the total is ``rho``.
 
     Examples
     --------

@@ -1,16 +1,16 @@
 """zCDP and approximate differential privacy: rho, sigma2 and (epsilon, delta), in every direction.
 
-Writing L = log(1 / delta) and a = 1 + b for the Renyi order, the tight conversion is the curve
+Let L = log(1 / delta) and let a = 1 + b be the Renyi order. The tight conversion is the curve
 
     log(1 / delta) = b**2 rho + log(1 + b),     epsilon = (2 b + 1) rho - log(1 + 1 / b),
 
-on which each of the three quantities is monotone in b > 0.  Every direction is therefore one
-bracketed root in t = log b, followed by the form of the bound that is stationary in b, so that
-the error of the root enters squared.
+on which each of the three quantities is monotone in b > 0. So every direction is one bracketed root
+in t = log b. It is followed by the form of the bound that is stationary in b, so the error of the
+root enters squared.
 
-That form is a valid bound at every b > 0, so only the rounding of its evaluation could make a
-promise too good.  Each result is therefore moved to the safe side (epsilon and delta up, rho
-down) by a bound on that rounding: ``_ROUND`` times the sum of the magnitudes of the terms.
+That form is a valid bound at every b > 0, so only rounding could make a guarantee too good. Each
+result is therefore moved to the safe side (epsilon and delta up, rho down) by a bound on that
+rounding: ``_ROUND`` times the sum of the magnitudes of the terms.
 """
 
 from __future__ import annotations
@@ -77,26 +77,27 @@ def _epsilon(epsilon: Number) -> FloatArray:
 def rho_to_epsilon(rho: Number, delta: Number, method: str = "tight") -> FloatAnswer:
     r"""Return the epsilon of approximate DP that rho-zCDP implies at a given delta.
 
-    ``"tight"`` is the best that follows from the Renyi divergences alone, :math:`\inf_{a>1} a\rho +
-    \frac{\log(1/\delta) - \log a}{a-1} + \log(1 - 1/a)`; ``"bun-steinke"`` is :math:`\rho +
-    2\sqrt{\rho \log(1/\delta)}`, the simple bound that the Census Bureau's announcements and Kazan
-    and Reiter (Theorem 1) use.  Source: Canonne, Kamath and Steinke (2020, arXiv:2004.00010),
-    Corollary 13; Bun and Steinke (2016, arXiv:1605.02065), Proposition 1.3.
+    ``"tight"`` is the best bound from Renyi divergences alone,
+    :math:`\inf_{a>1} a\rho + \frac{\log(1/\delta) - \log a}{a-1} + \log(1 - 1/a)`.
+    ``"bun-steinke"`` is :math:`\rho + 2\sqrt{\rho \log(1/\delta)}`, the simple bound of the Census
+    Bureau's announcements and of Kazan and Reiter (Theorem 1). Source: Canonne, Kamath and Steinke
+    (2020, arXiv:2004.00010), Corollary 13; Bun and Steinke (2016, arXiv:1605.02065), Proposition
+    1.3.
 
     Parameters
     ----------
     rho : array_like
         zCDP budget, in [1e-15, 1e12].
     delta : array_like
-        Probability of failure, in [1e-300, 1).
+        The delta of approximate DP, in [1e-300, 1).
     method : {"tight", "bun-steinke"}, default "tight"
-        Which bound.
+        Choice of the bound.
 
     Returns
     -------
     float or ndarray
-        Epsilon >= 0, in nats, rounded up: never below the bound. With 1 + b the best Renyi order it
-        is too large by at most about ``2e-15 (epsilon + 2 + 2 log(1 + 1 / b))``.
+        Epsilon >= 0, in nats, rounded up, so never below the bound. With 1 + b the best Renyi
+        order, it is too large by at most about ``2e-15 (epsilon + 2 + 2 log(1 + 1 / b))``.
 
     Examples
     --------
@@ -129,20 +130,20 @@ def rho_to_epsilon(rho: Number, delta: Number, method: str = "tight") -> FloatAn
 def epsilon_to_rho(epsilon: Number, delta: Number, method: str = "tight") -> FloatAnswer:
     """Return the largest rho whose conversion at delta does not exceed epsilon.
 
-    The inverse of :func:`rho_to_epsilon` in its first argument.
+    It is the inverse of :func:`rho_to_epsilon` in its first argument.
 
     Parameters
     ----------
     epsilon : array_like
         Budget of approximate DP, in [0, 1e12].
     delta, method
-        As there.
+        As for :func:`rho_to_epsilon`.
 
     Returns
     -------
     float or ndarray
-        rho >= 0, rounded down: its conversion never exceeds epsilon.  Relative error about 1e-13
-        where rho > 1e-6 epsilon.
+        rho >= 0, rounded down: its conversion never exceeds epsilon. The relative error is about
+        1e-13 if rho > 1e-6 epsilon.
 
     Examples
     --------
@@ -184,8 +185,8 @@ def rho_to_delta(rho: Number, epsilon: Number, method: str = "tight") -> FloatAn
     Returns
     -------
     float or ndarray
-        delta in (0, 1], rounded up: never below the bound, and at least 2**-1022.  Relative error
-        at most about ``5e-15 (1 + log(1 + (1 + epsilon) / rho) + epsilon**2 / rho)``.
+        delta in (0, 1], rounded up, so never below the bound, and at least 2**-1022. Its relative
+        error is at most about ``5e-15 (1 + log(1 + (1 + epsilon) / rho) + epsilon**2 / rho)``.
 
     Examples
     --------
@@ -214,22 +215,22 @@ def rho_to_delta(rho: Number, epsilon: Number, method: str = "tight") -> FloatAn
 def sigma2_from_rho(rho: Number, sensitivity: Number) -> FloatAnswer:
     """Return the scale parameter of the discrete Gaussian that spends rho.
 
-    ``sigma2 = sensitivity**2 / (2 rho)``.
+    It is ``sigma2 = sensitivity**2 / (2 rho)``.
 
     Parameters
     ----------
     rho : array_like or Fraction
         zCDP budget, > 0.
     sensitivity : array_like or Fraction
-        L2 sensitivity: 1 when a neighbour adds or removes one record (Kazan and Reiter). It is
-        sqrt(2) when a neighbour changes one record of a histogram, as in the 2020 Census: its noise
-        has ``sigma2 = 1 / rho``.
+        L2 sensitivity. It is 1 if neighbours differ by one added or removed record (Kazan and
+        Reiter). It is sqrt(2) if one record of a histogram changes, as in the 2020 Census, whose
+        noise has ``sigma2 = 1 / rho``.
 
     Returns
     -------
     Fraction, float or ndarray
-        sigma2; exact when both arguments are exact (int or Fraction), otherwise the nearest
-        double to within two roundings, on neither side in particular.
+        sigma2. It is exact if both arguments are exact (int or Fraction), else the nearest double
+        within two roundings, on either side.
 
     Examples
     --------
@@ -297,12 +298,12 @@ def discrete_gaussian_delta(
     Returns
     -------
     float or ndarray
-        delta in (0, 1], rounded up: never below the exact value, above it by less than 1e-14 of
-        it; 2**-1022 where it is smaller than that.
+        delta in (0, 1], rounded up. It is never below the exact value, and above it by less than
+        1e-14 of it; 2**-1022 if it is smaller than that.
 
     Notes
     -----
-    A sum of positive terms (no cancellation), about 9 sigma of them.
+    It is a sum of about 9 sigma positive terms, without cancellation.
 
     Examples
     --------
@@ -320,21 +321,21 @@ def discrete_gaussian_epsilon(
 ) -> FloatAnswer:
     """Return the exact epsilon of one count released with discrete Gaussian noise.
 
-    The smallest epsilon whose :func:`discrete_gaussian_delta` does not exceed delta.
+    It is the smallest epsilon whose :func:`discrete_gaussian_delta` does not exceed delta.
 
     Parameters
     ----------
     delta : array_like
-        Probability of failure, in [1e-300, 1).
+        The delta of approximate DP, in [1e-300, 1).
     sigma2, sensitivity
-        As there.
+        As for :func:`discrete_gaussian_delta`.
 
     Returns
     -------
     float or ndarray
-        Epsilon >= 0, rounded up: the exact delta at the value returned does not exceed ``delta``.
-        Above the least such epsilon by about 1e-12 of it; by more only where delta hardly moves,
-        so that a change of it by 1e-14 of its value moves epsilon that far.
+        Epsilon >= 0, rounded up: its exact delta does not exceed ``delta``. It is above the
+        smallest such epsilon by about 1e-12 of it. It may be further above if delta hardly moves,
+        so that a relative change of 1e-14 moves epsilon that far.
 
     Examples
     --------

@@ -52,8 +52,8 @@ def fill_transform(
         M(s) = exp((s + s**2) change**2 / 2 sigma2) theta(u) / theta(0),
         theta(u) = sum over k of exp(-2 pi**2 sigma2 k**2 + 2 pi i k u).
 
-    Within half a period of t, 2 pi sigma2 / change, the terms |k| > 1 are below 2**-56.  Of a node
-    with log |f(t)| < ``least`` only a bound of this logarithm is given, and error -1.
+    Within half a period of t, 2 pi sigma2 / change, the terms |k| > 1 are below 2**-56. For a node
+    with log |f(t)| < ``least``, only a bound of this logarithm is given, and error -1.
     """
     for k in range(out.shape[0]):
         t = step * (first + k)
@@ -164,8 +164,8 @@ class Values(NamedTuple):
 class LossPart:
     r"""A group of counts that one record changes by ``change``, all with noise of the same law.
 
-    The loss of a released value x is :math:`\log p(x - \mathrm{change}) - \log p(x)`: of the
-    record's being there against its absence, with the others known.
+    The loss of a released value x is :math:`\log p(x - \mathrm{change}) - \log p(x)`, for the
+    record's presence against its absence, with the others known.
     """
 
     law: CountLaw
@@ -204,7 +204,7 @@ class LossPart:
 
     @cached_property
     def values(self) -> Values:
-        """The values of the loss of one count, where the record is there."""
+        """The values of the loss of one count, if the record is present."""
         d, law = self.change, self.law
         if isinstance(law, DiscreteGaussian):
             v = float(law.sigma2)

@@ -1,18 +1,17 @@
 r"""Lower and upper ends of expectations of a privacy loss, by adding its values or by inversion.
 
-Where the counts together have few values, these are added.  Otherwise, with
-:math:`M(s) = E e^{sL}`,
+If the counts together have few values, these are added. Otherwise, with :math:`M(s) = E e^{sL}`,
 
 .. math:: \delta(\epsilon) = E(1 - e^{\epsilon - L})_+ =
     \frac{1}{2 \pi i} \int_{\lambda - i\infty}^{\lambda + i\infty}
     \frac{M(s)\, e^{-s\epsilon}}{s\,(s + 1)}\, ds, \quad \lambda > 0,
 
-by the trapezoid rule with a step h.  It adds the values of the integral at epsilon plus multiples
-of :math:`2 \pi / h`, which M bounds.  A tiny further loss Y, with :math:`E e^Y = 1` and
-:math:`|Y| \le \kappa`, makes the integrand small where the line is cut off.  With it delta is too
-large, by Jensen's inequality, and the convexity of delta in :math:`e^\epsilon` bounds by how much.
+by the trapezoid rule with a step h. This adds the integral's values at epsilon plus multiples of
+:math:`2 \pi / h`, which M bounds. A tiny further loss Y, with :math:`E e^Y = 1` and
+:math:`|Y| \le \kappa`, makes the integrand small where the line is cut off. It makes delta too
+large, by Jensen's inequality; the convexity of delta in :math:`e^\epsilon` bounds the difference.
 
-Source: Zhu, Dong and Wang (2022, arXiv:2106.08567) for the inversion; the two ends are ours.
+Source: Zhu, Dong and Wang (2022, arXiv:2106.08567) for the inversion; the two ends are new here.
 """
 
 from __future__ import annotations

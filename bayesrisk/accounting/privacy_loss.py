@@ -1,10 +1,9 @@
-r"""The distribution of the privacy loss of a whole release, and what follows from it.
+r"""The distribution of the privacy loss of a whole release, and its consequences.
 
 The loss is :math:`L = \log P(\mathrm{release} \mid \mathrm{present}) - \log P(\mathrm{release} \mid
-\mathrm{absent})`, with the record there; the losses of counts with independent noise add up.
-Epsilon, delta, tests of membership and beliefs are sums over its law: an adversary who knows all
-other records has logit(posterior) = logit(prior) + L. Every number comes as two ends that enclose
-it.
+\mathrm{absent})`, with the record present. Losses of counts with independent noise add up. Epsilon,
+delta, tests of membership and beliefs are sums over its law. An adversary who knows all other
+records has logit(posterior) = logit(prior) + L. Every number has two ends that enclose it.
 
 Source: Dwork and Rothblum (2016, arXiv:1603.01887); Sommer, Meiser and Mohammadi (2019).
 
@@ -90,14 +89,14 @@ class Ends(Tabular):
 @displayed
 @dataclass(frozen=True, eq=False)
 class PrivacyLoss(Tabular):
-    """Distribution of the privacy loss of a release: of all noisy counts that one record moves.
+    """Distribution of the privacy loss of a release, over all noisy counts that one record moves.
 
-    Made by :meth:`of`.
+    It is made by :meth:`of`.
 
     Attributes
     ----------
     parts : tuple of LossPart
-        Law of the noise, change, and number of counts alike.
+        Law of the noise, change, and number of equal counts.
 
     Examples
     --------
@@ -115,15 +114,15 @@ class PrivacyLoss(Tabular):
         Parameters
         ----------
         source : Release, MechanismSpec, mechanism, DataFrame, str, Noise, CountLaw or sequence
-            A release or mechanism whose tables have independent noise; a frame with the column
-            ``sigma2``, as :func:`census_2020_budget` returns, or its name (``"pl94"``, ``"dhc"``);
-            the law of one count; or several counts: ``[law, (law, -1), ...]``, a law with its
-            change, which is 1 where none is given.
+            A release or mechanism whose tables have independent noise. Or a frame with the column
+            ``sigma2``, as :func:`census_2020_budget` returns, or its name (``"pl94"``, ``"dhc"``).
+            Or the law of one count. Or several counts ``[law, (law, -1), ...]``: each a law with
+            its change, by default 1.
         sensitivity : {"add-remove", "change-one"}, optional
-            Whether the record comes or goes, or changes: then it moves two counts of each table,
-            or twice as many as the mechanism says that one record counts in (``overlap``).
-            By default what the mechanism states, and ``"change-one"`` for a budget.  A list of
-            places that depends on the records is taken as known.
+            Whether the record is added or removed, or changes. In the latter case it moves two
+            counts of each table, or twice the mechanism's ``overlap``. By default it is what the
+            mechanism states, and ``"change-one"`` for a budget. A list of places that depends on
+            the records is taken as known.
         """
         if sensitivity is not None:
             check.choice(sensitivity, "sensitivity", tuple(check.MOVED))
@@ -201,23 +200,23 @@ class PrivacyLoss(Tabular):
 
         .. math:: \delta(\epsilon) = E(1 - e^{\epsilon - L})_+
 
-        for this order of the two data sets; of noise that is not symmetric see :attr:`reversed`.
+        It holds for this order of the two data sets; for asymmetric noise see :attr:`reversed`.
 
         Parameters
         ----------
         epsilon : array_like
-            In nats, in [-1000, 10,000].
+            Epsilon in nats, in [-1000, 10,000].
         """
         points = check.real_array(epsilon, "epsilon", lower=-1e3, upper=1e4)
         return _ends([self._delta(float(e)) for e in points.ravel()], points.shape)
 
     def epsilon(self, delta: ArrayLike) -> Ends:
-        """Return the least epsilon >= 0 that keeps delta; infinite where none does.
+        """Return the least epsilon >= 0 that keeps delta; infinite if there is none.
 
         Parameters
         ----------
         delta : array_like
-            In [1e-300, 1).
+            Delta, in [1e-300, 1).
         """
         points = check.real_array(delta, "delta", lower=1e-300, upper=1.0, bounds="[)")
         return _ends([self._epsilon(float(d)) for d in points.ravel()], points.shape)
@@ -291,8 +290,8 @@ class PrivacyLoss(Tabular):
     def curve(self) -> tuple[FloatArray, FloatArray, float]:
         """Return false and true positive rates of the best tests, from 0 to 1, and their error.
 
-        The tests reject where the loss exceeds a limit: at each of its values, or at 401 limits
-        where the values are too many to be listed.
+        The tests reject if the loss exceeds a limit. The limits are its values, or 401 limits if
+        the values are too many to list.
         """
         if self._list is not None:
             loss, mass = self._list.loss[::-1], self._list.mass[::-1]
@@ -339,14 +338,14 @@ class PrivacyLoss(Tabular):
         return self._tail(high).lower
 
     def posterior(self, prior: ArrayLike) -> BeliefLaw:
-        """Return the distribution of the posterior of somebody who knows all other records.
+        """Return the distribution of the posterior of an adversary who knows all other records.
 
-        The record is there: logit(posterior) = logit(prior) + L.
+        The record is present, and logit(posterior) = logit(prior) + L.
 
         Parameters
         ----------
         prior : array_like
-            Probability before the release that the record is there, in (0, 1).
+            Prior probability that the record is present, in (0, 1).
         """
         chance = check.real_array(prior, "prior", lower=0.0, upper=1.0, bounds="()")
         return BeliefLaw(self, chance)
@@ -354,8 +353,8 @@ class PrivacyLoss(Tabular):
     def _tail(self, loss: float) -> Pair:
         """Return the ends of P(L > loss).
 
-        With Q the law without the record P(L > e) = delta(e) + exp(e) Q(L > e), and -Q(L > e) is
-        the slope of delta, which is convex, in exp(e).
+        Let Q be the law without the record. Then P(L > e) = delta(e) + exp(e) Q(L > e). As a
+        function of exp(e), delta is convex with slope -Q(L > e).
         """
         if self._list is not None:
             return self._list.tail(loss)
@@ -395,7 +394,7 @@ class PrivacyLoss(Tabular):
     def variance_factor(self, *, epsilon: float, delta: float) -> float:
         """Return the least factor on all variances with which the release keeps (epsilon, delta).
 
-        Rounded up, to a share of 1e-6 above the least one, in [1e-6, 1e9].
+        It is rounded up to a share of at most 1e-6 above the least one, in [1e-6, 1e9].
         """
         target = check.scalar(delta, "delta", lower=1e-300, upper=1.0, bounds="[)")
         point = check.scalar(epsilon, "epsilon", lower=0.0, upper=1e4)
@@ -434,7 +433,7 @@ class PrivacyLoss(Tabular):
     def to_frame(self) -> pd.DataFrame:
         """Return epsilon, between its ends, at delta from 1e-2 to 1e-12.
 
-        Beside it stand the tight and the simple conversion of rho, where all noise is Gaussian.
+        Further columns are the tight and the simple conversion of rho, if all noise is Gaussian.
         """
         delta = 10.0 ** -np.arange(2, 13)
         frame = pd.DataFrame({"delta": delta})
@@ -447,14 +446,14 @@ class PrivacyLoss(Tabular):
 
 @dataclass(frozen=True, eq=False)
 class BeliefLaw(Tabular):
-    """The distribution of the posterior over releases, where the record is in the data.
+    """The distribution of the posterior over releases, if the record is in the data.
 
     Attributes
     ----------
     loss : PrivacyLoss
-        Law of the logarithm of the Bayes factor.
+        Law of the log Bayes factor.
     prior : ndarray
-        Probabilities before the release.
+        Prior probabilities.
     """
 
     loss: PrivacyLoss
@@ -478,7 +477,7 @@ class BeliefLaw(Tabular):
 
     @property
     def decision_error(self) -> Ends:
-        r"""Probability that the likelier of the two hypotheses is wrong, to some 1e-12.
+        r"""Probability that the more probable of the two hypotheses is wrong, within about 1e-12.
 
         .. math:: \pi\,(1 - \delta(-\mathrm{logit}\, \pi))
         """
@@ -501,7 +500,7 @@ class BeliefLaw(Tabular):
         return _ends([self.loss._tail(x) for x in losses.ravel().tolist()], losses.shape)
 
     def quantile(self, probability: ArrayLike) -> Ends:
-        """Return the least posterior that is exceeded with at most 1 - probability."""
+        """Return the smallest posterior exceeded with probability at most 1 - probability."""
         levels = check.real_array(probability, "probability", lower=0.0, upper=1.0, bounds="()")
         check.broadcast(probability=levels, prior=self.prior)
         level, logit = np.broadcast_arrays(levels, self._logit)
@@ -513,7 +512,7 @@ class BeliefLaw(Tabular):
         return Ends(check.answer(belief[..., 0]), check.answer(belief[..., 1]))
 
     def to_frame(self) -> pd.DataFrame:
-        """Return prior, mean, ratio and decision error, with both ends, a row for each prior."""
+        """Return prior, mean, ratio and decision error, with both ends, one row for each prior."""
         frame = pd.DataFrame({"prior": np.ravel(self.prior)})
         for name in ("mean", "ratio", "decision_error"):
             frame = frame.join(getattr(self, name).to_frame().add_prefix(f"{name}_"))

@@ -1,7 +1,7 @@
 """The wing for census bureaus: their files, made-up nations, occupancy, studies of releases.
 
-The rest of the package imports nothing from here; this wing uses it as any other package would.
-The public names are those of ``__init__.pyi``.
+The rest of the package imports nothing from here; this wing uses it like any other package. The
+public names are those of ``__init__.pyi``.
 """
 
 from bayesrisk._base.lazy import attach as _attach

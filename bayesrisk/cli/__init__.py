@@ -1,1 +1,1 @@
-"""The command line: one file for each command, what they share, and ``app``, which holds them."""
+"""The command line: one file for each command, shared parts, and ``app``, which holds them."""

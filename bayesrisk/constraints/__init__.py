@@ -1,5 +1,5 @@
 """Integer programs: whole unknowns x with ``low <= A x <= high`` under published rows.
 
-Attacks, protections and laws ask four questions: whether there is a solution; the range of a linear
+Attacks, protections and laws ask four questions: existence of a solution; the range of a linear
 form; one solution, or all of them; the value of a weighted sum.
 """

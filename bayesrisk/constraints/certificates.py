@@ -1,12 +1,12 @@
 """Proofs of bounds: whole multiples of rows, added up in integer arithmetic.
 
-For rows ``l <= A x <= u``, bounds ``a <= x <= b``, an objective ``c`` and any whole ``y``::
+Take rows ``l <= A x <= u``, bounds ``a <= x <= b``, an objective ``c`` and any whole ``y``. Then::
 
     d c x = y (A x) + (d c - A' y) x <= sum_i max(y_i l_i, y_i u_i) + sum_j max(r_j a_j, r_j b_j)
 
-with ``r = d c - A' y``.  A solver's floating-point duals suggest ``y / d``: any ``y`` gives a valid
-bound, good ones a good bound.  With ``c = 0`` a bound below 0 is a contradiction (Farkas): there is
-no solution.
+with ``r = d c - A' y``. A solver's floating-point duals suggest ``y / d``. Any ``y`` gives a valid
+bound, and a good one gives a good bound. With ``c = 0``, a bound below 0 is a contradiction
+(Farkas): there is no solution.
 """
 
 from collections.abc import Iterator, Sequence
@@ -75,9 +75,9 @@ def combinations(
 ) -> Iterator[Combination]:
     """Yield proofs of a bound: dual values rounded to whole multiples of rows, unit by unit.
 
-    Left out are those that prove nothing, because a side without an end is needed, or because
-    numbers are too large for 64 bits; and, but for the last unit, roundings by more than ``near``
-    of a unit.  After a rounding that changed nothing there is no other.
+    A proof is skipped if it proves nothing, because it needs a side without an end, or because
+    numbers are too large for 64 bits. Except for the last unit, roundings by more than ``near`` of
+    a unit are skipped too. A rounding that changes nothing is the last one.
     """
     units = units or ((UNIT,) if model.closed else UNITS)
     ends = model.largest_ends if model.closed else largest_ends(*bounds)

@@ -45,10 +45,10 @@ def solve_beyond(
 class FormEnds:
     """Maxima of linear forms and of their negatives: the proved bounds, and the values reached.
 
-    The first half of all arrays is of the forms, the second of their negatives; ``goal`` is what no
-    solution exceeds, ``reached`` the largest value of a solution.  At first no solution exceeds
-    ``ends``, and ``star`` is one, if one is known.  What ``linear`` does not settle within
-    ``nodes`` is put to ``solver``, if there is one.
+    The first half of all arrays is for the forms, the second for their negatives. No solution
+    exceeds ``goal``, and ``reached`` is the largest value of a solution. ``ends`` are the initial
+    upper bounds, and ``star`` is a known solution, if any. Cases that ``linear`` does not settle
+    within ``nodes`` go to ``solver``, if there is one.
     """
 
     def __init__(

@@ -1,9 +1,9 @@
 """HiGHS through its own interface: integer programs, warm relaxations, and column generation.
 
-Column generation: a solution needs few of very many variables, so that HiGHS is given some of them,
-and the others are 0. Dual values then price all others at once.  Those that would improve the
-solution are added until none would: it is then optimal for the whole model.  A vertex has at most
-as many variables between their bounds as there are rows.
+Column generation: a solution needs few of very many variables. So HiGHS is given some of them, and
+the others are 0. Dual values then price all others at once, and those that would improve the
+solution are added. Once none would, it is optimal for the whole model. A vertex has at most as many
+variables between their bounds as there are rows.
 """
 
 import functools
@@ -51,9 +51,8 @@ def new_highs(**options: object) -> Highs:
 class HighsSolver:
     """Maximises over an :class:`IntegerModel` with HiGHS, one thread, no relative gap.
 
-    With ``dive``, branch and bound over the linear relaxation is tried first, which small models
-    need less time for; its bounds are proved in integer arithmetic.  Other options are those of
-    HiGHS.
+    With ``dive``, branch and bound over the linear relaxation is tried first, which is faster for
+    small models; its bounds are proved in integer arithmetic. Other options are those of HiGHS.
     """
 
     name = "highs"
@@ -143,7 +142,7 @@ def dual_ray(highs: Highs) -> FloatArray | None:
 
 
 def interior_point(model: IntegerModel, deadline: Deadline) -> FloatArray | None:
-    """Return an interior point of the relaxation, which shows what can be > 0, or None.
+    """Return a point inside the relaxation, which shows the possible positive variables, or None.
 
     An interior-point method without a crossover to a vertex ends near the analytic centre of the
     solutions.  This proves nothing; it is a guide.

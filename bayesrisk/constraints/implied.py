@@ -1,8 +1,8 @@
-"""Which weighted sums of unknowns the counts of rows determine.
+"""The weighted sums of unknowns that the counts of rows determine.
 
-The rows are eliminated modulo a prime, which needs no large numbers.  The combination of rows that
-gives a sum is found there, made whole, and then checked in integers for every unknown: the check is
-the proof, and the prime only a way to find it.
+The rows are eliminated modulo a prime, which avoids large numbers. This finds the combination of
+rows that gives a sum. The combination is made whole, and then checked in integers for every
+unknown. The check is the proof; the prime only helps to find it.
 """
 
 from dataclasses import dataclass

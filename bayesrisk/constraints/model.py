@@ -1,6 +1,6 @@
 """Integer models (bounds and rows), and their split into components that share no variable.
 
-A row is exact where its two ends are equal, a range where they differ, and free on a side whose end
+A row is exact if its two ends are equal, and a range if they differ. It is free on a side whose end
 is ``ENDLESS``.
 """
 
@@ -25,7 +25,7 @@ ENDLESS = UNBOUNDED
 
 
 def less(ends: IntArray, part: IntArray) -> IntArray:
-    """Return ends of rows less a part of them; where there is none, there is none."""
+    """Return ends of rows less a part of them; a missing end stays missing."""
     return np.where(np.abs(ends) >= ENDLESS, ends, ends - part)
 
 
@@ -115,24 +115,24 @@ def _numbered(*keys: NDArray[np.generic]) -> IntArray:
 class Status(StrEnum):
     """The state of a block, solution or question: what is proved about it.
 
-    Of solutions (records, households, values of an integer program):
+    For solutions (records, households, values of an integer program):
 
     - ``UNIQUE``: proved that no other records fit;
-    - ``PROVED``: proved to be the best, or the only number;
+    - ``PROVED``: proved to be the best, or the only value;
     - ``FEASIBLE``: they fit; others do, or might;
     - ``NEAREST``: none fit; these deviate least;
     - ``BOUNDED``: a number lies between two proved bounds;
-    - ``INFEASIBLE``: proved that nothing fits what was published;
+    - ``INFEASIBLE``: proved that nothing fits the published counts;
     - ``UNKNOWN``: no solution is given, and none is excluded;
-    - ``NOT_RUN``: nothing was looked for.
+    - ``NOT_RUN``: no search was made.
 
-    Of questions (does a claim hold, does a household violate a limit):
+    For questions (does a claim hold, does a household violate a limit):
 
     - ``VERIFIED``, ``REFUTED``: proved to hold in every solution, or to fail in one;
     - ``VIOLATION``, ``POSSIBLE``: proved in every solution, or missing in one;
     - ``UNDECIDED``: a limit left the question open;
     - ``DECIDED``: no question about the block is open;
-    - ``EMPTY``: there is nobody to ask about.
+    - ``EMPTY``: the block has no people.
 
     Examples
     --------

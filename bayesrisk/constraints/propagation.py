@@ -4,9 +4,9 @@ With ``l <= x <= h``, a row leaves each of its unknowns
 
     L - sum_{i != j} max(a_i l_i, a_i h_i) <= a_j x_j <= H - sum_{i != j} min(a_i l_i, a_i h_i).
 
-The fixed point does not depend on the order.  The unknowns of a block, of a law or of a group of
-places are looked at one after the other.  A search branches on a variable, and looks at the rows
-that it is in, by the same rule.  A trail notes each change, and takes it back.
+The fixed point does not depend on the order. The unknowns of a block, of a law or of a group of
+places are examined in turn. A search branches on a variable and examines the variable's rows by the
+same rule. A trail records each change, and undoes it.
 """
 
 from typing import NamedTuple
@@ -34,7 +34,7 @@ class RowSums(NamedTuple):
 def limits(rows: RowSums, r: int, a: int, low: int, high: int) -> tuple[int, int]:
     """Return the least and the largest value that row ``r`` allows an unknown of weight ``a``.
 
-    ``low`` and ``high`` are its ends so far.
+    ``low`` and ``high`` are the current ends of the unknown.
     """
     # What the others add is between least - min(a l, a h) and most - max(a l, a h).
     if a > 0:
@@ -65,8 +65,8 @@ def narrow(
 ) -> int:  # fmt: skip
     """Tighten the bounds of the first ``size`` unknowns; return a violated row, or -1.
 
-    ``rows`` have the sums of the ends, which are kept up to date; ``passes`` limits how often all
-    unknowns are looked at.
+    ``rows`` have the sums of the ends, which are updated; ``passes`` limits the number of passes
+    over all unknowns.
     """
     changed = True
     while changed and passes > 0:  # ends: each pass moves a whole-numbered end inwards
@@ -204,10 +204,11 @@ def program_arrays(parts: Components, family: IntArray) -> ProgramArrays:
 class SearchWork(NamedTuple):
     """Working arrays of a search: bounds, row sums, and a trail to undo changes.
 
-    ``widest`` is for every row the largest ``a (h - l)`` of its variables when it began. ``state``
-    holds the length of the trail, and the first and next place of the circular queue. Then it says
-    whether changes are noted on the trail (only a search takes them back), whether a search must
-    end (the trail is full, or nothing is left), and how many coefficients may be looked at still.
+    ``widest`` is for every row the largest ``a (h - l)`` of its variables at the start. ``state``
+    holds the length of the trail, and the first and next position of the circular queue. Two flags
+    follow: whether changes are recorded on the trail (only a search undoes them), and whether a
+    search must end (the trail is full, or nothing is left). The last entry is the number of
+    coefficients that may still be examined.
     """
 
     low: IntArray
@@ -354,8 +355,8 @@ def propagate_components(p: ProgramArrays, w: SearchWork, wrong: IntArray) -> No
 class SearchAnswers(NamedTuple):
     """Answers of a search for every component: a solution, and the solution farthest from it.
 
-    ``star`` gets a solution where ``has_star`` is 0, ``far`` the farthest one found, ``finding``
-    what is known, ``distance`` and ``upper`` bounds of the largest distance (-1: no bound).
+    ``star`` gets a solution if ``has_star`` is 0, and ``far`` the farthest one found. ``finding``
+    is the finding; ``distance`` and ``upper`` bound the largest distance (-1: no bound).
     """
 
     star: IntArray
@@ -395,8 +396,8 @@ def mark_even(p: ProgramArrays, w: SearchWork, even: BoolArray) -> None:
 def distance_bound(p: ProgramArrays, w: SearchWork, component: int, star: IntArray) -> int:
     """Return an upper bound of the distance from ``star`` within the bounds, or -1 if unknown.
 
-    In a row whose sum is fixed, what some cells gain others lose, so that the distance is at
-    most twice the smaller of all possible gains and all possible losses.  The rows of a usable
+    If the sum of a row is fixed, the gains of some cells are losses of others. So the distance is
+    at most twice the smaller of all possible gains and all possible losses. The rows of a usable
     family add up to a bound; the best family counts, and without one there is no bound.
     """
     w.total[:] = 0
@@ -430,9 +431,9 @@ def search(
 ) -> tuple[int, bool]:
     """Return the best distance in a component (-1: no solution) and whether the search is complete.
 
-    Without ``maximise`` the first solution ends the search, at distance 0; with it, the largest
-    distance from the solution ``star`` is looked for, until ``stop`` is reached or ``limit``
-    nodes were looked at.  ``out`` gets the solution.
+    Without ``maximise`` the first solution ends the search, at distance 0. With it, the search
+    seeks the largest distance from the solution ``star``, until it reaches ``stop`` or has examined
+    ``limit`` nodes. ``out`` receives the solution.
     """
     first, last = p.first_var[component], p.first_var[component + 1]
     best, nodes, depth, failures = -1, 0, 0, 0

@@ -1,6 +1,6 @@
 """Proofs that a model has no solution: trees of branches with contradictions as leaves.
 
-A leaf is an integer combination of rows that has no solution. Where the relaxation of a part has a
+A leaf is an integer combination of rows without a solution. If the relaxation of a part has a
 solution, the tree branches on a row or variable that is fractional there.
 """
 
@@ -36,8 +36,8 @@ class Refuter:
     """Builds proofs that rows of a model cannot have stated values; variables have no upper bound.
 
     ``write_sum`` makes a leaf of multiples of rows, and of variables after them, within the
-    branches of a path; ``boxes`` says what a row or a variable counts.  A leaf that is empty ends
-    a search.
+    branches of a path. ``boxes`` describes what a row or a variable counts. An empty leaf ends a
+    search.
     """
 
     def __init__(

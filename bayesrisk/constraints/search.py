@@ -1,10 +1,10 @@
 """Branch and bound over a warm-started linear relaxation, with bounds proved in integers.
 
-The models here are small and nearly integral: a handful of fractional variables at the root.  A
-general solver spends most of its time on presolve and heuristics; diving with a warm relaxation
-needs a few simplex steps for each node.  Every bound that is used comes from dual values that
-became whole multiples of rows (:mod:`bayesrisk.constraints.certificates`), so that it holds
-whatever the floating-point solver did.
+The models here are small and nearly integral: a handful of fractional variables at the root. A
+general solver spends most of its time on presolve and heuristics. Diving with a warm relaxation
+needs a few simplex steps for each node. Every bound comes from dual values turned into whole
+multiples of rows (:mod:`bayesrisk.constraints.certificates`). So it holds whatever the
+floating-point solver did.
 """
 
 from abc import ABC, abstractmethod
@@ -82,8 +82,9 @@ def branch_and_bound(
 ) -> Raw | None:
     """Maximise an integer model by depth-first branch and bound over its relaxation ``solver``.
 
-    Return a proved answer; None, when a general solver had better do it, after 60 nodes (fewer for
-    large models), at the time limit, for a model without a solution, or when no bound was proved.
+    Return a proved answer, or None if a general solver should take over. That is after 60 nodes
+    (fewer for large models), at the time limit, for a model without a solution, or if no bound was
+    proved.
     """
     # A better solution is better by one at least.
     step = max(limits.gap, 1.0 - _INTEGRAL)

@@ -1,11 +1,11 @@
 """Integer programs through any solver; every answer is checked in integers.
 
-A back-end is asked for ``solve(model, objective, limits=...)`` and answers with a status:
+A back-end has a method ``solve(model, objective, limits=...)`` and answers with a status:
 
-- ``proved``: the values are feasible and within the asked gap of the best possible;
-- ``feasible``: the values are feasible, and no more is known than ``bound``;
+- ``proved``: the values are feasible and within the requested gap of the optimum;
+- ``feasible``: the values are feasible, and only ``bound`` is known beyond that;
 - ``infeasible``: there is no solution, confirmed a second way;
-- ``unknown``: a limit was reached before there was anything to say.
+- ``unknown``: a limit was reached before any result.
 
 Values are whole numbers that were checked against every row in integer arithmetic.
 """
@@ -31,9 +31,9 @@ BOUND_ERROR = 1e-6
 class Limits:
     """Limits of a solver call: wall-clock seconds, branch-and-bound nodes, absolute gap.
 
-    An answer counts as proved when its value and its bound are within ``gap``; where values can
-    only be even, 1.99 proves the best one.  Nodes leave the same answer on a slow machine.
-    Several calls end together at ``end``, as ``time.perf_counter`` counts.
+    An answer is proved if its value and its bound are within ``gap``. If values can only be even,
+    1.99 proves the optimum. Limits of nodes give the same answer on a slow machine. Several calls
+    end together at ``end``, in the units of ``time.perf_counter``.
     """
 
     seconds: float | None = None
@@ -73,9 +73,9 @@ def checked_nodes(node_limit: int | None, solver: str) -> int | None:
 class SolverResult:
     """Answer of a solver, checked in integers.
 
-    The status is ``proved``, ``feasible``, ``infeasible`` or ``unknown``.  ``values`` are a
-    solution, checked against every row, ``value`` its objective (None without one), ``bound`` an
-    upper bound of the objective (infinite when nothing was proved), ``gap`` the difference.
+    The status is ``proved``, ``feasible``, ``infeasible`` or ``unknown``. ``values`` are a
+    solution, checked against every row, and ``value`` its objective (None without one). ``bound``
+    is an upper bound of the objective (infinite if nothing was proved), and ``gap`` the difference.
     """
 
     status: str
@@ -99,8 +99,8 @@ def settle_answer(
 ) -> SolverResult:
     """Return a solver's answer after its values are checked in integer arithmetic.
 
-    It is ``unknown`` when rounded values break a row, ``feasible`` when the gap is larger than
-    the one that was asked for.
+    It is ``unknown`` if rounded values break a row, and ``feasible`` if the gap is larger than
+    requested.
     """
     if raw.status == Status.INFEASIBLE:
         return SolverResult(Status.INFEASIBLE, None, -np.inf, 0.0, None, seconds)
@@ -122,7 +122,7 @@ def settle_answer(
 class SolverBackend(Protocol):
     """Maximises a linear objective over an integer program and reports what is proved.
 
-    The model, its limits and the answer are those of ``bayesrisk.constraints``.
+    The model, its limits and the answer are classes of ``bayesrisk.constraints``.
     """
 
     name: str
@@ -134,9 +134,9 @@ class SolverBackend(Protocol):
 
 
 class Deadline:
-    """When work must end: after some seconds, after a number of linear programs, or never.
+    """Limit of work: after some seconds, after a number of linear programs, or never.
 
-    ``share`` is the most that one part of the work may take of these seconds.
+    ``share`` is the largest part of these seconds for one part of the work.
     """
 
     def __init__(
@@ -201,10 +201,10 @@ def make_solver(name: str | SolverBackend = "highs", **options: object) -> Solve
     Parameters
     ----------
     name : str or SolverBackend, default "highs"
-        ``"highs"`` for HiGHS without a modelling layer; ``"pulp:NAME"`` for a solver that PuLP
-        drives, such as ``"pulp:highs"`` or ``"pulp:cbc"`` or any name that PuLP lists; a solver
-        object is returned as it is.  Other names are those of plug-ins: classes that take options
-        as keywords, and what stands behind a colon, if anything does.
+        ``"highs"`` for HiGHS without a modelling layer; ``"pulp:NAME"`` for a solver of PuLP, such
+        as ``"pulp:highs"``, ``"pulp:cbc"`` or any name that PuLP lists. A solver object is returned
+        unchanged. Other names are those of plug-ins: classes that take options as keywords, and the
+        text after a colon, if any.
     **options : object
         Options of the solver, passed on.
 

@@ -1,4 +1,4 @@
-"""Noise distributions on the integers.  May import ``_base`` and ``exceptions``; knows no risk.
+"""Noise distributions on the integers. May import ``_base`` and ``exceptions``; knows no risk.
 
 The public names are those of ``__init__.pyi``, loaded on first use.
 """

@@ -58,8 +58,8 @@ class CountLaw(ABC):
     ) -> IntAnswer:
         """Return pseudo-random draws: for simulation, not for protecting a release.
 
-        The draws follow the law to double precision but not against an attacker who studies
-        floating point or timing: protect real data with a vetted library (OpenDP, Google's
+        The draws follow the law to double precision, but do not resist an attacker who studies
+        floating point or timing. Protect real data with a vetted library (OpenDP, Google's
         differential-privacy library).
 
         Parameters
@@ -101,8 +101,8 @@ class CountLaw(ABC):
     def ppf(self, q: ArrayLike) -> FloatAnswer:
         """Return the smallest x with P(X <= x) >= q; NaN outside [0, 1].
 
-        As in SciPy the result is float64, ``q = 0`` gives one less than the support and
-        ``q = 1`` its upper end.  ``ppf(cdf(x)) == x`` wherever the cdf still moves.
+        As in SciPy the result is float64. ``q = 0`` gives one less than the support, and ``q = 1``
+        its upper end. ``ppf(cdf(x)) == x`` as long as the cdf increases.
         """
         q = check.points(q, "q").astype(float)
         side = np.where(q > 0.5, 1.0, -1.0)
@@ -262,8 +262,8 @@ def _first_true(
 class NoiseLaw(Protocol):
     """A law of integer noise, as an adversary must know it to read a release.
 
-    ``logpmf`` is all that a posterior given one release needs; averages over releases also need
-    the quantiles ``ppf`` and ``isf``, which bound the releases that are summed.
+    A posterior given one release needs only ``logpmf``. Averages over releases also need the
+    quantiles ``ppf`` and ``isf``, which bound the sum over releases.
     """
 
     def logpmf(self, x: ArrayLike) -> FloatAnswer:

@@ -121,13 +121,13 @@ class DiscreteGaussian(LocatedLaw):
     sigma2 : array_like of float or Fraction
         Scale parameter, in [1e-100, 1e30].
     loc : array_like of int, default 0
-        Centre; in magnitude at most 2**52.
+        Centre, at most 2**52 in size.
 
     Notes
     -----
-    For sigma2 in [1e-5, 1e10]: ``pmf``, ``cdf`` and ``sf`` within 1e-13 relative (wherever the
-    value is a normal double, above 2.2e-308), ``logpmf``, ``logcdf`` and ``logsf`` within 1e-13
-    relative; checked against 50-digit arithmetic in ``tests/distributions``.
+    For sigma2 in [1e-5, 1e10], ``pmf``, ``cdf``, ``sf`` and their logarithms are within 1e-13
+    relative. For the first three this holds if the value is a normal double, above 2.2e-308. They
+    are checked against 50-digit arithmetic in ``tests/distributions``.
 
     Examples
     --------
@@ -149,15 +149,15 @@ class DiscreteGaussian(LocatedLaw):
     ) -> Self:
         """Return the noise law that spends ``rho`` of zCDP on a count.
 
-        ``sigma2 = sensitivity**2 / (2 rho)``.
+        The scale is ``sigma2 = sensitivity**2 / (2 rho)``.
 
         Parameters
         ----------
         rho : array_like of float or Fraction
             zCDP budget, > 0.
         sensitivity : array_like, default 1
-            L2 sensitivity: 1 when a neighbour adds or removes one record, sqrt(2) when it
-            changes one record of a histogram (the convention of the 2020 Census).
+            L2 sensitivity: 1 if neighbours differ by one added or removed record, sqrt(2) if one
+            record of a histogram changes (the convention of the 2020 Census).
         loc : array_like of int, default 0
             Centre.
         """

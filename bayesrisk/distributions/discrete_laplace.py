@@ -24,8 +24,8 @@ class DiscreteLaplace(LocatedLaw):
 
     .. math:: f(x) = \tanh(1 / 2b)\, e^{-|x - \mathrm{loc}| / b}, \quad x \in \mathbb{Z}
 
-    Adding it to a count of L1 sensitivity D with ``scale = D / epsilon`` is epsilon-DP, hence
-    also epsilon**2 / 2-zCDP (Bun and Steinke 2016, Proposition 1.4).
+    Added to a count of L1 sensitivity D with ``scale = D / epsilon``, it is epsilon-DP, hence also
+    epsilon**2 / 2-zCDP (Bun and Steinke 2016, Proposition 1.4).
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class DiscreteLaplace(LocatedLaw):
 
     Notes
     -----
-    Closed forms; pmf, cdf and sf within a relative error of
+    All functions have closed forms. The pmf, cdf and sf have a relative error of
     ``(4 + (1 + |x - loc|) / b) 2**-52``, which is below 1.6e-13 for every normal double.
 
     Examples
@@ -143,7 +143,7 @@ class Noise:
 
     .. math:: \sigma^2 = \Delta^2 / (2 \rho)
 
-    Functions that take ``noise=`` take such a budget, or the law itself,
+    Functions with an argument ``noise`` take such a budget, or the law itself,
     ``DiscreteGaussian(sigma2=...)``.
 
     Attributes
@@ -151,8 +151,8 @@ class Noise:
     rho : array_like
         zCDP budget of the count, > 0; an array has one budget for each level or setting.
     sensitivity : array_like, default 1.0
-        L2 sensitivity that the budget refers to, > 0: how far one person or household can move
-        the counts that share it.
+        L2 sensitivity that the budget refers to, > 0: the largest change by one person or household
+        in the counts that share it.
 
     Examples
     --------

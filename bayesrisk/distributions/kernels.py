@@ -72,9 +72,9 @@ def tail_ratio(first: float, sigma2: float) -> float:
 def hockey_stick(epsilon: float, sigma2: float, sensitivity: int) -> float:
     """Return the sum of max(0, w(y) - exp(epsilon) w(y + sensitivity)); w as in ``tail_ratio``.
 
-    Every term kept is positive, so nothing cancels; summed outwards from the first one, with
-    compensation, until what is left is below 1e-17 of the sum.  The first term is at -shift / 2
-    or above and the weight is 0 from 55 sigma on: the loop ends.
+    Every term kept is positive, so nothing cancels. The sum runs outwards from the first term, with
+    compensation, until the rest is below 1e-17 of it. The first term is at -shift / 2 or above and
+    the weight is 0 from 55 sigma on, so the loop ends.
     """
     shift = float(sensitivity)
     # One early: the quotient is rounded, and a term that does not count is cut at 0 below.
@@ -101,10 +101,10 @@ def hockey_stick(epsilon: float, sigma2: float, sensitivity: int) -> float:
 def fill_discrete_gaussian(rng: np.random.Generator, sigma2: FloatArray, out: IntArray) -> None:
     """Fill ``out[i]`` with a draw from N_Z(0, sigma2[min(i, len - 1)]).
 
-    sigma < 2: inversion, outwards from zero. Above: exact rejection from a rounded normal of
-    slightly larger variance. Let y = x + u, |u| <= 1/2, y ~ N(0, s2) and s2 = sigma2 + sigma. Then
-    log w(x) - log phi(y) is at most (1/4) / (2 (s2 - sigma2)) for every x and u, and about 1 - 1 /
-    sigma of the proposals are taken.
+    For sigma < 2, inversion runs outwards from zero. Above, it is exact rejection from a rounded
+    normal of slightly larger variance. Let y = x + u, |u| <= 1/2, y ~ N(0, s2) and s2 = sigma2 +
+    sigma. Then log w(x) - log phi(y) is at most (1/4) / (2 (s2 - sigma2)) for every x and u. About
+    1 - 1 / sigma of the proposals are accepted.
     """
     current = -1.0
     centre = ratio = spread = ceiling = half_inverse = half_wide = 0.0

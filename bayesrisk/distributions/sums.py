@@ -30,8 +30,8 @@ class FiniteLaw(CountLaw):
         Probability of ``start``, ``start + 1``, ...; non-negative, summing to 1 within
         ``error_bound`` plus rounding.
     error_bound : float, default 0
-        Bound on the total-variation distance to the law that this one stands for: mass cut off
-        its tails, and rounding.
+        Bound on the total-variation distance to the law that this one represents: mass cut off its
+        tails, and rounding.
 
     Examples
     --------
@@ -253,14 +253,14 @@ _ROUNDING = 2.0**-51  # of a table: half the sum of relative errors of a few ulp
 def as_finite(law: CountLaw, *, tail: float = 1e-30) -> FiniteLaw:
     """Return a law as a table of probabilities, without tails of weight below ``tail``.
 
-    The ``error_bound`` of the table holds the mass cut off, and rounding.
+    The ``error_bound`` of the table includes the mass cut off, and rounding.
 
     Parameters
     ----------
     law : CountLaw
         A single law (scalar parameters).
     tail : float, default 1e-30
-        Mass that may be cut on each side, in (0, 0.5).
+        Largest mass cut off on each side, in (0, 0.5).
 
     Examples
     --------
@@ -284,9 +284,9 @@ def as_finite(law: CountLaw, *, tail: float = 1e-30) -> FiniteLaw:
 def convolve(*laws: CountLaw, tail: float = 1e-30) -> CountLaw:
     """Return the exact law of a sum of independent variables.
 
-    Two discrete Gaussians whose ``1 / (1 / s1 + 1 / s2)`` is at least 2 stay in closed form. They
-    add up to the discrete Gaussian of scale ``s1 + s2`` within a relative 2 exp(-4 pi**2) = 1.4e-17
-    at every point, tails included (Poisson summation). Everything else is convolved as a table: a
+    Two discrete Gaussians whose ``1 / (1 / s1 + 1 / s2)`` is at least 2 stay in closed form. Their
+    sum is the discrete Gaussian of scale ``s1 + s2`` within a relative 2 exp(-4 pi**2) = 1.4e-17 at
+    every point, tails included (Poisson summation). Other laws are convolved as tables: a
     ``FiniteLaw`` whose ``error_bound`` bounds the total-variation distance to the exact law.
 
     Parameters
@@ -294,12 +294,12 @@ def convolve(*laws: CountLaw, tail: float = 1e-30) -> CountLaw:
     *laws : CountLaw
         At least one single law.
     tail : float, default 1e-30
-        Mass that may be cut off each side of a law before it is tabulated.
+        Largest mass cut off each side of a law before it is tabulated.
 
     Notes
     -----
-    Tables are convolved directly (relative error about 2**-52 times the number of laws, also in
-    the tails) up to 2**28 products, and by FFT beyond (absolute error in ``error_bound``).
+    Tables are convolved directly up to 2**28 products (relative error about 2**-52 times the number
+    of laws, also in the tails). Beyond that it is by FFT (absolute error in ``error_bound``).
 
     Examples
     --------
@@ -405,7 +405,7 @@ def total_variation(p: CountLaw, q: CountLaw) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class SumApproximation:
-    """The exact sum of discrete Gaussians beside the discrete Gaussian that approximates it.
+    """The exact sum of discrete Gaussians beside its discrete Gaussian approximation.
 
     ``total_variation`` is the distance between the two, in [0, 1], and ``error_bound`` bounds its
     error.
@@ -429,8 +429,8 @@ def sum_approximation(law: DiscreteGaussian, n: int) -> SumApproximation:
 
     Notes
     -----
-    The approximation of Kazan and Reiter, supplement S2: excellent for sigma2 > 1, poor below
-    0.3.
+    The approximation is that of Kazan and Reiter, supplement S2. It is excellent for sigma2 > 1 and
+    poor below 0.3.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Data sets partitioned by place: reading one part at a time, and making them part by part.
 
-A shard is a part: its worker writes the part's folder, and then a small file with its index rows,
-which marks the shard as finished.  The index is written when all parts are finished.
+A shard is a part. Its worker writes the part's folder, and then a small file with its index rows,
+which marks the shard as finished. The index is written when all parts are finished.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ def split_by_place(
 ) -> None:
     """Write records as microdata partitioned by place, one folder of microdata per part.
 
-    Pieces are put down by place as they come, and each place is then written by itself.  Memory:
-    one piece, or the records of one place; disk: the records once more while it works.
+    Pieces are stored by place as they come; then each place is written. Memory holds one piece, or
+    the records of one place. The disk holds the records twice during the work.
 
     Parameters
     ----------
@@ -83,10 +83,10 @@ def split_by_place(
     level : str, default "county"
         Level of the parts, coarser than the finest.
     places : array_like of str, optional
-        Public list of places of the finest level, for records without ``blocks``: then parts and
-        places do not depend on who lives where.
+        Public list of places of the finest level, for records without ``blocks``. Parts and places
+        then do not depend on where people live.
     made_up : bool, default False
-        Whether the people do not exist; microdata say it themselves.
+        Whether the people do not exist; microdata already say so.
 
     Examples
     --------
@@ -378,17 +378,17 @@ class PlaceFolder(RunFolder):
 class TabulationStudy(Study):
     """Exact tables of microdata by place, for :func:`~bayesrisk.run`: tables by the same places.
 
-    A complete run is read by :meth:`PublishedTables.read`, as a whole, and by the commands that
-    attack tables, place by place; its summary names the ``places`` of the finest level.  Memory:
-    one part in every worker.  The tables are the custodian's: beside exact counts the folder holds
-    a digest of the microdata.  What is to be published is made by :class:`ReleaseStudy`.
+    :meth:`PublishedTables.read` reads a complete run as a whole; commands that attack tables read
+    it place by place. Its summary names the ``places`` of the finest level. Each worker holds one
+    part in memory. The tables are for the custodian only: beside exact counts the folder holds a
+    digest of the microdata. :class:`ReleaseStudy` makes tables for publication.
 
     Parameters
     ----------
     records : path-like
         Microdata by place, as :func:`split_by_place` makes it.
     workload : Workload
-        Tables to count, at least one of a level inside the parts.  Those of coarser levels are sums
+        Tables to count, at least one of a level inside the parts. Tables of coarser levels are sums
         over the parts, in a part of their own.
     """
 
@@ -509,10 +509,10 @@ class _ReleaseFolder(PlaceFolder):
 class ReleaseStudy(TabulationStudy):
     """A release of microdata by place, each part protected by itself.
 
-    A complete run is read by :meth:`Release.read`, as a whole, and by the commands that attack
-    tables, place by place.  Each part is a release of its own.  The summary names ``places``,
-    ``simulation`` (whether draws could be repeated, as from a seed) and ``diagnostics`` (public
-    facts about all parts).  Memory: one part in every worker.
+    :meth:`Release.read` reads a complete run as a whole; commands that attack tables read it place
+    by place. Each part is a release of its own. The summary names ``places``, ``simulation``
+    (whether draws could be repeated, as from a seed) and ``diagnostics`` (public facts about all
+    parts). Each worker holds one part in memory.
 
     Parameters
     ----------
@@ -521,27 +521,27 @@ class ReleaseStudy(TabulationStudy):
     mechanism : Mechanism
         The protection.  Its ``acts_within`` must name the level of the parts or a finer one.
     seed : int, optional
-        By default fresh entropy of the operating system for each part, kept nowhere.  A seed is for
-        simulation, and the release says so.
+        By default each part takes fresh entropy of the operating system that is kept nowhere. A
+        seed is for simulation, and the release says so.
     places : "occupied", optional
-        For microdata without a public list of places (``blocks``): publish those where a record is,
-        as :meth:`~bayesrisk.mechanisms.BaseMechanism.release` does.  A list goes to
+        For microdata without a public list of places (``blocks``): publish the places with a
+        record, as :meth:`~bayesrisk.mechanisms.BaseMechanism.release` does. Give a list to
         :func:`split_by_place`.
 
     Notes
     -----
-    The draws of a part depend on the seed and the name of the part only, whatever other parts there
-    are.  They differ from those of ``release`` of all records at once; their law is the same, but
-    that swapping has its rate in each part.
+    The draws of a part depend only on the seed and the name of the part. They differ from those of
+    one ``release`` of all records; their law is the same, except that swapping has its rate in each
+    part.
 
-    Parts hold different records, so the budget of a release is that of each part, not their sum.
-    Whoever comes, goes or changes is in one part, or leaves one for another. A mechanism whose
-    neighbours change one record is made for both. Which parts there are is public where the places
-    are.
+    Parts hold different records, so the budget of a release is that of each part, not their sum. A
+    person who is added, removed or changed is in one part, or moves from one part to another. A
+    mechanism whose neighbours change one record covers both. The list of parts is public if the
+    places are.
 
-    The folder ``NAME.confidential`` beside the release ``NAME``, which only its owner may read,
-    holds a digest of the records and the seed of a simulation, to go on with a run.  It is not for
-    publication, and not needed to read the release.
+    The folder ``NAME.confidential`` beside the release ``NAME`` is for its owner only. It holds a
+    digest of the records and the seed of a simulation, to resume a run. It is not for publication,
+    and not needed to read the release.
     """
 
     mechanism: Mechanism

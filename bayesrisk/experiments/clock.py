@@ -1,4 +1,4 @@
-"""The clock of an attack or an audit: one limit of time for all steps, and what ends it then."""
+"""The clock of an attack or an audit: one time limit for all steps, and how it ends them."""
 
 import os
 import signal
@@ -34,10 +34,10 @@ class Clock:
 
     @contextmanager
     def guard(self, last_words: Callable[[], int]) -> Iterator[None]:
-        """End this process a few seconds after the time is over, whatever runs.
+        """End this process a few seconds after the time is over, whatever it does.
 
-        Files that are being written are written first; then last words say its status.  A process
-        that is not the command's own, such as a notebook's, is not ended.
+        Files in progress are finished first; then last words give its status. A process that is not
+        the command's own, such as a notebook's, is not ended.
         """
         if self.left is None or sys.stdout is not sys.__stdout__:
             yield
@@ -65,7 +65,7 @@ class Clock:
 
     @contextmanager
     def interrupts(self, say: Callable[[str], object]) -> Iterator[None]:
-        """Ask this process to end once the time is over, as Ctrl-C does: what is done is kept.
+        """Ask this process to end once the time is over, as Ctrl-C does: finished work is kept.
 
         A few seconds later it ends at once, whatever runs.
         """

@@ -1,8 +1,8 @@
 """HTML pages of reports: title, answer, sections, quotations and origin.
 
-Parts are made by the macros of ``templates/pieces.html``.  Every text is escaped, figures are
-embedded.  A page holds no date and no path, and is whole without its script, which lets tables be
-sorted and filtered.
+The macros of ``templates/pieces.html`` make the parts. Every text is escaped, and figures are
+embedded. A page holds no date and no path. It is complete without its script, which lets readers
+sort and filter tables.
 """
 
 import base64
@@ -118,8 +118,8 @@ def render(
 ) -> bytes:
     """Return a report as an HTML page, with all values escaped.
 
-    The answer stands in a box, the parts below it, and what may be quoted at the end; a page about
-    people who are ``made_up`` begins with that, and so does each of its quotations end.
+    The answer stands in a box, with the parts below it, and the quotations at the end. A page about
+    ``made_up`` people begins with this fact, and each of its quotations ends with it.
     """
     page = _environment().get_template("page.html")
     return page.render(

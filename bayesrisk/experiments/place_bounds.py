@@ -43,7 +43,7 @@ def write_read_tables(reading: TableReading, tables: PublishedTables, folder: Pa
 
 
 class StatedCells:
-    """The counts that files state, sorted by place: those of a few places are a slice."""
+    """The counts in files, sorted by place: the counts of a few places are a slice."""
 
     def __init__(self, cells: pd.DataFrame) -> None:
         codes = cells["geoid"].to_numpy(str)
@@ -52,7 +52,7 @@ class StatedCells:
 
     @classmethod
     def read(cls, folder: Path) -> StatedCells | None:
-        """Return the cells of tables that were read from files; None for others."""
+        """Return the cells of tables read from files, or None for others."""
         file = folder / _CELLS
         return cls(read_frame(file)) if file.exists() else None
 
@@ -73,8 +73,8 @@ class StatedCells:
 class PlaceBounds:
     """Bounds of chosen counts of a problem, extended by more places in each step.
 
-    ``cells`` are those of :func:`count_bounds`.  Places of one part share its time, which is short.
-    What that leaves open is looked at again when all places were, place by place.
+    ``cells`` are those of :func:`count_bounds`. Places of one part share its short time. Cases left
+    open are examined again, place by place, after all places.
     """
 
     def __init__(self, problem: Problem, cells: pd.DataFrame, clock: Clock) -> None:
@@ -85,7 +85,7 @@ class PlaceBounds:
 
     @property
     def complete(self) -> bool:
-        """Whether all places were bounded, and looked at again where that left some open."""
+        """Whether all places were bounded, and examined again if some were left open."""
         return self._ended
 
     @property
@@ -108,7 +108,7 @@ class PlaceBounds:
         return replace(parts[0], counts=counts, conflict=conflict)
 
     def steps(self) -> Iterator[int]:
-        """Bound more places, at least one, and yield how many are."""
+        """Bound more places, at least one, and yield their number."""
         size, places = 1, self._problem.geoids.size
         while self.number < places and not (self.number and self._clock.ended):
             began, last = time.monotonic(), min(self.number + size, places)
@@ -132,7 +132,7 @@ class PlaceBounds:
         return reconstruction.count_bounds(problem, cells=cells, time_limit=limit)
 
     def _retry(self) -> Iterator[int]:
-        """Bound places again that were left open, and yield how many there are before each part."""
+        """Bound places again that were left open, and yield their number before each part."""
         for first, part in self._parts.items():
             frame, conflict = part.counts, dict(part.conflict)
             unsure = frame.loc[frame["status"] == Status.UNDECIDED, "geoid"].unique()

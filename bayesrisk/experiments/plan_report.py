@@ -41,15 +41,15 @@ def write_plan(
     plan : ReleasePlan
         The plan.
     folder : path
-        New or empty, or that of the same plan.
+        New or empty folder, or that of the same plan.
     release : Release, optional
-        By the chosen rules; its certificates of safety are written beside the plan.
+        Release by the chosen rules; its certificates of safety are written beside the plan.
     places : array_like of str, optional
-        All places of the finest level, by default those that are published.
+        All places of the finest level; by default the published ones.
     tables : mapping of str to str or list of str, optional
-        Keys of a file of a release that say which tables are published; they begin the recipe.
+        Keys of a release file that name the published tables; they begin the recipe.
     made_up : bool, default False
-        Whether the people do not exist: the report says so.
+        Whether the people do not exist; the report then says so.
 
     Returns
     -------
@@ -122,7 +122,7 @@ def write_plan(
 
 
 def _settings(plan: ReleasePlan) -> pd.DataFrame:
-    """Return the settings that were looked at, with the rules of each in one column of words."""
+    """Return the examined settings, with the rules of each in one column of words."""
     frontier, levels = plan.frontier, {level for level, _ in plan.workload.tables}
     ladders = [*frontier][2 : [*frontier].index("cost")]
     cut = f"{next(iter(levels))}: " if len(levels) == 1 else ""

@@ -1,6 +1,6 @@
 """Studies that attack published tables and read nothing else, in shards of places.
 
-The reconstruction of the records behind the tables, and the claims that must be true of them.
+They reconstruct the records behind the tables, and find the claims that must be true of them.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from bayesrisk.tables.published import assumed_true, joined, level_and_kind, sel
 
 
 def published(folder: Path) -> PublishedTables:
-    """Return the tables in a folder, read through the release description where there is one."""
+    """Return the tables in a folder, read through the release description if there is one."""
     if (folder / RELEASE_FILE).exists():
         return Release.read(folder).tables
     return PublishedTables.read(folder)
@@ -202,9 +202,9 @@ def _layout(*, variability: bool) -> Layout:
 class ReconstructionOutput:
     """Results of a finished reconstruction.
 
-    Settings of the run with the digest of its tables; reconstructed records; population, status,
-    deviation and conflict of every block; and bounds of the solution variability, if it was asked
-    for.
+    It holds the settings of the run with the digest of its tables, and the reconstructed records.
+    It has population, status, deviation and conflict of every block, and bounds of the solution
+    variability, if requested.
     """
 
     config: dict[str, Any]
@@ -242,7 +242,7 @@ class FinishedReconstruction:
 
 
 class RowsByPlace:
-    """Rows of a file that is sorted by place code, read as they are needed."""
+    """Rows of a file that is sorted by place code, read when needed."""
 
     def __init__(self, file: Path, digits: int) -> None:
         self._file, self._digits = file, digits
@@ -396,30 +396,30 @@ def _block_facts(folder: RunFolder, tables: str | Path, *, taken_as_true: bool) 
 class ReconstructionStudy(TableStudy):
     """Reconstruction of the records behind published tables, for :func:`~bayesrisk.run`.
 
-    A complete run has ``records.parquet``, ``blocks.parquet`` and, if asked for,
-    ``variability.parquet``; :func:`read_reconstruction` reads them.  The summary has ``records``
-    (of a complete run their number; else 0), ``statuses`` (blocks of each), ``conflicts`` (cells
-    that contradict, of the first blocks without a solution), ``taken_as_true`` and ``coarsened``
-    (whether counts are read as ranges).  Memory: in every worker the tables, or of tables by place
-    one part and the index, and one shard.  With a time limit the answers may depend on the speed of
-    the machine; with a limit of nodes they do not.
+    A complete run has ``records.parquet``, ``blocks.parquet`` and, on request,
+    ``variability.parquet``; :func:`read_reconstruction` reads them. The summary has ``records``
+    (their number after a complete run, else 0), ``statuses`` (blocks of each), and ``conflicts``
+    (contradicting cells of the first blocks without a solution). It also has ``taken_as_true`` and
+    ``coarsened`` (whether counts are read as ranges). Each worker holds the tables, or one part and
+    the index of tables by place, and one shard. With a time limit, results may depend on the speed
+    of the machine; with a limit of nodes they do not.
 
     Parameters
     ----------
     tables : path-like
         Folder of tables, as ``PublishedTables.write`` and ``Release.write`` make it, or by place,
-        as :class:`TabulationStudy` does.
+        as from :class:`TabulationStudy`.
     variability : str, optional
-        ``block``, ``tract-bounds``, ``tract-joint``: also bound the solution variability, as
-        the ``scope`` of :func:`solution_variability` says.
+        ``block``, ``tract-bounds`` or ``tract-joint``: also bound the solution variability, with
+        this ``scope`` of :func:`solution_variability`.
     node_limit : int, optional
-        Nodes that the solver may look at for the variability of a component, which must be asked
-        for; none by default.
+        Largest number of solver nodes for the variability of a component, which must be requested;
+        by default no limit.
     scope, solver, time_limit, nearest, taken_as_true, known_rule : object
         As for :func:`~bayesrisk.reconstruct`.
     blocks_per_shard : int, optional
-        Blocks after which a shard ends; places that are solved together stay together.  By
-        default enough for about 64 shards, and at most 250.
+        Blocks after which a shard ends; places that are solved together stay together. By default
+        about 64 shards of at most 250 blocks.
     """
 
     _: KW_ONLY
@@ -520,10 +520,10 @@ def _records(solution: reconstruction.Reconstruction) -> pa.Table:
 class BoundsStudy(TableStudy):
     """Smallest and largest counts consistent with published tables, for :func:`~bayesrisk.run`.
 
-    A complete run has ``bounds.csv``, with the columns of :func:`count_bounds`; of tables that an
-    attack read from files it has the counts that these state.  Its summary has the numbers of
-    counts that are proved to be what (``counts``, ``coarsened``, ``recovered``, ``empty``,
-    ``at_least_one``, ``decided``), ``sentences`` that say so, and ``conflicts``.
+    A complete run has ``bounds.csv``, with the columns of :func:`count_bounds`. For an attack on
+    tables in files, it has the counts that these state. The summary has numbers of counts by result
+    (``counts``, ``coarsened``, ``recovered``, ``empty``, ``at_least_one``, ``decided``), the same
+    in ``sentences``, and ``conflicts``.
 
     Parameters
     ----------
@@ -532,7 +532,7 @@ class BoundsStudy(TableStudy):
     scope, known_rule, solver, time_limit, node_limit : object
         As for :func:`count_bounds`.
     blocks_per_shard : int, optional
-        Blocks after which a shard ends; by default enough for about 64 shards, and at most 250.
+        Blocks after which a shard ends; by default about 64 shards of at most 250 blocks.
     """
 
     _: KW_ONLY
@@ -584,7 +584,7 @@ class BoundsStudy(TableStudy):
         return StatedCells.read(Path(self.tables))
 
     def results(self, folder: RunFolder) -> dict[str, bytes]:
-        """Return a CSV file of all bounds, with the names of places where they have one."""
+        """Return a CSV file of all bounds, with the names of places if there are any."""
         text, geography = io.BytesIO(), self._schema.geography
         for shard in range(self.shards):
             options = pa_csv.WriteOptions(include_header=shard == 0, quoting_style="needed")
@@ -617,8 +617,8 @@ _LAW = r" \((?!\d+\))[^()]*\)$"  # at the end of a table's name, and no number o
 def _stated_once(counts: pd.DataFrame, workload: Workload) -> pd.DataFrame:
     """Return counts without empty cells whose records the same table counts under another law.
 
-    A published file becomes a table for each law, such as *sex* and *sex (1-4)*.  A cell of it
-    stands in one of these at each place, and hides nothing in the others.
+    A published file becomes a table for each law, such as *sex* and *sex (1-4)*. At each place, one
+    of these has a given cell, and the others hide nothing in it.
     """
     whole = counts["table"].str.replace(_LAW, "", regex=True)
     if whole.nunique() == counts["table"].nunique():
@@ -661,23 +661,23 @@ class ClaimsStudy(TableStudy):
     """Statements that must be true of every block of published tables, for :func:`~bayesrisk.run`.
 
     A complete run has ``claims.parquet`` (verified and undecided claims), ``blocks.parquet`` and
-    ``summary.json``. Its summary has, as facts, ``people`` (records; where counts are
-    ``coarsened``, of one list that fits), ``claims`` (verified ones that no table states itself),
-    and ``singletons`` (those of them about one record). It has
-    ``statuses`` (blocks of each), ``coverage`` (records that such claims describe, by number of
-    columns), and ``examples`` (claims about one record with most columns, in words). It also has
-    ``conflicts`` (published cells that contradict) and ``taken_as_true``. Memory: in every worker
-    the tables, or of tables by place one part and the index, and the claims of one shard.
+    ``summary.json``. Its facts are ``people`` (records; of one fitting list if counts are
+    ``coarsened``), ``claims`` (verified ones that no table states), and ``singletons`` (those about
+    one record). Further facts are ``statuses`` (blocks of each), ``coverage`` (records that such
+    claims describe, by number of columns), and ``examples`` (claims about one record with most
+    columns, in words). The last are ``conflicts`` (published cells that contradict each other) and
+    ``taken_as_true``. Each worker holds the tables, or one part and the index of tables by place,
+    and the claims of one shard.
 
     Parameters
     ----------
     tables : path-like
         Folder of tables, as ``PublishedTables.write`` and ``Release.write`` make it, or by place,
-        as :class:`TabulationStudy` does.
+        as from :class:`TabulationStudy`.
     columns, max_columns, structural_rules, tenure, solver, time_limit, taken_as_true, known_rule
         As for :func:`find_claims`; the time limit is for each block.
     blocks_per_shard : int, optional
-        Blocks of a shard; by default enough for about 64 shards, and at most 250.
+        Blocks of a shard; by default about 64 shards of at most 250 blocks.
     """
 
     _: KW_ONLY

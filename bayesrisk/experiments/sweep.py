@@ -1,7 +1,7 @@
 """Sweeps of exact disclosure risk over all combinations of budgets, priors and noise laws.
 
-A setting is a noise law, a sensitivity and a budget; the points of a setting are those of the
-priors, released counts, levels and groups that a quantity depends on.
+A setting is a noise law, a sensitivity and a budget. Its points are the priors, released counts,
+levels and groups on which a quantity depends.
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ class Target:
 class Budget:
     """A value of rho, with an optional name.
 
-    ``census`` marks a budget of the 2020 Census, whose rho stands for one noise in the literature
-    and for another in production.
+    ``census`` marks a budget of the 2020 Census, whose rho means one noise in the literature and
+    another in production.
     """
 
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
@@ -117,8 +117,8 @@ class Budget:
 class Hierarchy:
     """Settings of an adversary who also reads counts of a group and the other blocks in it.
 
-    Budgets of the group's count (the setting's rho is that of the blocks), its true counts with
-    the target, numbers of other blocks in it, and ``"coherent"`` or ``"as-published"``.
+    They are budgets of the group's count (the setting's rho is that of the blocks), its true counts
+    with the target, and numbers of other blocks. The last is ``"coherent"`` or ``"as-published"``.
     """
 
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
@@ -140,8 +140,8 @@ class Hierarchy:
 class SweepStudy(Study):
     """Disclosure risk over a grid of settings, for :func:`sweep` and :func:`~bayesrisk.run`.
 
-    :func:`load_config` and :func:`parse_config` make one.  A complete run has ``results.csv``.
-    Memory: a shard's rows in each worker, and all rows (at most 2**24) at the end.
+    :func:`load_config` and :func:`parse_config` make one. A complete run has ``results.csv``. Each
+    worker holds a shard's rows in memory; at the end all rows are held (at most 2**24).
     """
 
     title: str  # of the report
@@ -174,7 +174,7 @@ class SweepStudy(Study):
             raise as_config_error(error, source) from error
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields as plain containers, for JSON; ``release`` where there is one."""
+        """Return the fields as plain containers, for JSON; with ``release`` if there is one."""
         values = asdict(self)
         return {name: value for name, value in values.items() if name != "release" or value}
 

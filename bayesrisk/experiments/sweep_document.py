@@ -355,7 +355,7 @@ def parse_config(
 ) -> SweepStudy:
     """Return the study described by a document in memory, as parsed from TOML.
 
-    ``source`` is its name in messages, relative paths start at ``folder``, and ``seed`` replaces
+    ``source`` is its name in messages. Relative paths start at ``folder``, and ``seed`` replaces
     the one in the document.
     """
     check.text(source, "source")

@@ -88,13 +88,12 @@ def write_report(folder: str | Path, *, progress: Callable[[int, int], None] | N
     folder : path-like
         The folder of the sweep; figures go to its ``figures``.
     progress : callable, optional
-        Called with the steps done and all steps: reading, a section for each noise law and
-        sensitivity, and writing.
+        Called with the numbers of finished and all steps. Steps are reading, a section for each
+        noise law and sensitivity, and writing.
 
     Notes
     -----
-    The page holds no date and no path: the same sweep under the same versions gives the same
-    bytes.
+    The page holds no date and no path: the same sweep with the same versions gives the same bytes.
     """
     check.function(progress, "progress")
     study, results = read_results(folder)
@@ -219,8 +218,8 @@ def _percent(share: float) -> str:
 class Average(NamedTuple):
     """The largest average gain of an adversary in a panel.
 
-    ``before`` and ``after`` are probabilities of the truth; without a ratio to the prior, how
-    often the best guess is right without and with the release.
+    ``before`` and ``after`` are probabilities of the truth. Without a ratio to the prior, they are
+    the rates of right best guesses without and with the release.
     """
 
     title: str

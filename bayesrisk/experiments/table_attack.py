@@ -73,16 +73,16 @@ class AttackAnswer:
     Attributes
     ----------
     sentences : list of str
-        The answer, in the order in which it was found, and what it rests on.
+        The answer, in the order of discovery, and its assumptions.
     last : list of str
-        Those of them on proofs, on what is missing, and on what all of it rests.
+        Those of them on proofs, on gaps, and on the assumptions.
     frames : dict of str to pandas.DataFrame
-        ``bounds`` of counts, ``claims`` (what must be true and no count states), ``records`` that
-        fit and ``likely`` records, as far as they were found.
+        ``bounds`` of counts, ``claims`` (true, but stated by no count), ``records`` that fit and
+        ``likely`` records, as far as they were found.
     facts : dict
         Numbers of counts that are coarsened, recovered, and more.
     reading : TableReading, optional
-        How the tables were read; None of a folder or a release, which need no reading.
+        How the tables were read; None for a folder or a release.
     """
 
     sentences: list[str]
@@ -111,45 +111,46 @@ def attack(
 ) -> AttackAnswer:
     """Return all that published tables reveal; each part is written to a folder when found.
 
-    A run that is ended leaves what was found by then; ``report.html`` says what is missing.
+    A run that is stopped leaves what it found; ``report.html`` says what is missing.
 
     Parameters
     ----------
     tables : TableReading, path-like, data frame, or sequence of paths or frames
-        Tables as they were read, with no question left; or published tables, which are read.  Or
-        :class:`PublishedTables`, a :class:`Release`, or the folder of one: then bounds, records and
-        claims are found as `bayesrisk attack FOLDER` does, each in a folder of its own.
+        Readings of tables without open questions; or published tables to read. Or
+        :class:`PublishedTables`, a :class:`Release`, or the folder of one. Then bounds, records and
+        claims are found as by `bayesrisk attack FOLDER`, each in a folder of its own.
     folder : path-like, optional
-        New or empty: ``report.html``, ``bounds.csv``, ``claims.csv``, ``records.csv``,
-        ``likely.csv``, ``reading.toml`` (what was assumed), ``tables`` (for other commands), and
-        ``proofs``, with certificates and their checker, which the report links.  By default nothing
+        New or empty folder for ``report.html``, ``bounds.csv``, ``claims.csv``, ``records.csv``,
+        ``likely.csv``, ``reading.toml`` (the assumptions), ``tables`` (for other commands), and
+        ``proofs``, with certificates and their checker, which the report links. By default nothing
         is written.
     accept : bool, default False
-        Whether all guesses about how the tables are read are confirmed.
+        Whether to confirm all guesses about the reading of the tables.
     seed : int
-        Of the draws of likely records, where there is no exact law.
+        Seed of the draws of likely records, used without an exact law.
     time_limit : float, optional
-        Seconds of the clock for all steps; each takes at most half of what is left, and says what
-        it leaves open.  Of a folder, for each place and step; by default there is no limit then.
+        Seconds of clock time for all steps; each takes at most half of the rest, and says what it
+        leaves open. For a folder it applies to each place and step; the default is then no limit.
     proofs : int, default 10
-        Certificates of so many claims, in the order of the report, and of so many bounds, those of
-        published counts first; and of unique records, or of a contradiction.  0 for none.
+        Largest number of certificates of claims, in the order of the report, and of bounds,
+        published counts first. There are also certificates of unique records, or of a
+        contradiction. 0 for none.
     made_up : bool, default False
-        Whether the people do not exist, as in a sample: the report and the folder say so.
+        Whether the people do not exist, as in a sample; the report and the folder then say so.
     say : callable, optional
         Called with each sentence of the answer as it is found.
     tell : callable, optional
-        Called with the answer so far, each time that all of it is in the folder.
+        Called with the answer so far, each time when it is complete in the folder.
     progress : callable, optional
-        Called with the steps done, and all of them.
+        Called with the numbers of finished and all steps.
     **settings : object
-        Of paths and frames: how they are read, such as ``counts="exact"``
+        For paths and frames: how they are read, such as ``counts="exact"``
         (:meth:`PublishedTables.read`).
 
     Raises
     ------
     ArgumentError
-        If a guess about the reading was not confirmed: ``accept=True`` confirms all.
+        If a guess about the reading was not confirmed; ``accept=True`` confirms all.
 
     Examples
     --------
@@ -322,7 +323,7 @@ class _Attack:
             yield
 
     def _bounds(self, bounds: CountBounds, number: int, *, proofs: bool = False) -> None:
-        """Say how many hidden counts follow, and keep the ends of all, of a number of places."""
+        """Tell how many hidden counts follow, and keep the ends of all, for some more places."""
         keys, frame = ["place", "table", "cell"], self.reading.stated_cells
         self.facts = bounds.facts
         places, self.bounded = len(self.tables.geoids[self.level]), number
@@ -367,7 +368,7 @@ class _Attack:
         return f"{text} at {place_text}, so {wrong}; {names[0]} has a contradiction in: {cells}."
 
     def _many(self, places: int) -> str:
-        """Return the reason why records are not searched for in so many places."""
+        """Return the reason why records are not searched for in this many places."""
         names = list(map(quote, self.reading.separate))
         if not names:
             return f"more than {_MOST_PLACES} places"
@@ -404,7 +405,7 @@ class _Attack:
         return "hidden" if withheld else "hidden or rounded"
 
     def _claims(self) -> Iterator[None]:
-        """Find what must be true and no count states by itself."""
+        """Find claims that must be true and that no count states by itself."""
         claims = reconstruction.find_claims(self.problem, time_limit=self.place_share)
         frame = claims.to_frame(readable="here")
         frame = frame[frame["multiplicity"] > 0]

@@ -147,7 +147,7 @@ def _usual(records: pd.DataFrame, blocks: pd.DataFrame) -> int:
 def claims_lead(facts: Facts, most: int | None) -> str:
     """Return a sentence on the statements that must be true and that no table states.
 
-    ``most`` is of how many columns statements were looked for.
+    ``most`` is the largest number of columns in the search.
     """
     claims, singletons = facts["claims"], facts["singletons"]
     # Rounded or withheld counts do not say how many records there are.

@@ -1,6 +1,6 @@
 """The adversary: posteriors and decisions from a release and public metadata.
 
-This zone never sees the truth: it may not import records, mechanisms or ``risk``.
+This package never sees the truth: it may not import records, mechanisms or ``risk``.
 
 The public names are those of ``__init__.pyi``, loaded on first use.
 """

@@ -1,8 +1,8 @@
 """Likelihoods estimated by running a mechanism many times under each hypothesis.
 
-The adversary knows the mechanism and everybody but the target, so that each hypothesis about the
-target is a complete data set.  What the mechanism would then release is drawn as often as wanted.
-The callable that draws is handed in: this zone knows neither records nor mechanisms.
+The adversary knows the mechanism and everybody but the target, so each hypothesis about the target
+is a complete data set. The mechanism's releases of that data set are drawn as often as wanted. The
+caller passes the function that draws: this package knows neither records nor mechanisms.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _as_draws(value: ArrayLike, size: int) -> IntArray:
 
 
 def run(work: Work, executor: Executor | None, progress: Progress | None) -> IntArray:
-    """Return all draws (hypotheses, draws, cells), in an order that no executor changes."""
+    """Return all draws (hypotheses, draws, cells); their order does not depend on ``executor``."""
     check.function(progress, "progress")
     if executor is not None and not isinstance(executor, Executor):
         raise ArgumentTypeError("executor", "must be a concurrent.futures.Executor", got=executor)
@@ -122,9 +122,9 @@ SUPPRESSED = -(2**63)
 class SimulatedPosterior:
     """Posterior of the hypotheses after one release, with Monte Carlo errors.
 
-    All have shape (hypotheses,). There is the belief before the release and after it, with the
-    standard ``error`` of the latter. ``risk_ratio = posterior / prior`` has a standard error, too;
-    both are NaN where the prior is 0. ``seen`` says how many draws gave this release.
+    All arrays have shape (hypotheses,): the ``prior``, the ``posterior`` with its standard
+    ``error``, and ``risk_ratio = posterior / prior`` with its standard error. The last two are NaN
+    if the prior is 0. ``seen`` is the number of draws that gave this release.
     """
 
     prior: FloatArray
@@ -142,16 +142,16 @@ class SimulatedLikelihood:
 
     .. math:: \hat P_h(y) = \frac{c_h(y) + \alpha}{n + \alpha (V + 1)}
 
-    c counts draws, V is the number of distinct values drawn under any hypothesis, the one more
-    class stands for all values never drawn.  The same pseudo-count :math:`\alpha` under every
-    hypothesis pulls each ratio of likelihoods towards 1, so each posterior towards its prior: an
+    Here c counts draws, V is the number of distinct values drawn under any hypothesis, and one
+    further class stands for all values never drawn. The same pseudo-count :math:`\alpha` under
+    every hypothesis pulls each likelihood ratio towards 1, so each posterior towards its prior. An
     unseen value is no evidence, and n draws never give a ratio above :math:`(n + \alpha)/\alpha`.
 
-    ``values``, shape (V, cells), are the distinct releases, sorted; ``SUPPRESSED`` marks a cell
-    that is not published. ``counts``, (hypotheses, V), is how often each was drawn, ``codes``,
-    (hypotheses, draws), which of them each draw gave. Draws in one column share their random
-    stream. ``draws`` is n, ``smoothing`` alpha; ``streams`` are ``"common"`` or ``"independent"``,
-    and the same ``seed``, their root, gives the same draws.
+    ``values``, shape (V, cells), are the distinct releases, sorted; ``SUPPRESSED`` marks an
+    unpublished cell. ``counts``, shape (hypotheses, V), is the number of draws of each. ``codes``,
+    shape (hypotheses, draws), is the value of each draw. Draws in one column share their random
+    stream. ``draws`` is n, and ``smoothing`` is alpha. ``streams`` are ``"common"`` or
+    ``"independent"``; the same root ``seed`` gives the same draws.
     """
 
     values: IntArray
@@ -170,7 +170,7 @@ class SimulatedLikelihood:
     def posterior(self, observation: ArrayLike, *, prior_pmf: ArrayLike) -> SimulatedPosterior:
         """Return the posterior of every hypothesis given one release.
 
-        Standard errors are by the delta method, covariances of common streams included.
+        Standard errors are by the delta method and include covariances of common streams.
 
         Examples
         --------
@@ -273,26 +273,26 @@ def simulated_likelihood(
     draws : int
         Draws under each hypothesis, at least 2.
     rng : Generator or int
-        Source of randomness; one root seed is taken from it, and every stream spawned from that.
+        Source of randomness; it gives one root seed, from which every stream is spawned.
     smoothing : float, default 1/2
-        Pseudo-count of every value under every hypothesis, > 0: the convention of Jeffreys.
+        Pseudo-count of every value under every hypothesis, > 0; 1/2 is the convention of Jeffreys.
     batch : int, default 1
-        Draws from one stream.  More is faster; less keeps streams common under every hypothesis
-        when a mechanism uses more random numbers under one than under another.
+        Draws from one stream. More is faster. Less keeps streams common to all hypotheses if a
+        mechanism uses more random numbers under one than under another.
     streams : {"common", "independent"}, default "common"
-        Whether the same streams serve every hypothesis.
+        Whether all hypotheses share the same streams.
     executor : concurrent.futures.Executor, optional
-        Runs the streams; the result is the same for all.  ``simulate`` must be importable where
-        the executor works.
+        Runs the streams; the result does not depend on it. ``simulate`` must be importable by its
+        workers.
     progress : callable, optional
-        ``progress(done, draws)`` after each piece of work; an exception in it ends the run.
+        ``progress(done, draws)`` is called after each piece of work; an exception in it ends the
+        run.
 
     Returns
     -------
     SimulatedLikelihood
-        Counts, and the draws they come from: at most 2**27 numbers.  Estimates of a posterior given
-        one value are pulled towards the prior, by about ``smoothing / count`` of the logarithm of a
-        likelihood.
+        Counts, and the draws they come from: at most 2**27 numbers. Posteriors given one value are
+        pulled towards the prior, by about ``smoothing / count`` in the logarithm of a likelihood.
 
     Examples
     --------

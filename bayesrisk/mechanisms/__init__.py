@@ -1,6 +1,6 @@
 """Protections, from confidential records to a release; they know no adversary.
 
-The public names are those of ``__init__.pyi``, loaded on first use, so that only users of a
+The public names are those of ``__init__.pyi``. They are loaded on first use, so only users of a
 mechanism wait for its imports.
 """
 

@@ -29,18 +29,18 @@ _V = TypeVar("_V")
 
 @dataclass(frozen=True)
 class Dial:
-    """The parameter that a search turns to make a mechanism protect more.
+    """The parameter that a search varies to make a mechanism protect more.
 
-    A mechanism declares it as the class attribute ``dial``; a search for the setting that protects
-    enough turns it.  That more of it protects more is meant by the mechanism's author, and checked
-    by the search.
+    A mechanism declares it as the class attribute ``dial``. A search varies it until the protection
+    suffices. The author of the mechanism states that more of it protects more, and the search
+    checks this.
 
     Attributes
     ----------
     name : str
         Name of the parameter.
     strongest, weakest : float
-        Ends of the range that is searched where none is stated, > 0.
+        Ends of the default search range, > 0.
     whole : bool, default False
         Whether values are whole numbers.
 
@@ -66,7 +66,7 @@ class Protected:
     tables : PublishedTables
         The protected counts.
     spec : MechanismSpec, optional
-        Where it says more than that of the mechanism, which is taken by default.
+        The spec of this run, if it says more than the mechanism's, which is the default.
     diagnostics : mapping of str to float
         Public facts about the run.
     """
@@ -95,15 +95,15 @@ def check_unlisted(spec: MechanismSpec) -> None:
 
 
 class BaseMechanism(ABC):
-    """Base of mechanisms: a subclass writes ``_protect``, and the rest is done here.
+    """Base of mechanisms: a subclass writes ``_protect``, and this class does the rest.
 
     ``_protect(microdata, workload, rng)`` gets the confidential records, a checked workload and a
-    generator, from which alone it draws; it returns :class:`Protected`.
+    generator, the only source of its draws. It returns :class:`Protected`.
 
     Parameters
     ----------
     spec : MechanismSpec
-        What the mechanism does.
+        Specification of the mechanism.
 
     Examples
     --------
@@ -134,10 +134,9 @@ class BaseMechanism(ABC):
     def acts_within(self, workload: Workload) -> str | None:
         """Return the level whose places are protected independently of each other, or None.
 
-        The published counts of a place of this level, and of the places inside it, depend on
-        nothing outside. A published table of a coarser level is the sum over these places. A
-        release may then be made place by place
-        (:class:`~bayesrisk.experiments.by_place.ReleaseStudy`).
+        The published counts of a place of this level, and of the places inside it, do not depend on
+        anything outside. A published table of a coarser level is the sum over these places. So a
+        release may be made place by place (:class:`~bayesrisk.experiments.by_place.ReleaseStudy`).
 
         Examples
         --------
@@ -151,13 +150,13 @@ class BaseMechanism(ABC):
         return None if self.grain is None else levels[self.grain]
 
     def published(self, workload: Workload) -> Workload:
-        """Return the tables that are published when a workload is requested: by default all."""
+        """Return the tables that are published when a workload is requested; by default all."""
         return check.instance(workload, Workload, "workload")
 
     def for_neighbours(self) -> Self:
         """Return the mechanism with caches for data sets that differ in few records.
 
-        Its releases are the same as this mechanism's; work that they share may be done once.
+        Its releases are the same as this mechanism's, but shared work may be done once.
         """
         return self
 
@@ -195,17 +194,17 @@ class BaseMechanism(ABC):
         workload : Workload
             Tables to publish.
         rng : Generator or int, optional
-            By default fresh entropy of the operating system, kept nowhere. A generator or a seed is
-            for simulation, and the release says so (``simulation``): a seed can be guessed.
+            By default fresh entropy of the operating system that is kept nowhere. A generator or a
+            seed is for simulation, and the release says so (``simulation``): a seed can be guessed.
         places : array_like of str, optional
-            The public list of places, codes of one level that is no coarser than the tables', by
-            default the ``blocks`` of microdata.  ``"occupied"`` publishes the places where a record
-            is, and the spec says so: a lone resident then shows, whatever the mechanism.
+            The public list of places, codes of one level no coarser than the tables'; by default
+            the ``blocks`` of microdata. ``"occupied"`` publishes the places with a record, and the
+            spec says so. Any mechanism then reveals where a single person lives.
 
         Raises
         ------
         DataError
-            If the records contradict each other, or what is public.
+            If the records contradict each other or public facts.
         """
         random = _chance(rng, self.spec)  # a bad seed is refused before the work
         data, listed = self._placed(microdata, workload, places)

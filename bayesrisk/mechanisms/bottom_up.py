@@ -153,53 +153,53 @@ _MAX_SIGMA2 = 10**15
 class BottomUp(PreparingMechanism["PreparedBottomUp"]):
     r"""Noise on tables of the smallest places, post-processed and added up to coarser places.
 
-    Every cell of a measured table gets discrete Gaussian noise of scale :math:`\sigma^2 = \Delta^2
-    / (2 c \rho)`. Here :math:`c \rho` is the budget of its table, and :math:`\Delta` is how far one
-    record of the schema can move the table (its L2 norm). The record is the unit of privacy: the
-    household, for ``household-occupancy``. Then, place by place, negative counts become 0. Tables
-    in which every record is in exactly one cell are scaled to the exact total of the place. What is
-    a function of such a table is computed from it, counts that have a bound are cut there, and
-    coarser places are sums. Source: Steed, Qing and Wu (2024, arXiv:2407.04776), equation 6 and
-    appendix F.
+    Every cell of a measured table gets discrete Gaussian noise of scale
+    :math:`\sigma^2 = \Delta^2 / (2 c \rho)`. Here :math:`c \rho` is the budget of its table, and
+    :math:`\Delta` the largest change of the table by one record (in L2 norm). The record is the
+    unit of privacy: the household, for ``household-occupancy``. Then each place is post-processed.
+    Negative counts become 0. Tables in which every record is in exactly one cell are scaled to the
+    exact total of the place. Functions of such a table are computed from it, and counts with a
+    bound are cut there. Coarser places are sums. Source: Steed, Qing and Wu (2024,
+    arXiv:2407.04776), equation 6 and appendix F.
 
     Parameters
     ----------
     sensitivity : {"add-remove", "change-one", "steed-2024"}
-        What a neighbour does: a record comes or goes, or becomes any other record, of another place
-        too; the noise has the scale for it, from the largest change of each table. ``steed-2024``
-        is the reading of the paper instead, :math:`\sigma^2 = 1 / (c \rho)` in every table. That is
-        ``change-one`` where a record counts once. A table of children or people moves by up to 6 or
-        7 in a place, and its budget is exceeded 36 or 49 times; ``diagnostics["rho"]`` of a release
-        says what is spent in all.
+        The neighbours: a record is added or removed, or becomes any other record, also in another
+        place. The noise has the scale for the largest such change of each table. ``steed-2024`` is
+        the paper's reading instead, :math:`\sigma^2 = 1 / (c \rho)` in every table. It equals
+        ``change-one`` if a record counts once. A table of children or people moves by up to 6 or 7
+        in a place, so its budget is exceeded 36 or 49 times. ``diagnostics["rho"]`` of a release
+        gives the total spent.
     allocation : {"das-2020", "uniform"}, optional
         ``das-2020``: the budgets of the 2020 disclosure avoidance system per count, as the
-        reference works them out for ``household-occupancy``. Sizes (H13) have 0.0002 / 3360 of rho
-        = 7.70, race and origin (P15) 0.0002 / 2 of 7.70, children (P16) 0.0002 / 2 of 4.96.
+        reference derives them for ``household-occupancy``. Sizes (H13) have 0.0002 / 3360 of rho =
+        7.70, race and origin (P15) 0.0002 / 2 of 7.70, children (P16) 0.0002 / 2 of 4.96.
         ``uniform``: ``rho`` in equal parts over the measured tables.
     rho : number or str, optional
         Total budget of ``uniform``.
     budget : mapping of table to number, optional
-        Budget of every measured table, instead of an allocation.
+        Budget of every measured table, in place of an allocation.
     universe : str, optional
-        Table of one cell that counts every record; exact.  H3, occupied units, by default for
-        ``household-occupancy`` (the reference's convention); needed for other schemas.
+        Exact table of one cell that counts every record. By default H3, occupied units, for
+        ``household-occupancy`` (the reference's convention); required for other schemas.
     exact : sequence of str, optional
-        Other tables that are published as they are.  By default for ``household-occupancy``, as
-        in the reference, HUD's tables, which have no noise in reality.
+        Other tables that are published unchanged. By default HUD's tables for
+        ``household-occupancy``, as in the reference; in reality they have no noise.
     bounds : mapping of table to table, optional
-        Tables of one cell that may not exceed another one.  By default, for
+        Tables of one cell that may not exceed another such table. By default, for
         ``household-occupancy``, children (P16) by population (P1).
 
     Notes
     -----
-    The budgets add up to the zCDP of the measured tables, for neighbours of the kind named; tables
-    published as they are lie outside.  A person who joins, leaves or changes alters one record, so
-    ``change-one`` covers that too; one who moves between households alters two.
+    The budgets add up to the zCDP of the measured tables, for the named neighbours. Tables that are
+    published unchanged are not covered. A person who joins, leaves or changes alters one record, so
+    ``change-one`` covers this too. A person who moves between households alters two.
 
-    Scaling is by largest remainders, in exact integers, ties at random; where all clipped counts
-    are zero a place is split as evenly as can be; households of seven and more count as seven.
-    The released counts have no likelihood in closed form; :meth:`measurement_noise` says what was
-    drawn, and ``diagnostics["rho"]`` what the noise spends (``steed-2024``: for ``change-one``).
+    Scaling is by largest remainders, in exact integers, with random ties. If all clipped counts are
+    zero, a place is split as evenly as possible. Households of seven and more count as seven. The
+    released counts have no closed-form likelihood. :meth:`measurement_noise` gives the laws of the
+    noise, and ``diagnostics["rho"]`` the budget it spends (``steed-2024``: for ``change-one``).
 
     Examples
     --------

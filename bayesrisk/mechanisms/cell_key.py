@@ -33,31 +33,32 @@ Row = Mapping[Any, Any] | Sequence[int] | str
 
 
 class CellKey(PreparingMechanism["PreparedCellKeys"]):
-    r"""Perturb every count by a table that is read at the count and its cell's key.
+    r"""Perturb every count by a table, entered with the count and its cell's key.
 
     Every record gets a key :math:`k_i`, drawn uniformly from 0 to K - 1. The key of a cell with
-    records S is :math:`\sum_{i \in S} k_i \bmod K`. A table says for each count and key by how much
-    the count changes. The same people have the same key: in every table and at every level they are
-    the same published count. A cell without a record has no key and stays 0.
+    records S is :math:`\sum_{i \in S} k_i \bmod K`. A table gives the change of the count for each
+    count and key. The same people always have the same key. So their published count is equal in
+    every table and at every level. A cell without a record has no key and stays 0.
 
     Parameters
     ----------
     ptable : sequence, DataFrame or path
-        For each count 0, 1, 2, ... either a mapping from changes to shares of the keys, multiples
-        of 1 / keys that sum to 1, or the change of every key, as numbers or in one text.  A frame
-        has a row for each count from 1 and key, with columns ``pcv`` (count), ``ckey`` (key) and
-        ``pvalue`` (change), as statistical offices exchange such tables; a path names a CSV file.
+        For each count 0, 1, 2, ... one of two entries. A mapping goes from changes to shares of the
+        keys, which are multiples of 1 / keys and sum to 1. Or the change of every key is given, as
+        numbers or in one text. A frame has a row for each count from 1 and key, with columns
+        ``pcv`` (count), ``ckey`` (key) and ``pvalue`` (change), as statistical offices exchange
+        such tables. A path names a CSV file.
     keys : int, default 256
         Number K of keys, in [2, 65536].
     repeat : int, default 1
-        How many of the last rows serve larger counts in turn; the last one alone by default.
+        Number of last rows that serve larger counts in turn; by default the last row alone.
 
     Notes
     -----
-    The law of one published count is exact, :class:`~bayesrisk.tables.likelihoods.CellKeySpec`;
-    counts of several cells are not independent given the true ones.  A release draws its keys, so
-    that its tables belong together; from one seed, another order of the same records has the same.
-    Records that weigh more than 1 add their weight to a count, and their key once.
+    The law of one published count is exact, :class:`~bayesrisk.tables.likelihoods.CellKeySpec`.
+    Counts of several cells are not independent given the true ones. A release draws its keys once,
+    so its tables agree. With one seed, the order of the records does not matter. A record with
+    weight above 1 adds its weight to a count, and its key once.
 
     Examples
     --------

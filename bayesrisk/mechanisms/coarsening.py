@@ -44,9 +44,9 @@ class _OneByOne(TableMechanism):
 class Rounding(_OneByOne):
     """Round every count independently to a multiple of a base.
 
-    ``nearest`` takes the nearest multiple, halves upwards.  ``random`` takes the multiple below
-    or above so that the mean is the count: with remainder r and base b, above with probability
-    r / b.  A multiple of the base, 0 included, never changes.  Rounded tables need not add up.
+    ``nearest`` takes the nearest multiple, with halves upwards. ``random`` takes the multiple below
+    or above so that the mean is the count: above with probability r / b, for remainder r and base
+    b. A multiple of the base, 0 included, never changes. Rounded tables need not add up.
 
     The likelihood is that of :class:`bayesrisk.release.RoundingSpec`, exact.
 
@@ -55,7 +55,7 @@ class Rounding(_OneByOne):
     base : int
         Base, in [2, 2**31].
     method : {"nearest", "random"}, default "random"
-        Which multiple is taken.
+        Choice of the multiple.
 
     Examples
     --------
@@ -119,9 +119,9 @@ class _InRanges(_OneByOne):
 class Ranges(_InRanges):
     """Publish the range of every count, independently of other counts.
 
-    What is published is one number for each range, by default its smallest count.  Nothing is
-    drawn, so that other tables of the same people can leave one count of a range, and a count of a
-    short range is nearly published: ``bayesrisk.reconstruction.count_bounds`` finds which.
+    The published value is one number for each range, by default its smallest count. Nothing is
+    drawn. So other tables of the same people can leave one count of a range, and a count of a short
+    range is nearly published. ``bayesrisk.reconstruction.count_bounds`` finds such counts.
 
     The likelihood is exact: 1 for the counts of the range, 0 for others.
 
@@ -130,9 +130,9 @@ class Ranges(_InRanges):
     edges : sequence of int
         Smallest count of every range, increasing from 0.
     values : sequence of int, optional
-        Number that is published for every range, increasing; by default ``edges``.
+        Published number of every range, increasing; by default ``edges``.
     step : int, optional
-        Width of further ranges, after the last edge, whose numbers go up by it; by default the last
+        Width of further ranges after the last edge, whose numbers grow by it. By default the last
         range has no upper end.
 
     Examples
@@ -152,17 +152,17 @@ class Ranges(_InRanges):
 class Threshold(_InRanges):
     """Publish counts below a threshold as one range, and all others unchanged.
 
-    A threshold alone gives many small counts back, because published totals and other tables
-    contain them: ``suppression`` withholds further cells, which closes that.
+    A threshold alone reveals many small counts, because published totals and other tables contain
+    them. ``suppression`` withholds further cells, which prevents this.
 
-    The number that is published for the range is its smallest count, 1 or 0.
+    The published number of the range is its smallest count, 1 or 0.
 
     Parameters
     ----------
     least : int
-        Smallest count that is published as it is, in [2, 2**31].
+        Smallest count that is published unchanged, in [2, 2**31].
     zeros : {"apart", "within"}, default "apart"
-        Whether zeros are published, or lie in the range of the small counts.
+        Whether zeros are published (``"apart"``), or belong to the range of small counts.
 
     Examples
     --------

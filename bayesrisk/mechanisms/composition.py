@@ -30,17 +30,16 @@ class _Share(NamedTuple):
 class ReleaseComposition(BaseMechanism):
     """Publish several independent releases of the same records, as agencies do over the years.
 
-    The result is :meth:`Release.combine` of all releases. Their draws are independent, so that
-    their likelihoods multiply. Budgets rho add up where all releases have zero-concentrated
-    differential privacy (Bun and Steinke 2016, Lemma 1.7). Table ``t`` of release ``r`` is called
-    ``"r: t"``.
+    The result is :meth:`Release.combine` of all releases. Their draws are independent, so their
+    likelihoods multiply. Budgets rho add up if all releases satisfy zero-concentrated differential
+    privacy (Bun and Steinke 2016, Lemma 1.7). Table ``t`` of release ``r`` is called ``"r: t"``.
 
     Parameters
     ----------
     releases : mapping of str to str or mapping
-        For each release the recipe of a mechanism (:func:`make_mechanism`); or ``mechanism``, a
-        name or recipe, and perhaps ``parameters``, its keyword arguments, and ``tables``, the names
-        of those that it publishes, by default all.
+        For each release the recipe of a mechanism (:func:`make_mechanism`), or a mapping. It has
+        ``mechanism``, a name or recipe, and optionally ``parameters``, its keyword arguments, and
+        ``tables``, the names of those it publishes; by default all.
 
     Examples
     --------
@@ -79,7 +78,7 @@ class ReleaseComposition(BaseMechanism):
         super().__init__(MechanismSpec("composition", {"releases": stated}, others=law))
 
     def acts_within(self, workload: Workload) -> str | None:
-        """Return the coarsest level of the releases' own, or None if one release has none."""
+        """Return the coarsest of the releases' levels, or None if one release has none."""
         reaches = [
             part.mechanism.acts_within(part.share(workload))
             if isinstance(part.mechanism, BaseMechanism) else None

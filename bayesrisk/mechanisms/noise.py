@@ -201,37 +201,37 @@ class DiscreteGaussianMechanism(_NoiseMechanism):
     .. math:: \sigma^2 = \Delta^2 / (2 \rho), \quad \Delta^2 = (1 \text{ or } 2) \times
        \text{overlap}
 
-    The budgets are exact, and given as ``budgets`` of every table, as ``rho`` with shares of levels
-    and tables, or in proportion to a production ``allocation`` of the 2020 Census.  Source:
+    The budgets are exact. They are given as ``budgets`` of every table, as ``rho`` with shares of
+    levels and tables, or in proportion to a production ``allocation`` of the 2020 Census. Source:
     Canonne, Kamath and Steinke (2020, arXiv:2004.00010); Abowd et al. (2022, arXiv:2204.08986),
     section 8.2, whose noise has ``sensitivity="change-one"``.
 
-    Every cell gets noise, zeros included, so that counts may be negative.  Every table of the
-    workload needs a budget; ``diagnostics["rho"]`` of a release is what its tables spend.
+    Every cell gets noise, zeros included, so counts may be negative. Every table of the workload
+    needs a budget; ``diagnostics["rho"]`` of a release is their sum.
 
     Parameters
     ----------
     sensitivity : {"add-remove", "change-one"}
-        What a neighbour does: 1 or 2 records' cells move.
+        The neighbours: one record's cells change (added or removed), or two records' cells.
     budgets : mapping, optional
         ``{level: {table: rho}}`` or ``{(level, table): rho}``, each > 0; see
-        :func:`bayesrisk.exact_number` for the ways to write them.
+        :func:`bayesrisk.exact_number` for their forms.
     rho : number, optional
         Total, > 0.
     level_shares : mapping, optional
-        ``{level: share}``; the sum is at most 1, and what it leaves is not spent.
+        ``{level: share}``; the sum is at most 1, and the rest is not spent.
     table_shares : mapping, optional
         ``{table: share}`` for every level, or ``{level: {table: share}}``; likewise.
     allocation : str or mapping, optional
         ``"pl94"``, ``"dhc"``, or ``{"product": ..., "region": ..., "universe": ...}`` as
         :func:`bayesrisk.census_2020_budget` takes them.
     overlap : int or mapping of str to int, default 1
-        Number of cells of a table that one record may count in, at least 1, for all tables or by
-        table (1 for those not named).  A smaller number than is true is an error of the release.
+        Number of cells of a table in which one record may count, at least 1, for all tables or by
+        table (1 for those not named). If it is too small, the release breaks its guarantee.
     sampler : str, optional
-        Name of a vetted sampler that draws the noise, such as ``"opendp"``; a release then takes no
-        seed, and its spec states the sampler, its version, and the law that it draws.  By default
-        NumPy draws: for simulation.
+        Name of a vetted sampler that draws the noise, such as ``"opendp"``. A release then takes no
+        seed, and its spec states the sampler, its version, and its law. By default NumPy draws, for
+        simulation.
 
     Examples
     --------
@@ -271,8 +271,8 @@ class DiscreteLaplaceMechanism(_NoiseMechanism):
     Parameters
     ----------
     sensitivity, budgets, epsilon, level_shares, table_shares, allocation, overlap, sampler
-        As for :class:`DiscreteGaussianMechanism`, with epsilon in the place of rho, in
-        ``diagnostics`` too; an ``allocation`` needs it, for its own total is of zCDP.
+        As for :class:`DiscreteGaussianMechanism`, with epsilon in place of rho, also in
+        ``diagnostics``. An ``allocation`` needs ``epsilon``, because its own total is of zCDP.
 
     Examples
     --------

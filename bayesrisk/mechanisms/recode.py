@@ -24,23 +24,23 @@ class Recode(BaseMechanism):
     """Publish merged categories and larger places; all counts stay true.
 
     Tables of levels finer than ``level`` are not published. Cells that differ only within a group
-    of codes are added into one, and their table is then called ``"NAME recoded"``. A table with a
-    cell that cuts a group, whose rest is not in the table, cannot be written over the groups and is
-    not published. Tables without a grouped attribute stay as they are.
+    of codes are added up, and their table is then called ``"NAME recoded"``. A table is not
+    published if one of its cells cuts a group and the rest of the group is not in the table. Tables
+    without a grouped attribute stay unchanged.
 
     Parameters
     ----------
     level : str, optional
-        Finest level that is published; by default that of the workload.
+        Finest published level; by default that of the workload.
     groups : mapping of str to sequence, optional
-        For attributes their groups, each a sequence of codes, other codes staying apart; or, for
-        an attribute whose codes are in order, the smallest code of every group.
+        Groups of an attribute: each a sequence of codes, while other codes stay separate; or, for
+        ordered codes, the smallest code of every group.
 
     Notes
     -----
-    What is published is certain given the records.  It says less only as far as other published
-    tables do not say the same in more detail: :func:`microdata_posterior` and :func:`reconstruct`
-    read the release as it is.
+    The published counts are certain given the records. They protect only if other published tables
+    do not give the same in more detail. :func:`microdata_posterior` and :func:`reconstruct` read
+    the release unchanged.
 
     Examples
     --------

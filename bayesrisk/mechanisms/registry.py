@@ -1,8 +1,8 @@
 """Mechanisms by name or recipe, such as ``swapping:rate=0.05``.
 
-A plug-in is a class in the entry-point group ``bayesrisk.mechanisms`` whose constructor takes
-keyword parameters and checks them, and which follows the protocol
-:class:`bayesrisk.interfaces.Mechanism`.  One that fails to load is skipped with a warning.
+A plug-in is a class in the entry-point group ``bayesrisk.mechanisms``. Its constructor takes
+keyword parameters and checks them, and it follows the protocol
+:class:`bayesrisk.interfaces.Mechanism`. A plug-in that fails to load is skipped with a warning.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def register_mechanism(name: str, factory: Callable[..., Mechanism]) -> None:
     Parameters
     ----------
     name : str
-        Name to choose it by; it may replace a plug-in, not one of the package's own.
+        Name to choose it by; it may replace a plug-in, but no mechanism of the package.
     factory : callable
         Class of the mechanism, or a function that takes its keyword parameters.
 
@@ -145,9 +145,9 @@ def with_settings(
 ) -> dict[str, Any]:
     """Return parameters updated by settings ``KEY=VALUE``, with values read as TOML or text.
 
-    ``3``, ``true``, ``["size", "adults"]`` and ``"text"`` are as in TOML; whatever is no TOML value
-    (``1/10``, ``county``) is text, and so is a decimal, which stays exact.  Dots in the key lead
-    into mappings; a name that has a dot or ``=`` in it stands in double quotes.
+    ``3``, ``true``, ``["size", "adults"]`` and ``"text"`` are as in TOML. Anything that is no TOML
+    value (``1/10``, ``county``) is text, and so is a decimal, which stays exact. Dots in the key
+    lead into mappings; put a name with a dot or ``=`` in double quotes.
     """
     result = dict(parameters)
     for setting in settings:
@@ -202,24 +202,24 @@ def usual_parameters(
     Parameters
     ----------
     recipe : str
-        Mechanism, and after a colon parameters ``KEY=VALUE`` with commas between them; values as
-        in TOML, and text where they are none: ``swapping:rate=0.05``.
+        Mechanism, then a colon and parameters ``KEY=VALUE`` separated by commas, such as
+        ``swapping:rate=0.05``. Values are TOML; anything else is text.
     workload : Workload, optional
-        Published tables.  Without them, what depends on them stays open.
+        Published tables. Without them, parameters that depend on them stay open.
     households : bool, default False
-        Whether the records are households with their persons, which change places together.
+        Whether the records are households with their persons, which move together.
     **parameters : Any
-        Further parameters, which come before those of the recipe.
+        Further parameters, which override those of the recipe.
 
     Returns
     -------
     dict
-        Of noise: ``sensitivity`` of a record that comes or goes, and equal shares of the levels
-        and the tables.  Of swapping: ``unit`` household where there are households, else person;
-        ``unique_by`` race and Hispanic origin, or else the last attribute; ``swap_key`` size and
-        adults of a household, or the first attribute that is not at risk; ``within`` a county and
-        ``unique_within`` a tract, or else the coarsest level and the one above the tables.
-        ``method`` random.  A rate, a base, a threshold or a budget has none.
+        For noise: ``sensitivity`` "add-remove", and equal shares of levels and tables. For
+        swapping: ``unit`` household if there are households, else person; ``unique_by`` race and
+        Hispanic origin, else the last attribute; ``swap_key`` size and adults of a household, else
+        the first attribute that is not at risk; ``within`` a county and ``unique_within`` a tract,
+        else the coarsest level and the one above the tables. ``method`` is random. A rate, a base,
+        a threshold or a budget has no usual value.
 
     Examples
     --------
@@ -277,7 +277,7 @@ class UsualMechanism:
 
     @property
     def spec(self) -> MechanismSpec:
-        """Specification with the parameters given; that of a release has all of them."""
+        """Specification with the given parameters; that of a release has all of them."""
         return MechanismSpec(self.name, self.parameters)
 
     def completed(self, microdata: Microdata | Records, workload: Workload) -> Mechanism:
@@ -316,15 +316,15 @@ def make_mechanism(recipe: str, /, **parameters: object) -> Mechanism:
     Parameters
     ----------
     recipe : str
-        One of :func:`available_mechanisms`, and perhaps parameters: ``swapping:rate=0.05``.
+        One of :func:`available_mechanisms`, optionally with parameters: ``swapping:rate=0.05``.
     **parameters : Any
         Parameters of the mechanism; its class documents them.
 
     Returns
     -------
     Mechanism
-        Ready to release.  Parameters that are left open have their usual values
-        (:func:`usual_parameters`), some of which follow from the records and tables of a release.
+        A mechanism ready to release. Open parameters get their usual values
+        (:func:`usual_parameters`); some follow from the records and tables of a release.
 
     Examples
     --------
@@ -365,7 +365,7 @@ def shown_name(name: str) -> str:
 def meaning(mechanism: str, parameters: Mapping[str, Any], error: str) -> str:
     """Return a description of a mechanism and its settings in words, or an empty text.
 
-    ``error`` is that of a count, as text, which says how large noise is.
+    ``error`` is the error of a count, as text, which describes the size of noise.
     """
     write = _WORDS.get(mechanism)
     try:

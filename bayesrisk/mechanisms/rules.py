@@ -33,7 +33,7 @@ _AND = " + "
 
 
 class RuledTable(NamedTuple):
-    """A table as a rule publishes it, perhaps recoded, and the law of its counts."""
+    """A table as a rule publishes it, perhaps recoded, with the law of its counts."""
 
     table: Table
     law: Likelihood
@@ -41,12 +41,12 @@ class RuledTable(NamedTuple):
 
 @dataclass(frozen=True)
 class Rule:
-    """A table's rule: a recipe of recoding, of a rule for each count, or both.
+    """A table's rule: a recipe of recoding, a rule for each count, or both.
 
-    Its text is ``identity``, ``nearest-5``, ``ranges:edges=[0,1,6]`` or another recipe of a
-    mechanism that has no chance in it and looks at each count alone; ``recode:groups.age=[0,18]``;
-    the two with `` + `` between them, the recoding first; or ``unpublished``.  ``suppression`` may
-    also be named: tables with the same one are protected together (``joint``).
+    Its text is a recipe of a mechanism without randomness that treats each count alone, such as
+    ``identity``, ``nearest-5`` or ``ranges:edges=[0,1,6]``. It may be ``recode:groups.age=[0,18]``,
+    or both, joined by `` + `` with the recoding first. Or it is ``unpublished``. ``suppression`` is
+    also allowed: tables with the same text are protected together (``joint``).
 
     Examples
     --------
@@ -76,7 +76,7 @@ class Rule:
 
     @property
     def published(self) -> bool:
-        """Whether the rule publishes the table at all."""
+        """Whether the rule publishes the table."""
         return self.text != UNPUBLISHED
 
     @cached_property
@@ -150,14 +150,14 @@ def _group_words(codes: Any) -> str:
 class RulesByTable(BaseMechanism):
     """Publish each table at each level by its own rule, without randomness.
 
-    Each table needs a rule, so that no table is published unprotected by oversight. Recoded tables
-    are called ``"NAME recoded"``.
+    Each table needs a rule, so no table is published unprotected by oversight. Recoded tables are
+    called ``"NAME recoded"``.
 
     Parameters
     ----------
     rules : mapping of str to mapping of str to str
-        By level and table the text of a rule: recipes of mechanisms that look at each count alone
-        and have no chance in them (``nearest-5``, ``ranges:edges=[0,1,6]``), perhaps after
+        By level and table, the text of a rule. It is a recipe of a mechanism without randomness
+        that treats each count alone (``nearest-5``, ``ranges:edges=[0,1,6]``), possibly after
         ``recode:groups.age=[0,18,65] + ``; or ``unpublished``.
 
     Examples
@@ -184,7 +184,7 @@ class RulesByTable(BaseMechanism):
         )
 
     def tables(self, workload: Workload) -> dict[Key, RuledTable]:
-        """Return the tables that are published, by the level and name in the workload."""
+        """Return the published tables, by the level and name in the workload."""
         for level, name in self._rules:
             if (level, name) not in workload.tables:
                 change = "leave out --place" if level == "all" else f"give --place {level}"
@@ -225,7 +225,7 @@ class RulesByTable(BaseMechanism):
     ) -> PublishedTables:  # fmt: skip
         """Return the tables as the rules publish them, with their laws.
 
-        ``true`` are the true counts of :meth:`published`, ``data`` the records.
+        ``true`` are the true counts of :meth:`published`, and ``data`` the records.
         """
         counts, laws = dict(true.counts), dict[Key, Likelihood]()
         hidden, joint_keys = dict[Key, Any](), dict[str, list[Key]]()

@@ -1,7 +1,7 @@
 """Noise for real releases, drawn by a vetted library such as OpenDP.
 
-Without a sampler, mechanisms draw with NumPy, which is for simulation.  A plug-in is a class
-without parameters in the entry-point group ``bayesrisk.samplers``, which follows
+Without a sampler, mechanisms draw with NumPy, which is for simulation. A plug-in is a class without
+parameters in the entry-point group ``bayesrisk.samplers``, which follows
 :class:`bayesrisk.interfaces.Sampler`.
 """
 
@@ -36,10 +36,9 @@ _LEAST = 1e-12 / 9
 class OpenDPSampler:
     """Sampler of discrete Gaussian and Laplace noise by OpenDP (the extra ``opendp``).
 
-    OpenDP draws integers by exact arithmetic, from the cryptographic source of the operating
-    system (Canonne, Kamath and Steinke 2020, arXiv:2004.00010).  Its scale is a double: the law
-    that is drawn, and stated, has the smallest double that is no smaller than the scale asked for,
-    so that a budget is never exceeded.
+    OpenDP draws integers by exact arithmetic, from the cryptographic source of the operating system
+    (Canonne, Kamath and Steinke 2020, arXiv:2004.00010). Its scale is a double. The law drawn and
+    stated has the smallest double at or above the requested scale, so a budget is never exceeded.
 
     Examples
     --------
@@ -89,9 +88,9 @@ class OpenDPSampler:
 class CheckedSampler:
     """A sampler whose laws and draws are checked; violations raise a PluginError.
 
-    Draws of a release are refused where they are too improbable: below 1e-12 at each look.  Looks
-    are at how many are 0, above, below or between the quartiles of their laws, and at the draw that
-    lies furthest out.
+    Draws of a release are refused if they are too improbable: below 1e-12 at each check. Checks are
+    the numbers of draws that are 0, above, below or between the quartiles of their laws, and the
+    most extreme draw.
     """
 
     def __init__(self, name: str) -> None:

@@ -1,7 +1,7 @@
 """Style, axes and files shared by all figures; the only module that imports matplotlib.
 
-Colours are Okabe and Ito's, safe for colour-blind readers, and every line also has its own dash and
-marker for print.
+Colours are those of Okabe and Ito, safe for colour-blind readers. Every line also has its own dash
+and marker for print.
 """
 
 import functools
@@ -116,7 +116,7 @@ def parent_figure(plot: Drawn) -> Figure:
     Parameters
     ----------
     plot : matplotlib.axes.Axes, array of them, or matplotlib.figure.Figure
-        What a plot function returned; a figure is returned as it is.
+        Result of a plot function; a figure is returned unchanged.
     """
     return _whole(plot, "plot")
 
@@ -184,7 +184,7 @@ def lines(
 ) -> None:
     """Draw one line for each value of ``column``, the largest first.
 
-    Where the whole number of a column ``jumps`` differs between two points, the line jumps midway.
+    If the whole number in a column ``jumps`` differs between two points, the line jumps midway.
     """  # fmt: skip
     for i, value in enumerate(sorted(frame[column].unique().tolist(), reverse=True)):
         ordered = frame[frame[column] == value].sort_values(x)
@@ -206,11 +206,10 @@ def lines(
 
 
 def mark(axes: Axes, budgets: Mapping[str, float] | None) -> None:
-    """Mark chosen budgets by vertical lines, each named on a row of its own above the panel.
+    """Mark chosen budgets by vertical lines, each named in its own row above the panel.
 
-    Names stand right of their lines where the budgets lie in the left half of the panel, and left
-    of them elsewhere.  The name with most lines on its way has the highest row, so that none
-    crosses it.
+    Names are right of their lines if the budget lies in the left half of the panel, else left. The
+    name with most lines on its way has the highest row, so that no line crosses it.
     """
     named = check.mapping({} if budgets is None else budgets, "budgets")
     positions = {
@@ -416,9 +415,9 @@ def save_figure(figure: Drawn, stem: str | Path, *, private: bool = False) -> li
     Parameters
     ----------
     figure : matplotlib.axes.Axes, array of them, or matplotlib.figure.Figure
-        What a plot function returned: the whole figure is written.
+        Result of a plot function; the whole figure is written.
     stem : path-like
-        Path; an ending ``.png`` or ``.svg`` is left out, and the folder must exist.
+        Path in an existing folder; an ending ``.png`` or ``.svg`` is dropped.
     private : bool, default False
         Whether only the owner may read the files.
     """

@@ -65,9 +65,9 @@ def plot_claims(
 ) -> Panels:
     """Return panels of places with a verified claim, and of claims' priors, by columns.
 
-    Left the number of places with at least one claim (Figures 2a and 3a of Liu et al.), then a
-    panel for each prior (2b, 2c, 3b and 3c). Boxes are quartiles, whiskers reach 1.5 times their
-    distance, points lie beyond.
+    The left panel has the number of places with at least one claim (Figures 2a and 3a of Liu et
+    al.). A panel for each prior follows (2b, 2c, 3b and 3c). Boxes are quartiles; whiskers reach
+    1.5 times the interquartile range, and points lie beyond.
 
     Parameters
     ----------
@@ -155,12 +155,12 @@ def _name(protection: str) -> str:
 def plot_occupancy_blocks(frame: pd.DataFrame, *, ax: Where = None) -> Panels:
     """Return panels of precision and recall of finding blocks with a violation, by protection.
 
-    Bars are intervals; the short lines are blind guesses of as many blocks.
+    Bars are intervals; short lines are blind guesses of as many blocks.
 
     Parameters
     ----------
     frame : pandas.DataFrame
-        ``table`` of an :class:`OccupancyResults`.
+        The frame ``table`` of an :class:`OccupancyResults`.
     ax : sequence of matplotlib.axes.Axes, optional
     """
     wanted = [f"{m}{end}" for m in _MEASURES for end in ("", "_lower", "_upper", "_baseline")]
@@ -205,18 +205,19 @@ def plot_occupancy_linkage(
 ) -> Panels:
     """Return panels of precision and match rate of households linked, by protection.
 
-    Left precision, with the rate of violations (a blind guess); right the match rate.
+    The left panel has precision, with the rate of violations (a blind guess); the right one the
+    match rate.
 
     Parameters
     ----------
     frame : pandas.DataFrame
-        ``curves`` of an :class:`OccupancyResults`.
+        The frame ``curves`` of an :class:`OccupancyResults`.
     key : str
-        Match key, of those in the frame.
+        Match key; one of those in the frame.
     unique : bool
-        Households that are alone in their block with their key, or all.
+        Whether to show households that are alone in their block with their key, or all.
     against : {"recall", "k"}, default "recall"
-        What lies along the axis of precision.
+        Quantity on the horizontal axis of precision.
     ax : sequence of matplotlib.axes.Axes, optional
     """
     frame = canvas.require(frame, ("protection", "key", "unique", "k", *_CURVES, "baseline"))
@@ -248,14 +249,14 @@ def plot_occupancy_linkage(
 def plot_occupancy_counts(frame: pd.DataFrame, *, protection: str, ax: Axes | None = None) -> Axes:
     """Return a panel of reconstructed against true violations of every block.
 
-    One point for each block said to hold a violation; the line is equality.
+    There is one point for each block found to hold a violation; the line is equality.
 
     Parameters
     ----------
     frame : pandas.DataFrame
-        ``blocks`` of an :class:`OccupancyResults`.
+        The frame ``blocks`` of an :class:`OccupancyResults`.
     protection : str
-        One of those in the frame.
+        One of the protections in the frame.
     ax : matplotlib.axes.Axes, optional
     """
     frame = canvas.require(frame, ("protection", "violations", "reconstructed"))
@@ -279,12 +280,12 @@ def plot_occupancy_counts(frame: pd.DataFrame, *, protection: str, ax: Axes | No
 def plot_occupancy_variability(frame: pd.DataFrame, *, ax: Where = None) -> Panels:
     """Return panels of the distribution of solution variability over blocks and over households.
 
-    Cumulative shares, left of blocks, right of households, for each set of attributes.
+    They show cumulative shares, left of blocks, right of households, for each set of attributes.
 
     Parameters
     ----------
     frame : pandas.DataFrame
-        ``variability`` of an :class:`OccupancyResults`.
+        The frame ``variability`` of an :class:`OccupancyResults`.
     ax : sequence of matplotlib.axes.Axes, optional
     """
     frame = canvas.require(frame, ("attributes", "share", "households"))
@@ -326,9 +327,9 @@ _RATIO = ("left_out_ratio", "left_out_ratio_lower", "left_out_ratio_upper")
 def plot_reidentification(rates: pd.DataFrame, *, ax: Where = None) -> Panels:
     """Return panels of the precision of re-identification by block size, guessers in grey.
 
-    Precision with its intervals on the left; on the right its ratio to what a guesser reaches
-    without the target's record (``left_out_ratio``), with its interval.  An arrow stands where an
-    interval goes on beyond the panel.
+    The left panel has precision with its intervals. The right one has its ratio to the success of a
+    guesser without the target's record (``left_out_ratio``), with its interval. An arrow marks an
+    interval that extends beyond the panel.
 
     Parameters
     ----------
@@ -396,13 +397,13 @@ def plot_reidentification(rates: pd.DataFrame, *, ax: Where = None) -> Panels:
 def plot_majority(curves: pd.DataFrame, *, ax: Where = None) -> Panels:
     """Return the precision of majority inference over records, a panel for each threshold.
 
-    Precision against the share of records inferred with that precision or a higher one, a line for
-    each release.
+    Precision is drawn against the share of records inferred with at least that precision, a line
+    for each release.
 
     Parameters
     ----------
     curves : pandas.DataFrame
-        Results of :meth:`MajorityInference.curve`, those of several thresholds one under another.
+        Results of :meth:`MajorityInference.curve`; those of several thresholds are concatenated.
     ax : sequence of matplotlib.axes.Axes, optional
     """
     curves = canvas.require(curves, ("release", "threshold", "precision", "recall"), "curves")
@@ -434,13 +435,13 @@ def plot_majority(curves: pd.DataFrame, *, ax: Where = None) -> Panels:
 def plot_variability(quantiles: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     """Return a panel of quantiles of solution variability over the population.
 
-    Variability in percent against the cumulative percentage of people; where lower and upper bounds
-    differ, the band between them.
+    It is in percent, against the cumulative percentage of people. If lower and upper bounds differ,
+    the band between them is drawn.
 
     Parameters
     ----------
     quantiles : pandas.DataFrame
-        Result of :func:`variability_quantiles`; a column ``scope`` draws a line for each value.
+        Result of :func:`variability_quantiles`; a column ``scope`` gives one line for each value.
     ax : matplotlib.axes.Axes, optional
     """
     canvas.require(

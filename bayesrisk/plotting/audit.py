@@ -65,25 +65,24 @@ def plot_audit(
 ) -> Panels:
     """Return panels of remaining answers against the error of a count, one per adversary.
 
-    The truth is as uncertain as a choice among so many equally likely answers: fewer is worse, and
-    one is certainty.  A panel for each adversary, a point with its interval for each protection, by
-    the adversary's best reading of it.  A band is what 95 in 100 single releases of a randomised
-    protection would show.
+    The remaining answers are the number of equally probable answers among which the truth would be
+    as uncertain. Fewer is worse, and one is certainty. Each adversary has a panel. Each protection
+    has a point with its interval, by the adversary's best reading. A band shows 95 in 100 single
+    releases of a randomised protection.
 
     Parameters
     ----------
     measures : pandas.DataFrame, AuditResults, str or Path
-        Rows as :func:`~bayesrisk.risk.audit_measures` gives them, of which those of everybody are
-        drawn where they are of several groups; or a finished audit, as
-        :func:`~bayesrisk.read_audit` returns it, or its folder.
+        Rows of :func:`~bayesrisk.risk.audit_measures`; of several groups, the rows of everybody are
+        drawn. Or a finished audit from :func:`~bayesrisk.read_audit`, or its folder.
     costs : pandas.DataFrame
-        ``error``, the mean absolute error of a count, for each ``protection``; left out where a
-        finished audit is given, as are the comparisons.
+        ``error``, the mean absolute error of a count, for each ``protection``. Omit it, and the
+        comparisons, for a finished audit.
     comparisons : pandas.DataFrame, optional
-        As :func:`~bayesrisk.risk.compare` gives them.  A line joins two protections where their
-        order was told and no third one lies between them; without comparisons nothing is joined.
+        Rows of :func:`~bayesrisk.risk.compare`. A line joins two protections if their order was
+        decided and no third one lies between them. Without comparisons nothing is joined.
     population : str, optional
-        Needed where several were audited.
+        Required if several populations were audited.
     ax : sequence of matplotlib.axes.Axes, optional
     """
     if not isinstance(measures, pd.DataFrame):
@@ -180,8 +179,9 @@ def _best_readings(measures: pd.DataFrame) -> pd.DataFrame:
 def one_release(row: Mapping[Any, Any]) -> tuple[float, float]:
     """Return the 95 % prediction interval of the remaining answers under one more release.
 
-    With the standard error s of the mean logarithm over m releases its distance is t s sqrt(m + 1),
-    t the quantile of Student's law with m - 1 degrees of freedom; NaN of a single one.
+    Let s be the standard error of the mean logarithm over m releases. The interval reaches t s
+    sqrt(m + 1) to each side, t the quantile of Student's law with m - 1 degrees of freedom. It is
+    NaN for a single release.
     """
     number, answers = int(row["releases"]), float(row["answers_posterior"])
     if not row["randomised"]:
@@ -221,15 +221,15 @@ def plot_beliefs(
 ) -> Panels:
     """Return panels of the belief in the truth: prior, without the target's record, and after.
 
-    A panel for each adversary, a line for each protection and reading.
+    There is a panel for each adversary, and a line for each protection and reading.
 
     Parameters
     ----------
     measures : pandas.DataFrame
-        Rows as :func:`~bayesrisk.risk.audit_measures` gives them, of which those of everybody are
-        drawn where they are of several groups.
+        Rows of :func:`~bayesrisk.risk.audit_measures`; of several groups, the rows of everybody are
+        drawn.
     population : str, optional
-        Needed where several were audited.
+        Required if several populations were audited.
     ax : sequence of matplotlib.axes.Axes, optional
     """
     measures = canvas.require(measures, (*_KEYS, *(c for c, *_ in _THREE)), "measures")
@@ -278,12 +278,12 @@ _RATES = ("false_positive_rate", "true_positive_rate")
 def plot_tradeoff(curves: Mapping[str, pd.DataFrame], *, ax: Axes | None = None) -> Axes:
     """Return a panel of the true positive rate of the best test against its false positive rate.
 
-    A line for each curve, and the diagonal, on which a test does no better than chance.
+    There is a line for each curve, and the diagonal, on which a test is no better than chance.
 
     Parameters
     ----------
     curves : mapping of str to pandas.DataFrame
-        By what the legend says; each as :meth:`TradeOffCurve.to_frame` returns it.
+        Curves by legend text, each as :meth:`TradeOffCurve.to_frame` returns it.
     ax : matplotlib.axes.Axes, optional
     """
     if not check.mapping(curves, "curves"):
@@ -308,20 +308,20 @@ def plot_statements(
 ) -> Panels:
     """Return panels of the share of statements whose posterior over prior is at least a value.
 
-    A panel for each attack, a line for each protection.  The axis ends where at most 1 in 100
-    statements of any line is left; what is beyond (also infinite ratios, of a prior of 0) is the
-    share at the right edge.
+    There is a panel for each attack, and a line for each protection. The axis ends where at most 1
+    in 100 statements of any line is left. The share at the right edge includes all larger ratios,
+    also infinite ones of a prior of 0.
 
     Parameters
     ----------
     statements : pandas.DataFrame
-        Rows with ``attack``, ``protection``, ``status``, ``ratio``, and ``adversary`` where there
-        are several; those without a ratio are left out.
+        Rows with ``attack``, ``protection``, ``status``, ``ratio``, and ``adversary`` if there are
+        several. Rows without a ratio are left out.
     comparable : mapping of str to bool, optional
         Attacks whose protections have the same statements about the same targets
-        (:attr:`Statements.comparable`); by default those with a single protection.  Of others only
-        proved ones are drawn, and a line above the panels says so: estimates are pooled over other
-        people under each protection (see :func:`statements_about_people`).
+        (:attr:`Statements.comparable`); by default those with a single protection. Of other attacks
+        only proved statements are drawn, and a line above the panels says so: under each
+        protection, estimates are pooled over other people (see :func:`statements_about_people`).
     ax : sequence of matplotlib.axes.Axes, optional
     """
     statements = canvas.require(
@@ -413,23 +413,23 @@ def plot_plan(
 ) -> Axes:  # fmt: skip
     """Draw the table error of each setting against the counts or records it discloses.
 
-    Settings that were looked at only until a limit was exceeded give away at least what is drawn.
+    For settings examined only until a limit was exceeded, the drawn number is a lower bound.
 
     Parameters
     ----------
     frontier : pandas.DataFrame
-        Settings, as :class:`~bayesrisk.risk.ReleasePlan` has them.
+        Settings, as in :class:`~bayesrisk.risk.ReleasePlan`.
     leak : str, default "proved"
-        Column with what is given away.
+        Column with the number disclosed.
     most : float, optional
         Its limit, drawn as a line.
     ax : Axes, optional
-        Where to draw, by default in a new figure.
+        Axes to draw in, by default in a new figure.
 
     Returns
     -------
     matplotlib.axes.Axes
-        Error across, what is given away up.
+        Error on the horizontal axis, the number disclosed on the vertical one.
     """
     canvas.require(frontier, ["role", "error", leak], "frontier")
     group = canvas.panels(ax, 1, (6.0, 3.9))

@@ -35,16 +35,16 @@ def plot_risk(
 ) -> Panels | Axes:
     """Return posterior and risk ratio by budget, released count or levels (Kazan and Reiter).
 
-    Two panels, or the one that is named; one line for each prior.
+    There are two panels, or the named one, with one line for each prior.
 
     Parameters
     ----------
     frame : pandas.DataFrame
-        Columns ``prior``, what ``against`` names, and ``marginal_posterior`` and ``marginal_risk``;
-        against ``noisy_count`` ``posterior`` and ``risk_ratio``.
+        Columns ``prior``, the one in ``against``, and ``marginal_posterior`` and ``marginal_risk``;
+        with ``noisy_count`` instead ``posterior`` and ``risk_ratio``.
     against : {"rho", "noisy_count", "levels"}, default "rho"
-        What lies along the axis: the budget on a logarithmic scale (Figure 2), the released count
-        (Figure 1), or the number of levels used (Figure 7).
+        Quantity on the horizontal axis: the budget on a logarithmic scale (Figure 2), the released
+        count (Figure 1), or the number of levels used (Figure 7).
     panel : {"posterior", "ratio"}, optional
     budgets : mapping of str to float, optional
     ax : sequence of matplotlib.axes.Axes, optional
@@ -77,13 +77,13 @@ def plot_risk(
 def plot_privacy_loss(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     """Return epsilon by delta, of a release's own law and by conversion of its rho.
 
-    One panel, delta on a logarithmic axis.
+    One panel, with delta on a logarithmic axis.
 
     Parameters
     ----------
     frame : pandas.DataFrame
-        Columns ``delta``, ``epsilon_lower`` and ``epsilon_upper``, and where rho is known
-        ``rho_tight`` and ``rho_bun_steinke``, as ``PrivacyLoss.to_frame`` returns them.
+        Columns ``delta``, ``epsilon_lower`` and ``epsilon_upper``, and if rho is known
+        ``rho_tight`` and ``rho_bun_steinke``, as from ``PrivacyLoss.to_frame``.
     ax : matplotlib.axes.Axes, optional
     """
     frame = canvas.require(frame, ("delta", "epsilon_lower", "epsilon_upper"))
@@ -106,17 +106,17 @@ def plot_correct_decision(
 ) -> Axes:
     """Return the chance that a person in a cell is found, by rho (Kazan and Reiter, Figure 3).
 
-    This is not the rate of right guesses: see :func:`plot_decision_accuracy`.  The curves are
-    jagged: between two rises the decision threshold stands still while the noise shrinks, so that
-    the releases which would convince the adversary become rarer.
+    This is not the rate of right guesses: see :func:`plot_decision_accuracy`. The curves are
+    jagged. Between two rises the decision threshold stands still while the noise shrinks, so
+    releases that convince the adversary become rarer.
 
     One panel, one line for each prior, rho on a logarithmic axis.
 
     Parameters
     ----------
     frame : pandas.DataFrame
-        Columns ``rho``, ``prior`` and ``correct_decision_probability``; with ``decision_threshold``
-        a line jumps, midway, where the threshold differs between two budgets.
+        Columns ``rho``, ``prior`` and ``correct_decision_probability``. With
+        ``decision_threshold``, a line jumps midway if the threshold differs between two budgets.
     budgets : mapping of str to float, optional
     ax : matplotlib.axes.Axes, optional
     """
@@ -142,8 +142,8 @@ def plot_decision_accuracy(
 ) -> Panels:
     """Return the share of right best guesses by rho, beside the share without a release.
 
-    Two panels, one line for each prior, rho on a logarithmic axis: the accuracy, with its baseline
-    as a dotted line of the same colour; and what it is above the baseline.
+    Two panels have one line for each prior, and rho on a logarithmic axis. One shows the accuracy,
+    with its baseline as a dotted line of the same colour; the other the difference.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ def plot_postprocessing(
 ) -> Panels:
     """Return the marginal risk after post-processing, and its bound (Kazan and Reiter, Figure 12).
 
-    Two panels; thin dotted lines are the same noisy counts not processed.
+    There are two panels; thin dotted lines show the same noisy counts without processing.
 
     Parameters
     ----------
@@ -311,7 +311,7 @@ def plot_mechanisms(
 ) -> Panels:
     """Return the risk ratio of protections, by target and against the error of the tables.
 
-    Left every target, right the mean over targets; bars are intervals.
+    The left panel has every target, the right one the mean over targets; bars are intervals.
 
     Parameters
     ----------
@@ -319,7 +319,7 @@ def plot_mechanisms(
         From :func:`compare_mechanisms`: columns ``protection``, ``target``, ``prior``,
         ``marginal_risk`` with ``_lower`` and ``_upper``, and ``utility`` with ``_error``.
     utility : {"mean_absolute_error", "root_mean_square_error"}, default "mean_absolute_error"
-        What the right panel shows along the axis.
+        Quantity on the horizontal axis of the right panel.
     ax : sequence of matplotlib.axes.Axes, optional
     """
     check.choice(utility, "utility", ("mean_absolute_error", "root_mean_square_error"))
@@ -391,14 +391,14 @@ def plot_decision_map(
 ) -> Panels:
     """Return panels of the decision for every release (Figures 4, 10 and 11 of Kazan and Reiter).
 
-    A panel for each noisy block count, the noisy total of the siblings across and the noisy group
-    count up.
+    There is a panel for each noisy block count, with the siblings' noisy total on the horizontal
+    axis and the noisy group count on the vertical one.
 
     Parameters
     ----------
     maps : pandas.DataFrame or mapping of str to pandas.DataFrame
-        What :meth:`HierarchicalGain.decision_map` returns, over whole ranges; or several of them
-        by name, such as one for each prior, one below the other.
+        Result of :meth:`HierarchicalGain.decision_map` over whole ranges; or several of them by
+        name, such as one for each prior, which are drawn one below the other.
     ax : sequence of matplotlib.axes.Axes, optional
     """
     named = dict(maps) if isinstance(maps, Mapping) else {"": check.frame(maps, "maps")}
@@ -446,21 +446,22 @@ def plot_group(
 ) -> Panels:
     """Return a panel of the rate of right decisions, by a group's count or budget.
 
-    One or more panels, the adversary without hierarchy as a dotted line.
+    There are one or more panels; a dotted line shows the adversary without hierarchy.
 
     Parameters
     ----------
     frame : pandas.DataFrame
         Columns ``group_count``, ``value`` and ``without_hierarchy``, as in
-        :meth:`HierarchicalRisk.to_frame`, and ``rho_group`` (> 0) to draw against it; with a column
-        ``conditionals``, a panel for each.  Where ``standard_error`` is positive, bars of two of
-        them against counts.  With a column ``baseline``, a line for it: the same without a release.
+        :meth:`HierarchicalRisk.to_frame`, and ``rho_group`` (> 0) to draw against it. A column
+        ``conditionals`` gives one panel for each value. Against counts, a positive
+        ``standard_error`` gives bars of two standard errors. A column ``baseline`` gives a line for
+        the rate without a release.
     against : {"group_count", "rho_group"}, default "group_count"
-        What lies along the axis: the true count of the group, or its budget on a logarithmic scale
-        with one line for each count.
+        Quantity on the horizontal axis: the true count of the group, or its budget on a logarithmic
+        scale with one line for each count.
     budgets : mapping of str to float, optional
     quantity : str, default "probability of being found, if in the cell"
-        What ``value`` is, for the vertical axis.
+        Name of ``value``, for the vertical axis.
     ax : sequence of matplotlib.axes.Axes, optional
     """
     by_count = check.choice(against, "against", ("group_count", "rho_group")) == "group_count"
@@ -544,7 +545,7 @@ def plot_noisy_measurements(
 ) -> Axes:
     """Return a plot of cells above each risk ratio, beside the number expected from noise alone.
 
-    One panel, both axes logarithmic; bands are two standard deviations over the noise.
+    It has one panel with two logarithmic axes; bands are two standard deviations over the noise.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """Records reconstructed from published tables: systems, solvers, proofs and variability.
 
-Code of the adversary: it sees published tables, never what holds records.
+This is code of the adversary: it sees published tables, and never the records.
 """
 
 from typing import TYPE_CHECKING

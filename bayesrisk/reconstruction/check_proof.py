@@ -2,10 +2,10 @@
 
     python check_proof.py proof-0001.json ...     add --all to print long lists whole
 
-It needs Python 3.9 or later and nothing else, and believes nothing that a file says of itself.  A
-certificate has places and labels, published counts with the laws by which they were published, and
-a sentence about the records, of which it refutes the opposite.  For each one that holds, the
-sentence is printed with all that it follows from: compare that with what was published.
+It needs Python 3.9 or later and nothing else, and trusts no statement of a file. A certificate has
+places and labels, published counts with their laws, and a sentence about the records. It refutes
+the opposite of the sentence. For each valid certificate, the sentence is printed with all that it
+follows from: compare that with what was published.
 """
 
 # Unknown is how many records there are of each kind, a place with one label of each attribute.  A

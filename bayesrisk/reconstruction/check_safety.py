@@ -2,11 +2,11 @@
 
     python check_safety.py safety-0001.json ...
 
-It needs Python 3.9 or later and check_proof.py, which lies beside it, and nothing else.  A
-certificate has places and labels, the published counts with their laws, the counts that were asked
-for, and explicit data sets, one of which stands for the start and the others as changes of it.
-Each must fit every published count.  Two that differ show that a count is not known.  The data
-sets are made from the published counts; none of them is the truth, or said to be.
+It needs Python 3.9 or later, and check_proof.py in the same folder. A certificate has places and
+labels, the published counts with their laws, and the counts that must stay unknown. It also has
+explicit data sets: one for the start, and the others as changes of it. Each must fit every
+published count. Two that differ show that a count is not known. The data sets are made from the
+published counts; none of them claims to be the truth.
 """
 
 # A count is not recovered if two data sets differ in it by more than "within"; one in which all

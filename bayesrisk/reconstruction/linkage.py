@@ -1,8 +1,8 @@
 """Guesses from a block's composition alone: the baselines of re-identification.
 
-The modal guesser says for everyone the most frequent race and ethnicity of the block, the
-proportional guesser draws from the block's frequencies (Abowd et al. 2023, "Statistical baseline
-details").  Neither links anybody to a record, so whatever they achieve is inference about a group.
+The modal guesser gives everyone the most frequent race and ethnicity of the block. The proportional
+guesser draws from the block's frequencies (Abowd et al. 2023, "Statistical baseline details").
+Neither links anybody to a record, so their success is inference about a group.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ def _modes(group: IntArray, cells: IntArray, n_groups: int) -> IntArray:
 def modal_cells(records: pd.DataFrame | Persons) -> IntArray:
     """Return, for each record, the modal race and ethnicity of its block.
 
-    On a tie, or when the mode has one person, the block group's mode; on a tie there too, that of
-    all records (of equal ones the first in the order of the codes).
+    On a tie, or if the mode has one person, it is the block group's mode. On a tie there too, it is
+    the mode of all records (the first in the order of the codes if several are equal).
 
-    ``records`` have ``block``, ``race`` and ``hisp``.
+    ``records`` need ``block``, ``race`` and ``hisp``.
     """
     return cells_of_modes(
         person_frame(records, columns=("block", "race", "hisp"), source="records")
@@ -76,9 +76,9 @@ def _with_cells(frame: pd.DataFrame, cells: IntArray) -> pd.DataFrame:
 
 
 def modal_guess(records: pd.DataFrame | Persons) -> pd.DataFrame:
-    """Return the records with everyone's race and ethnicity replaced by the modal one (MDG).
+    """Return the records with each race and ethnicity replaced by the modal one (MDG).
 
-    ``records`` are what the adversary holds: ``block, sex, age, race, hisp``.
+    ``records`` are those of the adversary: ``block, sex, age, race, hisp``.
     """
     frame = person_frame(records, columns=RECORDS, source="records")
     return _with_cells(frame, cells_of_modes(frame))
@@ -87,8 +87,8 @@ def modal_guess(records: pd.DataFrame | Persons) -> pd.DataFrame:
 def proportional_guess(records: pd.DataFrame | Persons, *, rng: Seed) -> pd.DataFrame:
     """Return the records with race and ethnicity drawn from the block's frequencies (PRG).
 
-    Everyone gets the race and ethnicity of a record of the block chosen uniformly.  ``records``
-    are what the adversary holds: ``block, sex, age, race, hisp``.
+    Everyone gets the race and ethnicity of a uniformly chosen record of the block. ``records`` are
+    those of the adversary: ``block, sex, age, race, hisp``.
     """
     frame = person_frame(records, columns=RECORDS, source="records")
     block = pd.factorize(frame["block"])[0]
@@ -104,8 +104,8 @@ def proportional_guess(records: pd.DataFrame | Persons, *, rng: Seed) -> pd.Data
 class Guesses:
     """Both guessers' answers for one source of records, drawn once for all tables.
 
-    ``modal`` and ``proportional`` are the same blocks, sexes and ages with the race and ethnicity
-    that each guesser says (:func:`modal_guess`, :func:`proportional_guess`).
+    ``modal`` and ``proportional`` have the same blocks, sexes and ages, with the race and ethnicity
+    from each guesser (:func:`modal_guess`, :func:`proportional_guess`).
     """
 
     source: str
@@ -124,11 +124,11 @@ class Guesses:
     ) -> Guesses:
         """Return both guessers' answers for the same records.
 
-        ``records`` are what the adversary holds (``block, sex, age, race, hisp``), ``source`` is
-        how tables call them.  Where they are those of some block groups of many, ``everywhere`` are
-        126 counts: how many of all records have each race and ethnicity, cell
-        ``2 (race - 1) + hisp``.  What is most frequent there is what the modal guesser says where
-        block and block group have no mode.
+        ``records`` are those of the adversary (``block, sex, age, race, hisp``); ``source`` is
+        their name in tables. If they are only some block groups of many, ``everywhere`` has 126
+        counts. They are the numbers of all records of each race and ethnicity, cell
+        ``2 (race - 1) + hisp``. The modal guesser falls back on their mode if block and block group
+        have none.
         """
         name = check.text(source, "source")
         frame = person_frame(records, columns=RECORDS, source=name)

@@ -110,8 +110,8 @@ _Rows = IntArray | None
 class Matching:
     """Pairs of records from two files, with each record in at most one pair.
 
-    ``left`` and ``right`` are positions of the records of each pair, in the order of the passes,
-    and ``match_pass`` the pass that found it, 0 for that of the first of the ``keys``.
+    ``left`` and ``right`` are positions of the records of each pair, in the order of the passes.
+    ``match_pass`` is the pass that found the pair, 0 for the first of the ``keys``.
     """
 
     left: IntArray
@@ -129,9 +129,9 @@ def match_records(
 ) -> Matching:
     """Return random pairs of records that agree on each key in turn, without replacement.
 
-    Records equal on the first key are paired; what is left over is paired on the second, and so
-    on (Abowd et al. 2023, Algorithms 1 to 4).  Among equal records the choice is uniform.  Two
-    radix sorts and one walk for each pass: linear in the records.
+    Records that agree on the first key are paired; the remaining records are paired on the second,
+    and so on (Abowd et al. 2023, Algorithms 1 to 4). The choice among equal records is uniform.
+    Each pass takes two radix sorts and one walk, in time linear in the records.
 
     Parameters
     ----------

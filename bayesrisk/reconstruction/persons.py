@@ -17,7 +17,7 @@ from bayesrisk.tables.schema import age_group
 
 
 def age_bin(age: ArrayLike) -> IntArray:
-    """Return each age's bin, 0 to 37, of those in ``tables.schema.AGE_BIN_STARTS``.
+    """Return each age's bin, 0 to 37, by ``tables.schema.AGE_BIN_STARTS``.
 
     Parameters
     ----------
@@ -47,21 +47,23 @@ _RANGES = {"sex": (0, 1), "age": (0, 110), "race": (1, 63), "hisp": (0, 1)}
 class Persons:
     """Records of persons: block, sex, age, race and Hispanic origin, checked.
 
-    Every function of linkage takes a frame or this.  Make it where a file is read, and hand it on.
+    Every function of linkage takes a frame or this class. Make it where a file is read, and pass it
+    on.
 
     Attributes
     ----------
     frame : pandas.DataFrame
-        A row for each person, numbered from 0. Of ``block`` (text of 15 digits; whole numbers are
-        turned into it), ``sex`` (0, 1), ``age`` (0 to 110), ``race`` (1 to 63), ``hisp`` (0, 1) and
-        ``person`` it has those of the records, and ``agebin`` after ``age``. Do not change it.
+        A row for each person, numbered from 0. It has those of these columns that the records have:
+        ``block`` (text of 15 digits, also made from whole numbers), ``sex`` (0, 1), ``age`` (0 to
+        110), ``race`` (1 to 63), ``hisp`` (0, 1) and ``person``. ``agebin`` follows ``age``. Do not
+        change it.
     source : str
-        How messages call the records.
+        Name of the records in messages.
 
     Raises
     ------
     DataError
-        If a value is missing or out of range; the row is counted from 1.
+        If a value is missing or out of range; the message counts rows from 1.
 
     Examples
     --------

@@ -1,11 +1,11 @@
 """Certificates of what published counts prove, checkable without this package.
 
-A certificate is what ``check_proof.py``, a file without dependencies, accepts: published counts, a
-sentence, and a refutation of its opposite.  It is made from the counts alone, however the answer
-was found.  The opposite of the sentence is one more row of the linear relaxation over the kinds of
-records that zeros leave.  Where that has no solution, its dual values, as whole numbers, are a
-contradiction; else a number of records is branched on.  Kinds that zeros or rules exclude come in
-one by one, as the checker finds them: it judges every sum here, too.
+``check_proof.py``, a file without dependencies, accepts a certificate. It has published counts, a
+sentence, and a refutation of its opposite. It is made from the counts alone, however the answer was
+found. The opposite of the sentence is one more row of the linear relaxation over the kinds of
+records that zeros leave. If this has no solution, its dual values, as whole numbers, are a
+contradiction; otherwise a number of records is branched on. Kinds that zeros or rules exclude are
+added one by one, as the checker finds them: it judges every sum here, too.
 """
 
 import itertools
@@ -107,11 +107,11 @@ class Proofs(Tabular):
     Attributes
     ----------
     statements : pandas.DataFrame
-        A row for each: ``place``, ``sentence``, ``status`` (``proved``; ``undecided`` where there
-        is no certificate within the limit of nodes), ``counts`` (how many published counts the
-        proof uses), ``file`` (its name once written).
+        A row for each statement: ``place``, ``sentence``, ``status``, ``counts`` (the number of
+        published counts in the proof), and ``file`` (its name once written). The status is
+        ``proved``, or ``undecided`` if there is no certificate within the limit of nodes.
     certificates : tuple of dict
-        What ``check_proof.py`` reads, for each row; empty where there is none.
+        Input of ``check_proof.py`` for each row; empty if there is none.
     """
 
     statements: pd.DataFrame
@@ -131,7 +131,7 @@ class Proofs(Tabular):
     def write(self, folder: str | Path, *, replace: bool = False) -> None:
         """Write certificates, two checkers and ``proofs.csv`` into a folder.
 
-        The folder must be new, unless ``replace`` permits to replace another one.
+        The folder must be new, unless ``replace`` allows replacing another one.
         """
         target = check.path(folder, "folder")
         allowed = (lambda path: None) if replace else disk.new_folder
@@ -155,27 +155,27 @@ def prove(
     queries: Workload | None = None,
     **options: object,
 ) -> Proofs:
-    """Return certificates of what is proved, which others can check without this package.
+    """Return certificates of proved statements, which others can check without this package.
 
-    Each is made from the published counts anew, and accepted by the checker before it is returned.
+    Each is made anew from the published counts, and the checker accepts it before it is returned.
 
     Parameters
     ----------
     tables : PublishedTables, or sequence of them, or mapping by name
-        Those of the answer.
+        The tables of the result.
     result : Claims, CountBounds or Reconstruction
         Verified claims; counts whose ends are narrower than stated; places whose records are
-        unique; of each of them places without a solution.
+        unique; and for each of these, places without a solution.
     most : int, optional
-        So many statements, the first ones; all by default.
+        Largest number of statements, from the first on; by default all.
     node_limit : int, default 1000
-        Nodes of the refutation of each part of a statement; beyond, it stays without.
+        Nodes of the refutation of each part of a statement; beyond that it has no certificate.
     known_rule, queries : bool and Workload
-        As the answer was asked for.
+        As for the function that gave the result.
     **options : object
-        Those of :func:`find_claims` that say which records can be: ``structural_rules``,
-        ``tenure``, ``cells``; and ``time_limit``, seconds after which the statements that are left
-        stay without.
+        Options of :func:`find_claims` on which records can exist: ``structural_rules``, ``tenure``,
+        ``cells``. And ``time_limit``, seconds after which the remaining statements get no
+        certificate.
 
     Returns
     -------
@@ -185,10 +185,10 @@ def prove(
     Notes
     -----
     Take rows ``l <= A x <= u`` of counts over kinds of records ``x >= 0``, and one row for the
-    opposite of the statement. Whole multiples ``y`` with ``y A <= 0`` and ``sum_{y > 0} y l +
-    sum_{y < 0} y u > 0`` are a contradiction (Farkas). That records are unique is "at least so
-    many" of each of their kinds, and "at most so many" in all: nothing need be said of each kind
-    that is not there.
+    opposite of the statement. Whole multiples ``y`` with ``y A <= 0`` and
+    ``sum_{y > 0} y l + sum_{y < 0} y u > 0`` are a contradiction (Farkas). Unique records are
+    proved by "at least so many" of each of their kinds, and "at most so many" in all. Absent kinds
+    need no statement of their own.
 
     Examples
     --------
@@ -309,7 +309,7 @@ def check_proofs(folder: Path, tables: PublishedTables | None = None) -> list[st
 def _compare(proof: Json, tables: PublishedTables, lines: Sequence[str]) -> None:
     """Refuse a certificate whose counts, labels or places are not those of the tables.
 
-    ``lines`` are what the checker prints.
+    ``lines`` are those printed by the checker.
     """
     work = tables.workload
     places = tables.geoids[work.levels[-1]].tolist()

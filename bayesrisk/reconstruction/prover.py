@@ -36,8 +36,8 @@ Weights: TypeAlias = Mapping[str, IntArray]
 class CertifiedCounts:
     """Published counts of some levels, over cells that all tables can distinguish.
 
-    ``first`` and ``factors`` have for every attribute the first code of each group of codes, and
-    the weight of each group in each query, those of more tables last.
+    For every attribute, ``first`` has the first code of each group of codes, and ``factors`` the
+    weight of each group in each query. Queries of further tables come last.
     """
 
     def __init__(
@@ -199,8 +199,8 @@ class ProofQuestion(NamedTuple):
 class Prover:
     """The system of published counts of some places, with further rows for parts of sentences.
 
-    Columns are kinds that no row tells apart, which zeros leave; after the rows of published
-    counts, ``keys`` (query and place), come those of ``parts``.
+    Columns are the kinds that zeros leave and that no row separates. The rows are those of
+    published counts, ``keys`` (query and place), and then those of ``parts``.
     """
 
     def __init__(

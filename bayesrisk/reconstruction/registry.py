@@ -1,8 +1,8 @@
 """Attacks by name: built-in, registered, and from plug-ins.
 
-A plug-in is a class in the entry-point group ``bayesrisk.attacks`` whose constructor takes keyword
-parameters and checks them, and which follows the protocol :class:`bayesrisk.interfaces.Attack`.
-One that fails to load is skipped with a warning.
+A plug-in is a class in the entry-point group ``bayesrisk.attacks``. Its constructor takes keyword
+parameters and checks them, and it follows the protocol :class:`bayesrisk.interfaces.Attack`. A
+plug-in that fails to load is skipped with a warning.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ def register_attack(name: str, factory: Callable[..., Attack]) -> None:
     Parameters
     ----------
     name : str
-        Name to choose it by; it may replace a plug-in, not one of the package's own.
+        Name to choose it by; it may replace a plug-in, but no attack of the package.
     factory : callable
         Class of the attack, or a function that takes its keyword parameters.
 

@@ -1,6 +1,6 @@
 """Releases: the tables that leave the custodian, and how they were protected.
 
-Called, as ``bayesrisk.release(records, protection=...)``, it is :func:`bayesrisk.verbs.release`.
+``bayesrisk.release(records, protection=...)`` calls :func:`bayesrisk.verbs.release`.
 """
 
 import sys

@@ -116,16 +116,16 @@ class Release:
     Attributes
     ----------
     spec : MechanismSpec
-        What was done, with the likelihood of every published table: a table that the given spec
-        does not name has that of its ``others``.
+        How the tables were protected, with the likelihood of every published table. Tables that the
+        given spec does not name have the likelihood ``others``.
     tables : PublishedTables
         The counts, with the laws that the spec gives them.
     diagnostics : mapping of str to float
         Public facts about the run, such as the budget that its noise spends.
     simulation : bool, default True
-        True unless the draws came from fresh entropy of the operating system, which only the
-        mechanism can say. Noise from a seed that somebody may guess protects nothing: a release
-        that does not say otherwise makes no claim of protection.
+        False only if the draws came from fresh entropy of the operating system, which only the
+        mechanism can say. Noise from a seed that can be guessed protects nothing, so such a release
+        claims no protection.
     """
 
     spec: MechanismSpec
@@ -171,12 +171,12 @@ class Release:
     def write(self, folder: str | Path, *, replace: bool = False, readable: bool = True) -> Path:
         """Write the tables in the exchange form, with ``_release.json`` beside them.
 
-        Tables and description name each other by digest.  ``readable`` adds files for people: every
-        table as ``tables/NAME.csv``, with labels and names of places, and ``README.txt``, which
-        says what is exact, what is random and how to check it.
+        Tables and description name each other by digest. ``readable`` adds files for people. They
+        are ``tables/NAME.csv`` for every table, with labels and names of places, and
+        ``README.txt``. That file says what is exact, what is random, and how to check it.
 
-        The folder, new or empty, or one with a release or tables that ``replace`` permits to
-        replace, appears whole or not at all.
+        The folder must be new or empty, or hold a release or tables if ``replace`` is true. It
+        appears whole or not at all.
         """
         target, replaced = check.path(folder, "folder"), check.flag(replace, "replace")
         document = release_document(self.spec, self.diagnostics, simulation=self.simulation)
@@ -201,7 +201,7 @@ class Release:
 
     @classmethod
     def read(cls, folder: str | Path) -> Self:
-        """Return the release that :meth:`write` wrote; parts by place are joined."""
+        """Return the release that :meth:`write` wrote; its parts by place are joined."""
         source = check.path(folder, "folder")
         file = source / RELEASE_FILE
         if not disk.is_object(source) and not file.exists():
@@ -240,19 +240,19 @@ class Release:
     ) -> Self:
         """Return several releases of the same people as one.
 
-        Chance of each has no part in another, so that the likelihood of all is the product of those
-        of each.  Tables and places are those of :meth:`PublishedTables.combine`.
+        The random draws of the releases are independent, so their likelihoods multiply. Tables and
+        places are those of :meth:`PublishedTables.combine`.
 
         Its mechanism is ``composition``; ``parameters["releases"]`` has the mechanism of each.
 
         Parameters
         ----------
         releases : mapping of str to Release, or sequence of them
-            Releases of one schema by name; those of a sequence are called by their numbers.
+            Releases of one schema by name; releases in a sequence are named by their numbers.
         change : PopulationChange, optional
-            Law of change between two years, of which each release is of one.
+            Law of change between two years, if the releases are of different years.
         link : HouseholdLink, optional
-            Where some are of persons and some of their households.
+            Link of persons to households, if releases of both are combined.
         """
         parts = by_release(releases, Release)
         tables = PublishedTables.combine(
@@ -295,7 +295,7 @@ def _chance_words(release: Release) -> str:
 
 
 def setting_words(value: object) -> str:
-    """Return a parameter in words; shares of levels and tables, and lists, stand in brackets."""
+    """Return a parameter in words; shares of levels and tables, and lists, are in brackets."""
     if isinstance(value, Mapping):
         return f"({', '.join(f'{name} {setting_words(part)}' for name, part in value.items())})"
     if isinstance(value, list | tuple):

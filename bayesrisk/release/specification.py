@@ -43,14 +43,14 @@ class MechanismSpec:
         Keyword arguments that build the mechanism again, in the types of JSON; exact fractions
         are strings such as ``"165/4099"``.
     tables : mapping of (level, table) to Likelihood
-        What a count of the table says about the true one: :class:`TrueCounts`,
+        What a published count says about the true one: :class:`TrueCounts`,
         :class:`NoiseSpec`, :class:`RoundingSpec`, :class:`RangeSpec`, :class:`SuppressedCounts`
         or :class:`SimulationOnly`.  The spec of a release names every published table.
     others : Likelihood, default SimulationOnly()
-        The same, for every table that is not named.
+        The same for every table that is not named.
     places : {"public", "occupied"}, optional
-        Where the list of the published places comes from, of the spec of a release: a public list,
-        or who lives where.  The second is a fact about the records that is published exactly.
+        For the spec of a release: where its list of places comes from. It is a public list, or the
+        places where someone lives. The latter is a fact about the records, published exactly.
 
     Examples
     --------
@@ -110,7 +110,7 @@ class MechanismSpec:
     def law(self, level: str, table: str) -> NoiseLaw | None:
         """Return the law of released minus true count in the cells of a table.
 
-        None where the noise is not independent of the count or of other cells, or there is none.
+        It is None if the noise depends on the count or on other cells, or if there is none.
         """
         likelihood = self.likelihood(level, table)
         return likelihood.to_law() if isinstance(likelihood, NoiseSpec) else None

@@ -1,6 +1,6 @@
 """The auditor: averages over the adversary's answers, and judgements that need the truth.
 
-May import everything to its left (laws, accounting, inference); nothing there may import it.
+This package may import laws, accounting and inference; they may not import it.
 
 The public names are those of ``__init__.pyi``, loaded on first use.
 """

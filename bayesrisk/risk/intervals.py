@@ -1,10 +1,10 @@
 """Intervals of shares, for independent trials and for trials clustered in blocks.
 
-People of one block are guessed, linked and reconstructed together, so that blocks, not people, are
-the independent units of every rate over people.  The sums over blocks that an interval needs are
-polynomials in the trials and hits of each (:func:`block_moments`): they add up over groups of
-blocks, and along a ranking.  Of blocks sampled from a frame whose sizes are published, classes of
-size are strata (:func:`stratified_rates`).
+People of one block are guessed, linked and reconstructed together. So blocks, not people, are the
+independent units of every rate over people. The sums over blocks that an interval needs are
+polynomials in the trials and hits of each block (:func:`block_moments`). They add up over groups of
+blocks, and along a ranking. If blocks are sampled from a frame of published sizes, size classes are
+strata (:func:`stratified_rates`).
 """
 
 from __future__ import annotations
@@ -44,12 +44,11 @@ def number_interval(
 ) -> tuple[int, int]:
     r"""Return the interval of a number in a finite population, from a random sample.
 
-    Of the n people of a sample of N without replacement, at least ``hits[0]`` and at most
-    ``hits[1]`` have what is counted. Of the K who have it in all, the number k of those asked is
-    hypergeometric. The ends are the least and the largest K under which so many, or so few, are
-    probable enough: by half of one less the confidence, or more (Clopper and Pearson 1934, for a
-    finite population). They cover K at least as often as ``confidence``, and are exact where n is
-    N.
+    In a sample of n people of N without replacement, between ``hits[0]`` and ``hits[1]`` are hits.
+    If K people of all are hits, their number k in the sample is hypergeometric. The ends are the
+    least and the largest K for which so many, or so few, are probable enough: at least half of one
+    less the confidence (Clopper and Pearson 1934, for a finite population). They cover K at least
+    as often as ``confidence``, and are exact if n is N.
     """
     tail = (1.0 - confidence) / 2.0
     least, most = hits
@@ -97,15 +96,16 @@ def block_moments(hits: ArrayLike, trials: ArrayLike) -> FloatArray:
 def moment_intervals(sums: FloatArray, *, confidence: float) -> tuple[FloatArray, FloatArray]:
     """Return intervals of shares from sums of :func:`block_moments`, one per column.
 
-    Clopper-Pearson's for the effective number of trials of Korn and Graubard (Survey Methodology
-    24, 1998), ``p (1 - p)`` over the variance of the share, times ``(z / t)**2``, never more than
-    the trials.  Where few blocks have most of the trials the spread between blocks is small by
-    chance, and known badly.  So the variance is divided by what it comes to on average, and ``t``
-    has the degrees of freedom of Satterthwaite.  Both take trials of one block to be as correlated
-    as they were found to be (Bell and McCaffrey, Survey Methodology 28, 2002).
+    These are Clopper-Pearson intervals for the effective number of trials of Korn and Graubard
+    (Survey Methodology 24, 1998). That number is ``p (1 - p)`` over the variance of the share,
+    times ``(z / t)**2``, at most the number of trials. If few blocks have most of the trials, the
+    spread between blocks is small by chance, and poorly known. So the variance is divided by its
+    expectation relative to the truth, and ``t`` has Satterthwaite's degrees of freedom. Both assume
+    that trials of one block are as correlated as they were found to be (Bell and McCaffrey, Survey
+    Methodology 28, 2002).
 
-    Where all trials agree, or blocks do not differ, the effective number of trials is that of
-    blocks, ``(sum n)**2 / sum n**2``.
+    If all trials agree, or blocks do not differ, the effective number of trials is that of blocks,
+    ``(sum n)**2 / sum n**2``.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         size, hits = sums[1], sums[6]
@@ -193,9 +193,9 @@ def moment_ratio_intervals(
     """Return intervals of hits over a guesser's expected hits, one per column of sums.
 
     The logarithm of the ratio is linearised, ``sum (y / Y - x / X)**2`` over blocks, with the
-    correction and degrees of freedom of :func:`moment_intervals`.  Without hits it runs from 0 to
-    the upper end of the share of hits over the guesser's; NaN where the guesser never hits.
-    ``sums`` are those of :func:`block_moments`, ``guesses`` those of :func:`guess_moments`.
+    correction and degrees of freedom of :func:`moment_intervals`. Without hits it runs from 0 to
+    the upper end of the share of hits over the guesser's. It is NaN if the guesser never hits.
+    ``sums`` are those of :func:`block_moments`, and ``guesses`` those of :func:`guess_moments`.
     """
     xs, xx, xy = guesses
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -221,42 +221,43 @@ def stratified_rates(
 ) -> pd.DataFrame:
     r"""Return the rate of hits in a whole frame of blocks, from a sample of blocks by size.
 
-    The sizes of all blocks are published. Classes of size (1 to 7 people, 8 to 15, 16 to 31 and so
-    on) are strata. With :math:`X_h` people of the frame in class h, of whom :math:`x_h` are in
-    sampled blocks, which have :math:`y_h` hits in :math:`t_h` trials, the rate is
+    The sizes of all blocks are published. Size classes (1 to 7 people, 8 to 15, 16 to 31 and so on)
+    are strata. Class h has :math:`X_h` people in the frame and :math:`x_h` in sampled blocks, which
+    have :math:`y_h` hits in :math:`t_h` trials. The rate is
 
     .. math:: R = \sum_h \frac{X_h}{x_h} y_h \Big/ \sum_h \frac{X_h}{x_h} t_h .
 
-    A class of which a single block or none was sampled, and not all, joins the next smaller one.
-    Source: Cochran (1977), Sampling Techniques, sections 6.10 to 6.12.
+    A class with at most one sampled block joins the next smaller class, unless all its blocks were
+    sampled. Source: Cochran (1977), Sampling Techniques, sections 6.10 to 6.12.
 
     Parameters
     ----------
     hits, trials : array_like, (blocks,)
-        Of the sampled blocks; a block may have no trials.
+        Hits and trials of the sampled blocks; a block may have no trials.
     sizes : array_like of int, (blocks,)
         People of the sampled blocks, as published.
     frame_sizes : array_like of int
-        People of every block of the frame that has any, the sampled ones too.
+        People of every inhabited block of the frame, sampled or not.
     confidence : float in (0, 1), default 0.95
 
     Returns
     -------
     pandas.DataFrame
-        A row for each stratum, small to large, and ``All``: ``people`` of a block, ``frame_blocks,
-        frame_people``; of the sample ``blocks, trials, hits``; ``rate, lower, upper``.
+        A row for each stratum, small to large, and ``All``. ``people`` is the size of a block;
+        ``frame_blocks, frame_people`` describe the frame; ``blocks, trials, hits`` the sample; and
+        ``rate, lower, upper`` the result.
 
     Warns
     -----
     SampleWarning
-        If a class of the frame has no block in the sample: nothing is known of its rate.
+        If a class of the frame has no block in the sample, so that its rate is unknown.
 
     Notes
     -----
-    The variance is that of the jackknife that leaves out one block of a class at a time, R held in
-    what is summed. It is multiplied by the part of the class's blocks that was not sampled. Degrees
-    of freedom are Satterthwaite's, for residuals proportional to the size of the block; the
-    interval is Clopper and Pearson's for the effective number of trials.
+    The variance is that of the jackknife that leaves out one block of a class at a time, with R
+    held fixed in the sums. It is multiplied by the share of the class's blocks that was not
+    sampled. Degrees of freedom are Satterthwaite's, for residuals proportional to the size of the
+    block. The interval is Clopper and Pearson's for the effective number of trials.
 
     Examples
     --------

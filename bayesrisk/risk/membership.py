@@ -32,25 +32,25 @@ _MOST_CHANGE = 10**4
 class TradeOffCurve(Tabular):
     r"""True against false positive rates of tests of whether the target's record is in the data.
 
-    The points are joined by straight lines: between two of them a test decides by chance at one
-    value of the release (a randomised test at an atom).  As a trade-off function of f-DP the curve
-    is :math:`T(\alpha) = 1 -` true positive rate.
+    Straight lines join the points: between two of them a test decides by chance at one value of the
+    release (a randomised test at an atom). As a trade-off function of f-DP the curve is
+    :math:`T(\alpha) = 1 -` true positive rate.
 
     Attributes
     ----------
     false_positive_rate, true_positive_rate : ndarray, shape (points,)
         From (0, 0) to (1, 1), both nondecreasing.
     advantage : float
-        Largest difference of the two rates: of the best test, which is the total-variation
-        distance; where it was estimated, of one test that was chosen on other draws.
+        Largest difference of the two rates. In closed form it is that of the best test, the
+        total-variation distance. If estimated, it is that of one test chosen on other draws.
     advantage_lower, advantage_upper, confidence : float
-        Interval of that difference, and its confidence; 1 in closed form.
+        Interval of that difference, and its confidence; the latter is 1 in closed form.
     error : float
-        Bound on the numerical error of rates and advantage, in closed form; the standard error of
-        the advantage where it was estimated.
+        In closed form, a bound on the numerical error of rates and advantage; if estimated, the
+        standard error of the advantage.
     method, draws : str, int
-        ``"exact"`` or ``"simulated"``, and the releases under each hypothesis on which the rates
-        were estimated; 0 in closed form.
+        ``"exact"`` or ``"simulated"``, and the releases under each hypothesis for estimating the
+        rates; 0 in closed form.
     """
 
     false_positive_rate: FloatArray
@@ -83,7 +83,7 @@ class TradeOffCurve(Tabular):
     def power(self, false_positive_rate: ArrayLike) -> FloatAnswer:
         """Return the best test's true positive rate at given false positive rates in [0, 1].
 
-        At 0 it is the rate that is reached without any false positive.
+        At 0 it is the true positive rate without any false positive.
         """
         rate = check.real_array(false_positive_rate, "false_positive_rate", lower=0.0, upper=1.0)
         # Where several points have one false positive rate the last, the highest, counts.
@@ -96,7 +96,7 @@ class TradeOffCurve(Tabular):
 
         .. math:: \delta(\epsilon) = \max_\alpha\; \mathrm{TPR}(\alpha) - e^\epsilon \alpha
 
-        for epsilon in [0, 700] and this order of the two data sets (present against absent); its
+        It takes epsilon in [0, 700] and this order of the data sets (present against absent). Its
         error is at most ``(1 + exp(epsilon)) * error`` in closed form.
         """
         loss = check.real_array(epsilon, "epsilon", lower=0.0, upper=700.0)
@@ -127,23 +127,23 @@ def tradeoff_curve(
 ) -> TradeOffCurve:
     r"""Return the exact trade-off curve of counts with independent noise.
 
-    The hypotheses are that the target's record is absent, and that it is there and moves the cells
-    by ``changes``; all other records are known.  By Neyman and Pearson's lemma the best tests
-    reject where the ratio of the two probabilities of the release is large.  Source: Wasserman and
-    Zhou (2010, arXiv:0811.2501) for the tests; Dong, Roth and Su (2022, arXiv:1905.02383) for f-DP,
-    its trade-off functions and their duality with (epsilon, delta).
+    Either the target's record is absent, or it is present and moves the cells by ``changes``; all
+    other records are known. By Neyman and Pearson's lemma, the best tests reject if the ratio of
+    the two probabilities of the release is large. Source: Wasserman and Zhou (2010,
+    arXiv:0811.2501) for the tests; Dong, Roth and Su (2022, arXiv:1905.02383) for f-DP, its
+    trade-off functions and their duality with (epsilon, delta).
 
-    The error is bounded by the mass cut off, below 1e-59 for each cell, and rounding.  Where the
-    cells together have more values than can be listed, the curve has 401 points of certain error:
-    see :class:`~bayesrisk.accounting.PrivacyLoss`.
+    The error is bounded by rounding and by the mass cut off, below 1e-59 for each cell. If the
+    cells together have too many values to list, the curve has 401 points with bounded error: see
+    :class:`~bayesrisk.accounting.PrivacyLoss`.
 
     Parameters
     ----------
     noise : Noise, CountLaw, or a sequence of them
-        Law of the noise of every cell; one for all cells, or one for each.
+        Law of the noise of every cell: one for all cells, or one for each.
     changes : int or array_like of int, default 1
-        How the record moves each observed cell, in [-10,000, 10,000]: 1 for a record that comes
-        or goes, ``[1, -1]`` for one that changes from one cell into another.
+        How the record moves each observed cell, in [-10,000, 10,000]: 1 for a record that is added,
+        ``[1, -1]`` for one that changes its cell.
 
     Examples
     --------
@@ -182,26 +182,26 @@ def simulated_tradeoff(
 ) -> TradeOffCurve:
     """Return the trade-off curve of a protection, from simulated releases.
 
-    The first half of the draws ranks values of the release by their estimated ratio of likelihoods.
-    The other half estimates the rates of the tests that follow this ranking. So every point is that
-    of a real test, and on average none is above the best test's.
+    The first half of the draws ranks values of the release by their estimated likelihood ratio. The
+    other half estimates the rates of the tests that follow this ranking. So every point is that of
+    a real test, and on average none is above the best test's.
 
     Parameters
     ----------
     likelihood : SimulatedLikelihood
         Draws under each hypothesis; ``mechanism_risk(...).likelihood`` is one.
     absent, present : int, default 0 and 1
-        Which of its hypotheses are compared; a test that says "present" where the first is true
-        is a false positive.
+        The hypotheses to compare; saying "present" when the first is true is a false positive.
     confidence : float, default 0.95
-        Of the interval of the advantage, in (0, 1).
+        Confidence of the interval of the advantage, in (0, 1).
 
     Returns
     -------
     TradeOffCurve
-        ``advantage`` is that of the threshold that was best on the first half, on the other: an
-        estimate of what one test reaches, and a lower bound, in its interval, of the best test's.
-        Its interval takes Clopper-Pearson's of both rates at ``(1 + confidence) / 2``.
+        ``advantage`` is estimated on the second half, at the threshold that was best on the first.
+        It estimates what one test reaches; with its interval, it is a lower bound for the best
+        test. The interval combines Clopper-Pearson intervals of both rates at
+        ``(1 + confidence) / 2``.
 
     Examples
     --------
@@ -259,20 +259,20 @@ def simulated_tradeoff(
 def rho_for_advantage(advantage: float, *, change: int = 1, sensitivity: float = 1.0) -> float:
     r"""Return the largest rho at which no test of membership has more than a given advantage.
 
-    For discrete Gaussian noise and a record that moves one count by D, the best test says "present"
-    from the middle on. So its advantage is the mass of the D central values,
+    The noise is discrete Gaussian, and a record moves one count by D. The best test says "present"
+    from the middle on, so its advantage is the mass of the D central values,
 
     .. math:: \sum_{y = \lceil D/2 \rceil - D}^{\lceil D/2 \rceil - 1} f(y),
 
-    which for D = 1 is the probability of no noise at all, and grows with rho.
+    which for D = 1 is the probability of zero noise, and grows with rho.
 
-    rho is rounded down: the advantage at it does not exceed the given one, and it is below the
-    exact value by less than 1e-11 of it.
+    rho is rounded down. Its advantage does not exceed the given one, and is less than 1e-11 of it
+    below the exact value.
 
     Parameters
     ----------
     advantage : float
-        Largest difference of true and false positive rate, in [1e-6, 1 - 1e-12].
+        Largest difference of true and false positive rates, in [1e-6, 1 - 1e-12].
     change : int, default 1
         How far the record moves the count, in [1, 10,000].
     sensitivity : float, default 1.0

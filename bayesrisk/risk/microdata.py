@@ -79,7 +79,7 @@ def _column(source: Source, name: str, label: str, role: str) -> pd.Series:
 def classes(codes: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
     """Return each record's class by several columns, and the number of records in each class.
 
-    Linear in the records where there are few combinations, else by sorting.
+    Time is linear in the records if there are few combinations; else the records are sorted.
     """
     flat, span = joint_codes(codes, _LARGEST)
     if span > max(DENSE, 4 * len(flat)):
@@ -101,18 +101,17 @@ class FirstLook(Tabular):
     keys : tuple of str
         Columns that an intruder is assumed to know.
     class_size : ndarray of int64, shape (records,)
-        How many records have the same keys, the record itself counted.
+        Number of records with the same keys, the record itself included.
     minimal_uniques : ndarray of int64, shape (records, max_size)
-        How many minimal sample uniques of 1, 2, ... keys each record has: sets of keys on which it
-        is unique while it is not on any part of them.
+        Number of minimal sample uniques of 1, 2, ... keys of each record: sets of keys on which it
+        is unique, while it is not on any part of them.
     sensitive : str or None
         Column whose values the classes should hide.
     distinct : ndarray of int64 or None, shape (records,)
-        How many different sensitive values the record's class has.
+        Number of different sensitive values in the record's class.
     by_chance : float
-        How many of as many records would be unique on average if the keys, each with the same
-        shares of values, had nothing to do with each other; missing of more than 4 million
-        combinations.
+        Expected number of uniques among as many records if the keys were independent, each with its
+        own shares of values. Missing for more than 4 million combinations.
     """
 
     keys: tuple[str, ...]
@@ -141,7 +140,7 @@ class FirstLook(Tabular):
 
     @property
     def special(self) -> BoolArray:
-        """Whether each record is a special unique: already unique on at most max_size keys."""
+        """Whether each record is a special unique: unique already on at most max_size keys."""
         size = self.minimal_uniques.shape[1]
         fewer = self.minimal_uniques[:, : min(size, len(self.keys) - 1)]
         return np.asarray(fewer.sum(axis=1) > 0)
@@ -206,28 +205,28 @@ def first_look(
     Parameters
     ----------
     records : Records or pandas.DataFrame
-        Microdata, one row each; missing values are values like others.
+        Microdata, one row for each record; a missing value is a value like others.
     keys : sequence of str
         Columns that an intruder is assumed to know; of :class:`Records` also levels of the
         geography.
     sensitive : str, optional
-        Column whose values the classes should hide, none of the keys.
+        Column whose values the classes should hide; none of the keys.
     max_size : int, default 3
         Most keys of a minimal sample unique, at least 1; at most 20,000 sets of keys are tried.
 
     Notes
     -----
-    *k-anonymity*: every record has the keys of at least k - 1 others (Samarati and Sweeney 1998).
-    *Sample unique*: class of one.  *Minimal sample unique*: a set of keys on which a record is
-    unique and no part of which makes it so. A *special unique* has one that is smaller than all
-    keys together (Elliot, Manning and Ford 2002; Manning, Haglin and Keane 2008, whose algorithm
-    SUDA2 finds them in very wide data). *Distinct l-diversity*: every class has l different
-    sensitive values (Machanavajjhala et al. 2007).
+    *k-anonymity*: every record shares its keys with at least k - 1 others (Samarati and Sweeney
+    1998). *Sample unique*: class of one. *Minimal sample unique*: a set of keys on which a record
+    is unique, while it is not on any part of them. *Special unique*: a record with a minimal sample
+    unique smaller than all keys together (Elliot, Manning and Ford 2002; Manning, Haglin and Keane
+    2008, whose algorithm SUDA2 finds them in very wide data). *Distinct l-diversity*: every class
+    has l different sensitive values (Machanavajjhala et al. 2007).
 
-    A record that is unique among those that were collected may have doubles in the population, and
-    one that is not unique may be revealed all the same: nothing here is a probability.  Every set
-    of keys is counted in one pass.  A record is unique on all that contains a set on which it is
-    unique, so that it is enough to look at the sets with one key less.
+    A record that is unique among those collected may have doubles in the population, and one that
+    is not unique may still be revealed: nothing here is a probability. Every set of keys is counted
+    in one pass. A record unique on a set is unique on all larger sets, so only sets with one key
+    less are checked.
 
     Examples
     --------
@@ -307,21 +306,22 @@ class RepeatedMicrodata(Tabular):
     keys : tuple of str
         Columns that an intruder is assumed to know.
     target : str or None
-        Column that the intruder wants to learn; measures about it are None without one.
+        Column that the intruder wants to learn; without it, measures about it are None.
     n_original : int
-        Original records.
+        Number of original records.
     unique_original, unique_protected : float
-        Original records with keys that no other one has (UiO); the same of protected ones, in per
+        Share of original records whose keys no other has (UiO), and of protected records in per
         cent of those (UiS).
     unique_original_found, replicated_uniques : float
         Unique original records whose keys occur in the protected data (UiOiS), or occur once in
-        each (repU).
+        both (repU).
     disclosive_original, found : float or None
-        Original records whose keys have one value of the target in the original (Dorig), and whose
-        keys occur in the protected data (iS).
+        Original records whose keys have one value of the target in the original (Dorig), and
+        original records whose keys occur in the protected data (iS).
     disclosive_protected, disclosive_correct, disclosive_both : float or None
-        Original records whose keys have one value of the target in the protected data (DiS); where
-        that value is the record's own (DiSCO); and the original keys have one, too (DiSDiO).
+        Original records whose keys have one value of the target in the protected data (DiS); those
+        where it is the record's own (DiSCO); and those of the latter whose keys also have one value
+        in the original (DiSDiO).
     """
 
     keys: tuple[str, ...]
@@ -366,26 +366,27 @@ def repeated_microdata(
 ) -> RepeatedMicrodata:
     r"""Return the shares of unique records that a protected file repeats, and that it discloses.
 
-    With :math:`d_{tq}` original and :math:`s_{tq}` protected records with target t and keys q,
+    Let :math:`d_{tq}` and :math:`s_{tq}` be the numbers of original and protected records with
+    target t and keys q:
 
     .. math:: \mathrm{repU} = \frac{100}{N_d} \sum_q 1[d_{.q} = 1, s_{.q} = 1], \quad
        \mathrm{DiSCO} = \frac{100}{N_d} \sum_q \sum_t d_{tq}\, 1[s_{tq} = s_{.q} > 0]
 
-    Source: Raab, Nowok and Dibben (2024, arXiv:2406.16826), whose names are in brackets above.
+    Source: Raab, Nowok and Dibben (2024, arXiv:2406.16826); the result's class lists their names.
 
-    All is in per cent of the original records, exactly, but ``unique_protected`` of the protected
-    ones.
+    All shares are exact, in per cent of the original records; only ``unique_protected`` is of the
+    protected ones.
 
     Parameters
     ----------
     original, protected : Records or pandas.DataFrame
-        Confidential microdata, and what is published instead: swapped records, or a file made from
-        noisy tables.  They need not have the same number of rows.
+        Confidential microdata and its published substitute: swapped records, or a file made from
+        noisy tables. Their numbers of rows may differ.
     keys : sequence of str
         Columns of both that an intruder is assumed to know (quasi-identifiers); of
         :class:`Records` also levels of the geography.
     target : str, optional
-        Column of both that the intruder wants to learn, none of the keys.
+        Column of both that the intruder wants to learn; none of the keys.
 
     Examples
     --------

@@ -1,7 +1,6 @@
 """Schemas, records, workloads and published tables.  Knows no mechanism, no adversary, no risk.
 
-Code of the adversary may import schemas, workloads and published tables, never what holds
-records.
+Code of the adversary may import schemas, workloads and published tables, but never records.
 """
 
 from bayesrisk._base.lazy import attach as _attach

@@ -1,7 +1,7 @@
-"""Schemas and workloads of one's own, from short TOML files or a data frame, as plain values.
+"""Schemas and workloads of your own, from short TOML files or a data frame, as plain values.
 
-What is returned is in the grammar of the definition files; names of other schemas, geographies and
-attributes are looked up by who asked.
+Results are in the grammar of the definition files. The caller looks up names of other schemas,
+geographies and attributes.
 """
 
 import re
@@ -200,7 +200,7 @@ def frame_places(
 def frame_attributes(
     frame: pd.DataFrame, names: Sequence[str], cuts: Mapping[str, Sequence[float]]
 ) -> list[dict[str, Any]]:
-    """Return attributes that hold what the columns of a frame hold."""
+    """Return attributes for the values in the columns of a frame."""
     return [_column_attribute(check.groups_as_text(frame[n]), str(n), cuts.get(n)) for n in names]
 
 
@@ -288,7 +288,7 @@ def usual_cuts(values: np.ndarray) -> list[float]:
 
 
 def _group_labels(cuts: Sequence[float], *, whole: bool) -> list[str]:
-    """Return the labels of groups: of whole numbers with both ends, else as half-open ranges."""
+    """Return the labels of groups: of whole numbers with both ends, else half-open ranges."""
     texts = [f"{cut:.12g}" for cut in cuts]
     if whole:
         lasts = [f"{cut - 1:.12g}" for cut in cuts[1:]]

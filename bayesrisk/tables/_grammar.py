@@ -1,8 +1,8 @@
 """The compact grammar of tables: groups of codes, crosses of them, and names of cells.
 
-A group of codes is written ``"0-4,7"``, with steps ``"1-63:2"`` and an open end ``"1-"``;
-``"each 0-4"`` stands for one group for every code.  A table is a list of parts; a part crosses
-groups of codes (last fastest) within a condition, and may weigh records by numbers.  Cells are
+A group of codes is written ``"0-4,7"``, with steps ``"1-63:2"`` and an open end ``"1-"``.
+``"each 0-4"`` stands for one group for every code. A table is a list of parts. A part crosses
+groups of codes (last fastest) within a condition, and may weight records by numbers. Cells are
 listed, patterned, numbered from 0, or named by their labels (``cells = "labels"``).
 """
 
@@ -173,7 +173,7 @@ def parse_part(
 
 
 def _label_names(cross: Sequence[tuple[str, Groups]], schema: Schema) -> tuple[str, ...]:
-    """Return the names of cells by what they hold: labels, or codes where there are none."""
+    """Return the names of cells by their content: labels, or codes if there are none."""
     words = []
     for name, groups in cross:
         a = schema.attribute(name)
@@ -302,7 +302,7 @@ def code_weights(parts: Sequence[Part], schema: Schema) -> dict[str, NDArray[np.
 
 
 def _fill(rows: NDArray[np.int64], part: Part, attribute: Attribute) -> None:
-    """Multiply what a part says of an attribute into the rows of its cells."""
+    """Multiply a part's weights for an attribute into the rows of its cells."""
     inner = len(rows)
     for name, groups in part.cross:
         inner //= len(groups)
@@ -334,19 +334,19 @@ _DENSE = 2**22  # entries of a dense slice of an incidence matrix
 class Table:
     """A table: named cells, each a weighted count of records.
 
-    The weight of a record in cell q is the product over the attributes ``a`` named in ``factors``
-    of ``factors[a][q, code - first]``; an attribute that is not named does not matter.
+    The weight of a record in cell q is the product over the attributes ``a`` in ``factors`` of
+    ``factors[a][q, code - first]``. Other attributes do not matter.
 
     Attributes
     ----------
     name : str
-        Its name.
+        Name of the table.
     cells : tuple of str
-        Names of its cells, in order.
+        Names of the cells, in order.
     factors : mapping of str to ndarray of int64
-        For each attribute that matters an array (cells, codes), >= 0.
+        For each relevant attribute an array (cells, codes), >= 0.
     parts : tuple
-        How it was defined, for a compact description; empty when made from factors.
+        Definition of the table, for a compact description; empty if made from factors.
     """
 
     name: str
@@ -386,12 +386,12 @@ class Table:
     __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Send what it is made of to another process, which makes and checks it again."""
+        """Send the definition to another process, which makes and checks the object again."""
         return Table, (self.name, self.cells, dict(self.factors), self.parts)
 
     @cached_property
     def classes(self) -> dict[str, tuple[IntArray, IntArray]]:
-        """For each attribute its different columns (cells, classes) and the class of each code."""
+        """For each attribute its distinct columns (cells, classes) and the class of each code."""
         classes = {}
         for name, values in self.factors.items():
             columns, inverse = np.unique(values, axis=1, return_inverse=True)
@@ -412,7 +412,7 @@ class Table:
     def incidence(self, schema: Schema, cells: ArrayLike) -> sparse.csr_array:
         """Return the weights (cells of the table, len(cells)) of records of given schema cells.
 
-        Schema cells are numbered as :meth:`Schema.cell_index` does.
+        Schema cells are numbered as in :meth:`Schema.cell_index`.
         """
         self.check_schema(schema)
         flat = check.as_array(cells, "cells")

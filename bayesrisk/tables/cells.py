@@ -1,8 +1,8 @@
-"""Which codes published tables tell apart, and the cells of a schema that this leaves.
+"""The codes that published tables distinguish, and the resulting cells of a schema.
 
-A record counts in the cells of tables by the *kind* of each of its codes alone: codes are of one
-kind where every table gives them the same weights.  The cells of a schema whose codes are of the
-same kinds are one cell of a :class:`CellSpace`.  Values are numbered for that, as elsewhere.
+Only the *kind* of each code decides in which cells of tables a record counts: codes are of one kind
+if every table gives them the same weights. Cells of the schema whose codes are of the same kinds
+form one cell of a :class:`CellSpace`. Values are numbered for that, as elsewhere.
 """
 
 import math
@@ -27,7 +27,7 @@ def renumbered(values: ArrayLike) -> IntArray:
 
 
 def positions(values: NDArray[Any], listed: NDArray[Any]) -> IntArray:
-    """Return each value's position among sorted ones, or -1 if it is none of them."""
+    """Return each value's position among sorted ones, or -1 if it is not among them."""
     if not listed.size:
         return np.full(values.shape, -1)
     place = np.minimum(np.searchsorted(listed, values), listed.size - 1)
@@ -57,7 +57,7 @@ def joint_kinds(labels: Sequence[IntArray]) -> IntArray:
 
 
 def class_sizes(*columns: IntArray) -> IntArray:
-    """Return for each row how many rows have its values in all columns."""
+    """Return for each row the number of rows with its values in all columns."""
     kinds = joint_kinds(columns)
     return np.bincount(kinds)[kinds]
 
@@ -81,7 +81,7 @@ def crossed_weights(table: Table, codes: Mapping[str, IntArray]) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class CellSpace:
-    """The cells of a schema after codes that need not be told apart are put together.
+    """The cells of a schema after merging codes that need no distinction.
 
     ``bins`` has for every attribute the bin of each code, numbered from 0.
     """
@@ -107,8 +107,8 @@ class CellSpace:
     def refined(self, tables: Iterable[Table]) -> "CellSpace":
         """Return the coarsest cells inside these on which every cell of tables is constant.
 
-        Bins are numbered in the order of their first codes.  Cells that the tables leave as they
-        are come back themselves: what was computed for them holds.
+        Bins are numbered in the order of their first codes. Cells that the tables do not change are
+        returned themselves, so that results computed for them stay valid.
         """
         bins, tables = {}, list(tables)
         for name, old in self.bins.items():
@@ -159,7 +159,7 @@ class CellSpace:
     def weights(self, tables: Sequence[Table]) -> dict[str, IntArray]:
         """Return for every attribute the weight of each bin in all cells of tables, (cells, bins).
 
-        The tables must not tell apart what this space does not.
+        The tables must not distinguish what this space does not.
         """
         weights = {}
         for name in self.schema.names:
@@ -195,9 +195,9 @@ class CellSpace:
     def mass(
         self, values: FloatArray | None, factors: Mapping[str, IntArray] | None = None
     ) -> FloatArray:
-        """Return the sum of values of the schema's cells in each cell; of equal shares without any.
+        """Return the sum of values of the schema's cells in each cell; by default of equal shares.
 
-        ``factors`` of one table cell are weights with which they count.
+        ``factors`` are the weights of one table cell, by which the values count.
         """
         weights = {
             n: (factors or {}).get(n, np.ones((1, 1), np.int64))[0] for n in self.schema.names
@@ -251,7 +251,7 @@ def table_cells(schema: Schema, tables: Iterable[Table]) -> CellSpace:
 class Queries:
     """Published cells of some tables, table after table, over cells.
 
-    No table tells apart what the cells of the space do not.
+    No table distinguishes what the cells of the space do not.
     """
 
     space: CellSpace

@@ -1,8 +1,8 @@
 """The law of change between two years, and records of both years as records of one schema.
 
-A *trajectory* is what a record says in the first year and what it says in the later one, or that it
-is there in one of them alone.  A population in two years is a list of trajectories: a table of
-either year counts trajectories, so that two releases t years apart are two releases of one list.
+A *trajectory* is a record's values in the first year and in the later one, or its presence in one
+of them alone. A population in two years is a list of trajectories. A table of either year counts
+trajectories, so two releases t years apart are two releases of one list.
 """
 
 from __future__ import annotations
@@ -38,40 +38,41 @@ _ROUNDING = 1e-9
 class PopulationChange:
     r"""A stated law of change between two populations of the same place, some years apart.
 
-    Every record of the first year is there in the later year too with probability
-    ``staying * (1 - dying)`` by age.  Whoever is there is so many years older; other attributes
-    keep their value or change it, independently.  New records arrive or are born, in numbers that
-    are Poisson.  No rate has a default that is not nothing: state yours, with its source.
+    Every record of the first year is also there in the later year with probability
+    ``staying * (1 - dying)`` by age. People who stay are older by ``years``. Other attributes keep
+    their value or change it, independently. Numbers of new records, arrivals and births, are
+    Poisson. By default nothing changes: state your rates, with their source.
 
     Attributes
     ----------
     schema : Schema
-        Records of either year.
+        Schema of the records in either year.
     years : int
-        Years between, >= 0.
+        Number of years, >= 0.
     age : str or None
-        Attribute that is an age; None where there is none.
+        Attribute that is an age; None if there is none.
     starts : sequence of int, optional
-        First age of every group, increasing; by default the cuts of the attribute after 0, or its
-        codes, which are then ages in single years.  Inside a group all whole years are equally
-        probable: of [s, e) the share of ages u with u + years in another group goes there.  Who is
-        in the last group stays in it.
+        First age of every group, increasing. By default it is the cuts of the attribute after 0, or
+        its codes, which are then ages in single years. Within a group all whole years are equally
+        probable: from [s, e), the share of ages u with u + years in another group moves there.
+        People in the last group stay in it.
     staying, dying : float or sequence of float
-        Probability to be still in the place, if alive, and to have died: one for all, or one for
-        each code of the age.
+        Probability of still being in the place, if alive, and of having died: one for all, or one
+        for each code of the age.
     changes : mapping of str to float or array_like
-        For attributes that may change the probability that another value is recorded, all others
-        being equally probable; or a matrix of rows that sum to 1, from value to value.
+        For attributes that may change, the probability that another value is recorded, with all
+        others equally probable; or a matrix from value to value, whose rows sum to 1.
     arrivals : float or array_like of float
-        Expected number of records that arrive for every record of the first year: one number, of
-        records like those of the first year, or one for each cell of the schema.
+        Expected number of arriving records for every record of the first year. One number stands
+        for records like those of the first year; or one is given for each cell of the schema.
     births : float
-        Expected number for every record of the first year who are born and there in the later year:
-        their ages are uniform below ``years``, and otherwise they are like the first year's.
+        Expected number of people born who are there in the later year, for every record of the
+        first year. Their ages are uniform below ``years``; otherwise they are like the first year's
+        records.
 
     Examples
     --------
-    Of two age groups the younger ones, 0 to 19, are ten years later equally probably in either:
+    Two age groups. Ten years later, the people aged 0 to 19 are equally probably in either:
 
     >>> about = Schema("town", (Attribute("sex", 2), Attribute("old", 2)))
     >>> change = PopulationChange(about, 10, age="old", starts=[0, 20], staying=0.5,
@@ -162,7 +163,7 @@ class PopulationChange:
 
     @property
     def presence(self) -> str:
-        """Name of the attribute that says in which years a record is there."""
+        """Name of the attribute that tells in which years a record is there."""
         return PRESENCE if self.age is None else self.age
 
     @cached_property
@@ -174,7 +175,7 @@ class PopulationChange:
     def ageing(self) -> FloatArray:
         """Probability of every later group (columns) for the people of a group, (groups, groups).
 
-        It is (1, 1) where a schema has no age.
+        It is (1, 1) if a schema has no age.
         """
         if self.starts is None:
             return np.ones((1, 1))
@@ -187,7 +188,7 @@ class PopulationChange:
 
     @cached_property
     def newborn(self) -> FloatArray:
-        """Share of every group of ages among those who are born between the years."""
+        """Share of every age group among people born between the years."""
         if self.starts is None or not self.years:
             return np.zeros(len(self.stay))
         group = np.searchsorted(np.asarray(self.starts), np.arange(self.years), side="right") - 1
@@ -197,8 +198,8 @@ class PopulationChange:
     def pairs(self) -> Mapping[str, IntArray]:
         """For every attribute the pairs (first, later) of codes from 0 that are possible.
 
-        Shape (pairs, 2); -1 is said of the year in which a record is not there, by the attribute
-        ``presence`` alone.
+        The shape is (pairs, 2). The attribute ``presence`` alone has -1, for the year in which a
+        record is not there.
         """
         pairs = {}
         for a in self.schema.attributes:
@@ -245,10 +246,10 @@ class PopulationChange:
     # ---- the law, tables and conditions of trajectories
 
     def trajectories(self, counts: ArrayLike) -> FloatArray:
-        """Return the expected number of every trajectory: who stay, leave, arrive and are born.
+        """Return expected numbers of trajectories: people who stay, leave, arrive or are born.
 
         ``counts``, of shape (cells of the schema,), are the expected numbers of records of the
-        first year, >= 0 and not all 0; what is returned has shape (cells of ``schema_of_both``,).
+        first year, >= 0 and not all 0. The result has shape (cells of ``schema_of_both``,).
         """
         first = check.real_array(counts, "counts", lower=0.0)
         if first.shape != (self.schema.size,):
@@ -277,7 +278,7 @@ class PopulationChange:
         ).ravel()
 
     def _both_years(self, name: str) -> FloatArray:
-        """Return P(pair | first value) of one who is there in both years."""
+        """Return P(pair | first value) of a record present in both years."""
         first, later = self.pairs[name].T
         if name == self.presence:
             chance: FloatArray = self.stay[first] * self.ageing[first, later]
@@ -341,11 +342,11 @@ class PopulationChange:
         changed: Iterable[str] = (),
         present: str | None = None,
     ) -> dict[str, list[int]]:
-        """Return a condition on trajectories, for questions and for what is known.
+        """Return a condition on trajectories, for questions and for knowledge.
 
-        ``first`` and ``later`` are codes that a record may have in either year: whoever is asked
-        about is there then.  Attributes that are ``changed`` have another value in the later year;
-        a record is ``present`` in ``"both"`` years, or ``"left"`` or ``"arrived"``.
+        ``first`` and ``later`` are codes that a record may have in either year, which implies
+        presence then. Attributes in ``changed`` have another value in the later year. A record is
+        ``present`` in ``"both"`` years, or has ``"left"`` or ``"arrived"``.
         """
         masks: dict[str, BoolArray] = {
             n: np.ones(len(self.pairs[n]), np.bool_) for n in self.schema_of_both.names
@@ -383,16 +384,16 @@ class PopulationChange:
     # ---- records of both years, on the custodian's side
 
     def link(self, first: Records, later: Records, *, person: str = "person") -> Records:
-        """Return the trajectories of the records of two years, which a column of both links.
+        """Return the trajectories of the records of two years, linked by a column of both.
 
-        Whoever is in another place in the later year, or has values that the law excludes, is one
-        who left and one who arrived; somebody whom the law excludes even so is refused.  The
-        records are of the schema of the law, and ``person`` is a column of whole numbers, each
-        once; so have the trajectories: one record for each person of a place.
+        A person in another place in the later year, or with values that the law excludes, counts as
+        one who left and one who arrived. If the law excludes that too, the records are refused.
+        They are of the law's schema, and ``person`` is a column of unique whole numbers. The
+        trajectories have this column too: one record for each person of a place.
 
         Examples
         --------
-        One stays and is of the next group, one leaves, and one arrives:
+        One person stays and moves to the next age group, one leaves, and one arrives:
 
         >>> about = Schema("town", (Attribute("old", 2),))
         >>> law = PopulationChange(about, 10, age="old", starts=[0, 20], staying=0.5, arrivals=0.1)

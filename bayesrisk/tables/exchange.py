@@ -1,4 +1,4 @@
-"""Published tables into a folder, whole or not at all, by place too; and out of it, checked."""
+"""Published tables written to a folder, whole or not at all, also by place; and read, checked."""
 
 import hashlib
 import re
@@ -404,7 +404,7 @@ def _take(
     *,
     negative: bool,
 ) -> None:
-    """Add the rows of a part, whatever their order, to those of their tables."""
+    """Add the rows of a part, in any order, to those of their tables."""
     names = table.select(["level", "table"]).to_pandas(strings_to_categorical=True)
     for key, position in names.groupby(["level", "table"], observed=True).indices.items():
         start = f"{file}: row {position[0] + 1}"
@@ -520,13 +520,13 @@ def _slices(tables: Content, key: Key, *, whole: bool = False) -> Iterator[pa.Ta
 
 
 def write(tables: Content, folder: Path, *, replace: bool) -> None:
-    """Write the folder, whole or as before."""
+    """Write the folder whole, or leave it unchanged."""
     with disk.whole_folder(folder, partial(check_folder, replace=replace)) as draft:
         fill(tables, draft)
 
 
 def fill(tables: Content, folder: Path, *, release: str | None = None) -> None:
-    """Write tables into a folder that is being made; those of a release name its description."""
+    """Write tables into an unfinished folder; those of a release name its description."""
     parts: list[dict[str, Any]] = []
     waiting: list[pa.Table] = []
 

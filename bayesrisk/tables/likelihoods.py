@@ -1,7 +1,7 @@
 """Likelihoods of a published count given the true one, as data that files can hold.
 
-A likelihood says with which probability a true count is published as which number, where that has
-a closed form, and always between which numbers the true count lies: its support.
+A likelihood gives the probability of each published number given the true count, if that has a
+closed form. It always gives the support, the range of true counts behind a published number.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ UNBOUNDED = 2**52
 
 @dataclass(frozen=True)
 class Likelihood:
-    """The likelihood of a published count given the true one; each kind derives from it.
+    """The likelihood of a published count given the true one; base of all kinds.
 
     ``kind`` is its name in ``_release.json``.
     """
@@ -40,7 +40,7 @@ class Likelihood:
 
     @property
     def exact(self) -> bool:
-        """Whether a count that is published is the true one."""
+        """Whether published counts are the true ones."""
         return False
 
     @property
@@ -60,7 +60,7 @@ class Likelihood:
 
     @property
     def independent(self) -> bool:
-        """Whether the probability of several published counts is the product of those of each."""
+        """Whether the probability of several published counts is the product of the single ones."""
         return True
 
     @property
@@ -75,7 +75,7 @@ class Likelihood:
 
     @property
     def rule(self) -> RangeSpec | None:
-        """The law of a withheld cell, published as its smallest count; None if it may be any."""
+        """The law of a withheld cell, published as its smallest count; None if any is possible."""
         low, high = self.withheld
         if (low, high) == (0, UNBOUNDED):
             return None
@@ -91,8 +91,8 @@ class Likelihood:
     def support(self, released: ArrayLike) -> tuple[IntArray, IntArray]:
         """Return the smallest and the largest true count that may be published as a number.
 
-        Both are exact; ``UNBOUNDED`` where there is no largest one, and a lower end above the
-        upper one for a number that is never published.
+        Both are exact. ``UNBOUNDED`` means that there is no largest count. A lower end above the
+        upper one means that the number is never published.
         """
         out = check.count_array(released, "released")
         if self.exact:
@@ -100,7 +100,7 @@ class Likelihood:
         return np.zeros_like(out), np.full_like(out, UNBOUNDED)
 
     def probability(self, released: ArrayLike, true_count: ArrayLike) -> FloatArray | None:
-        """Return P(released | true count) of one cell; None where there is only simulation.
+        """Return P(released | true count) of one cell; None if there is only simulation.
 
         The counts are whole numbers that broadcast.
         """
@@ -108,10 +108,10 @@ class Likelihood:
         return None
 
     def releases(self, low: int, high: int, *, tail: float) -> IntArray:
-        """Return, in order, what may be published for true counts from ``low`` to ``high``.
+        """Return, in order, the numbers published for true counts from ``low`` to ``high``.
 
-        ``tail`` in (0, 1) is the probability that may be left out on each side; without a closed
-        form the answer is the true counts themselves.
+        ``tail`` in (0, 1) is the probability that may be left out on each side. Without a closed
+        form the result is the true counts themselves.
         """
         return np.arange(low, high + 1, dtype=np.int64)
 
@@ -124,7 +124,7 @@ class Likelihood:
 
 @dataclass(frozen=True)
 class TrueCounts(Likelihood):
-    """Every count is published as it is.
+    """Every count is published unchanged.
 
     Examples
     --------
@@ -143,17 +143,17 @@ class TrueCounts(Likelihood):
 
 @dataclass(frozen=True)
 class SuppressedCounts(Likelihood):
-    """Some counts are withheld; those that are published are true.
+    """Some counts are withheld; published counts are true.
 
-    Which counts are withheld depends on all of them together, so that the likelihood of a single
-    cell has no closed form; its support has.
+    All counts together decide which are withheld. So the likelihood of a single cell has no closed
+    form; its support has one.
 
     Attributes
     ----------
     low : int, default 0
         Smallest count that a withheld cell may have by the rule.
     high : int, optional
-        Largest count that a withheld cell may have by the rule; by default nothing is known of it.
+        Largest count that a withheld cell may have by the rule; by default unknown.
 
     Examples
     --------
@@ -182,9 +182,9 @@ class SuppressedCounts(Likelihood):
 
 @dataclass(frozen=True)
 class SimulationOnly(Likelihood):
-    """The likelihood is not known in closed form: it is found by running the mechanism.
+    """The likelihood has no closed form; it is estimated by running the mechanism.
 
-    ``drawn`` says whether chance has a part in what is published.
+    ``drawn`` says whether published counts are random.
     """
 
     kind: ClassVar[str] = "simulation"
@@ -196,7 +196,7 @@ class SimulationOnly(Likelihood):
 
     @property
     def random(self) -> bool:
-        """Whether chance has a part in what is published."""
+        """Whether published counts are random."""
         return self.drawn
 
 
@@ -234,7 +234,7 @@ class NoiseSpec(Likelihood):
         return kind(self.scale)
 
     def probability(self, released: ArrayLike, true_count: ArrayLike) -> FloatArray:
-        """Return the probability of the noise between the counts, as accurate as the law's pmf."""
+        """Return the probability of the difference of the counts, as accurate as the law's pmf."""
         out, count = _two_counts(released, true_count)
         return np.asarray(self.to_law().pmf(out - count), dtype=np.float64)
 
@@ -246,16 +246,16 @@ class NoiseSpec(Likelihood):
 
 @dataclass(frozen=True)
 class RoundingSpec(Likelihood):
-    """Every count is rounded to a multiple of a base, each by itself.
+    """Every count is rounded to a multiple of a base, independently of the others.
 
     Attributes
     ----------
     base : int
         Base, in [1, 2**31].
     method : str
-        ``nearest``, halves upwards, or ``random``: let r be the remainder of a count x modulo the
-        base b. Published is x - r with probability 1 - r / b, else x - r + b, so that the mean is
-        x.
+        ``nearest``, with halves upwards, or ``random``. For ``random``, let r be the remainder of a
+        count x modulo the base b. The published number is x - r with probability 1 - r / b, else x
+        - r + b, so its mean is x.
 
     Examples
     --------
@@ -311,17 +311,17 @@ class RoundingSpec(Likelihood):
 
 @dataclass(frozen=True)
 class RangeSpec(Likelihood):
-    """Every count is published as one number for the range that it lies in.
+    """Every count is published as the number of its range.
 
-    Ranges that follow the last stated one are ``step`` wide, and their numbers go up by ``step``;
-    without a step the last stated range has no upper end.
+    Ranges after the last stated one are ``step`` wide, and their numbers grow by ``step``. Without
+    a step the last stated range has no upper end.
 
     Attributes
     ----------
     edges : tuple of int
         Smallest count of every stated range, increasing from 0.
     values : tuple of int
-        Number that is published for every stated range, increasing, each >= 0.
+        Published number of every stated range, increasing, each >= 0.
     step : int, optional
         Width of the ranges that follow, >= 1.
 
@@ -333,7 +333,7 @@ class RangeSpec(Likelihood):
     >>> [end.tolist() for end in law.support([0, 1, 3, 6])]
     [[0, 1, 3, 6], [0, 2, 5, 4503599627370496]]
 
-    Counts of 1 to 10 as one range, all others as they are:
+    Counts of 1 to 10 as one range, all others unchanged:
 
     >>> RangeSpec((0, 1, 11), (0, 1, 11), 1).publish([0, 1, 7, 11, 12]).tolist()
     [0, 1, 1, 11, 12]
@@ -376,7 +376,7 @@ class RangeSpec(Likelihood):
         return self.step is not None
 
     def publish(self, counts: ArrayLike) -> IntArray:
-        """Return the numbers that are published for true counts >= 0, in their shape."""
+        """Return the published numbers of true counts >= 0, in their shape."""
         true = check.count_array(counts, "counts", lower=0)
         edges, values = np.array(self.edges), np.array(self.values)
         numbers: IntArray = values[np.searchsorted(edges, true, side="right") - 1]
@@ -413,10 +413,10 @@ class RangeSpec(Likelihood):
 
 @dataclass(frozen=True)
 class PerturbedCounts(Likelihood):
-    """Every count is changed by a number that is not said, of which only the largest is known.
+    """Every count is changed by an unknown number, of which only a bound is known.
 
-    A count x is published as y with ``abs(y - x) <= largest``; how often which change happens is
-    unknown, so that there is no probability.
+    A count x is published as y with ``abs(y - x) <= largest``. The law of the change is unknown, so
+    there is no probability.
 
     Attributes
     ----------
@@ -446,7 +446,7 @@ class PerturbedCounts(Likelihood):
 
 @dataclass(frozen=True)
 class CountLimits(Likelihood):
-    """Every number is the largest count that there can be: nothing more is said of the true one.
+    """Every published number is the largest possible count; nothing else is known of the true one.
 
     Examples
     --------
@@ -475,18 +475,17 @@ Shares = tuple[tuple[int, Fraction], ...]
 
 @dataclass(frozen=True)
 class CellKeySpec(Likelihood):
-    """Every count changes as a perturbation table says for it and for the key of its cell.
+    """Every count changes by a perturbation table, given the count and its cell's key.
 
-    The key of a cell is the sum of the keys of its records, so that cells with the same records
-    change alike: the law is that of one cell, and laws of several cells do not multiply.
+    The key of a cell is the sum of the keys of its records, so cells with the same records change
+    alike. The law is that of one cell; laws of several cells do not multiply.
 
     Attributes
     ----------
     ptable : tuple of str
-        For each true count 0, 1, 2, ... the changes and the shares of the keys that lead to them,
-        as one text.
+        For each true count 0, 1, 2, ... the changes and their shares of the keys, as one text.
     repeat : int, default 1
-        How many of the last rows serve larger counts in turn.
+        Number of last rows that serve larger counts in turn.
 
     Examples
     --------

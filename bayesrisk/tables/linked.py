@@ -1,10 +1,10 @@
-"""Persons and the households that they live in as records of one kind: a household and its members.
+"""Persons and their households as records of one kind: a household and its members.
 
-A household has a *composition*: how many members of each kind of person live in it. A count of
-persons is then a sum over households, each with as many of its members as the cell counts. A count
-of households is a sum of zeros and ones. Tables of both are tables of one histogram, with whole
-weights. Attributes of a household that follow from its members, such as its size, are columns of
-the composition, and no attributes of their own.
+A household has a *composition*, the number of members of each kind of person. A count of persons is
+then a sum over households of the members that the cell counts. A count of households is a sum of
+zeros and ones. Tables of both are tables of one histogram, with whole weights. Attributes of a
+household that follow from its members, such as its size, are functions of the composition, and not
+attributes of their own.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ _LABELLED = 2**12  # compositions that have labels
 @displayed
 @dataclass(frozen=True, eq=False)
 class HouseholdLink:
-    """The kinds of households that persons of one schema make up, and their linked schema.
+    """The kinds of households that persons of one schema can form, and their linked schema.
 
     Attributes
     ----------
     persons, households : Schema
-        What persons and households are, in one geography.
+        Schemas of persons and households, in one geography.
     members : ndarray of int64, shape (compositions, cells of ``persons``)
-        How many members of each kind a household of each composition has; a row of zeros is a
+        Number of members of each kind in a household of each composition. A row of zeros is a
         vacant unit, which tables of households count.
     derived : mapping of str to ndarray of int64, shape (compositions,)
-        Codes of those attributes of households that follow from the members.
+        Codes of the household attributes that follow from the members.
     """
 
     persons: Schema
@@ -84,10 +84,10 @@ class HouseholdLink:
     ) -> Self:
         """Return the link of all households of 1 to ``most`` members.
 
-        Kinds of persons should be few: k kinds make up C(most + k, k) - 1 households, and that
-        number times k is at most 2**24.  ``derived`` has for each attribute of households that
-        follows from the members a function of ``members`` (compositions, cells of ``persons``)
-        that returns its codes.
+        Kinds of persons should be few: k kinds give C(most + k, k) - 1 households, and that number
+        times k is at most 2**24. ``derived`` has a function for each household attribute that
+        follows from the members. It takes ``members`` (compositions, cells of ``persons``) and
+        returns the codes.
 
         Examples
         --------
@@ -166,8 +166,8 @@ class HouseholdLink:
     def records(self, persons: Records, households: Records, *, key: str = "household") -> Records:
         """Return a linked record for each household, in their order; ``key`` joins the persons.
 
-        A household is refused whose members are none of the link, or do not have its derived
-        attributes. A person is refused who lives in none of the households, or in another place.
+        A household is refused if its members are not in the link, or do not have its derived
+        attributes. A person is refused if no household matches, or if it is in another place.
         """
         if persons.schema != self.persons or households.schema != self.households:
             raise ArgumentError("persons and households must be of the schemas of the link")
@@ -198,7 +198,7 @@ class HouseholdLink:
     def without_member(self, records: Records, row: int, person: int) -> Records:
         """Return linked records without a person of a kind who lives in the household of a row.
 
-        A household of which nobody is left is gone.
+        A household without remaining members is removed.
         """
         code = records.codes(MEMBERS).copy()
         rest = self.members[code[row]] - (np.arange(self.persons.size) == person)
@@ -210,7 +210,7 @@ class HouseholdLink:
         return records.replace(**{MEMBERS: code})
 
     def condition(self, where: Mapping[str, Iterable[int]]) -> dict[str, list[int]]:
-        """Return a condition on households as one on linked records, ``members`` among them."""
+        """Return a condition on households as one on linked records, including ``members``."""
         free: dict[str, list[int]] = {}
         mask = np.ones(len(self.members), np.bool_)
         for name, codes in check.mapping(where, "where").items():
@@ -224,10 +224,10 @@ class HouseholdLink:
     def shares(self, persons: ArrayLike, sizes: ArrayLike) -> FloatArray:
         r"""Return the shares of linked records if members of a household are independent.
 
-        Those of a composition m are proportional to
-        :math:`P(|m|) \, |m|! \prod_k \theta_k^{m_k} / m_k!`, with shares theta of the kinds of
-        ``persons`` and P(1), P(2), ... of the ``sizes`` of households; other attributes are equally
-        probable.
+        The share of a composition m is proportional to
+        :math:`P(|m|) \, |m|! \prod_k \theta_k^{m_k} / m_k!`. Here theta are the shares of the kinds
+        of ``persons``, and P(1), P(2), ... those of the ``sizes`` of households. Other attributes
+        are equally probable.
         """
         number = self.members.sum(axis=1)
         kinds = check.real_array(persons, "persons", lower=0.0)

@@ -41,19 +41,19 @@ _WHOLE = b"bayesrisk.definition"  # of a schema that is not built in
 @displayed
 @dataclass(frozen=True, eq=False)
 class Microdata:
-    """Persons and households of one population, and where its blocks are.
+    """Persons and households of one population, and the positions of its blocks.
 
     Attributes
     ----------
     persons, households : Records or None
-        Records of either unit; where both are there, a column ``household`` (int64) joins them.
+        Records of either unit; if both are given, a column ``household`` (int64) joins them.
     blocks : pandas.DataFrame or None
         The public list of places: a column ``block`` (text), and ``x`` and ``y`` (planar
-        coordinates of the centre) or neither; one row for each place of the finest level, also
-        those without a record.
+        coordinates of the centre) or neither. There is one row for each place of the finest level,
+        also those without a record.
     made_up : bool
-        Whether nobody of them exists, as in synthetic populations and the samples.  It is kept in
-        folders, and in tables and releases of these records; reports begin with it.
+        Whether the people do not exist, as in synthetic populations and the samples. The mark is
+        kept in folders, and in tables and releases of these records; reports begin with it.
     """
 
     persons: Records | None = None
@@ -74,7 +74,7 @@ class Microdata:
     def for_schema(self, target: Schema) -> Records:
         """Return the persons or the households that a workload of a schema counts.
 
-        They are recoded where their schema is another one.
+        They are recoded if their schema is another one.
         """
         check.instance(target, Schema, "target")
         for records in (self.persons, self.households):
@@ -87,14 +87,14 @@ class Microdata:
         return recoded(records, target)
 
     def geoids(self) -> TextArray | None:
-        """Return all places of the finest level, sorted; None where blocks are not given."""
+        """Return all places of the finest level, sorted; None if blocks are not given."""
         return None if self.blocks is None else np.sort(self.blocks["block"].to_numpy(dtype="U"))
 
     def with_places(self, places: ArrayLike) -> "Microdata":
-        """Return the same records with ``blocks`` of a list of places.
+        """Return the same records with ``blocks`` from a list of places.
 
-        They are codes of one level that hold every record; ``"occupied"`` lists those where a
-        record is, which depends on who lives where.  Coordinates are kept where all are known.
+        The list has codes of one level that hold every record. ``"occupied"`` lists the places with
+        a record, which depends on where people live. Coordinates are kept if all are known.
 
         Examples
         --------
@@ -129,7 +129,7 @@ class Microdata:
         return replace(self, blocks=frame)
 
     def check_places(self) -> None:
-        """Refuse records outside of the list of places, which must be there."""
+        """Refuse records outside the list of places, which must be given."""
         codes = self.geoids()
         if codes is None:
             raise ArgumentError("blocks", "must be given", shown="none")
@@ -142,8 +142,8 @@ class Microdata:
     def write(self, folder: str | Path, *, replace: bool = True) -> None:
         """Write ``persons.parquet``, ``households.parquet``, ``blocks.parquet``, and a manifest.
 
-        The folder, new, empty or with microdata that may be replaced, is whole or as before,
-        whenever the writing stops; one that holds anything else is refused.
+        The folder must be new or empty, or have microdata that may be replaced; any other is
+        refused. If the writing stops at any moment, it is whole or unchanged.
         """
 
         def check(target: Path) -> None:
@@ -174,10 +174,10 @@ class Microdata:
 
     @classmethod
     def read(cls, folder: str | Path) -> "Microdata":
-        """Return the microdata of a folder that :meth:`write` made, of all parts if by place.
+        """Return the microdata of a folder that :meth:`write` made; parts by place are joined.
 
-        A folder without ``_microdata.json``, put together by hand, is read as it is; else every
-        file must be the one that was written.
+        A folder without ``_microdata.json``, assembled by hand, is read without further checks.
+        Otherwise every file must be the one that was written.
         """
         source = check.path(folder, "folder")
         if Partitions.there(source):
@@ -211,7 +211,7 @@ def _joined(parts: list[Microdata]) -> Microdata:
 
 
 def as_microdata(data: Records | Microdata) -> Microdata:
-    """Return records of persons or of households as microdata; microdata as they are.
+    """Return records of persons or of households as microdata; microdata are unchanged.
 
     Examples
     --------
@@ -269,7 +269,7 @@ def _checked_blocks(value: object, source: str) -> pd.DataFrame:
 
 
 def _manifest(folder: Path) -> dict[str, str] | None:
-    """Return the digests of the files of a folder; None for one that was put together by hand."""
+    """Return the digests of the files of a folder; None for one that was assembled by hand."""
     file = folder / MANIFEST
     if not file.exists():
         return None
@@ -290,7 +290,7 @@ def _manifest(folder: Path) -> dict[str, str] | None:
 
 
 def _exists(file: Path, listed: dict[str, str] | None) -> bool:
-    """Return whether a file exists; refuse one that is not what the manifest lists."""
+    """Return whether a file exists; refuse one that the manifest does not list as it is."""
     if not file.exists():
         return False
     if listed is not None:

@@ -43,7 +43,7 @@ class Histogram:
     Attributes
     ----------
     schema : Schema
-        What the cells are.
+        Schema of the cells.
     level : str
         Level of the places.
     geoids : ndarray of str
@@ -70,8 +70,8 @@ class Histogram:
     ) -> Histogram:
         """Return the counts of records at a level, by default the finest, a row for each place.
 
-        Pieces of records never need to be in memory together: memory grows with the different
-        (place, cell) pairs.
+        Pieces of records need not be in memory together: memory grows with the distinct (place,
+        cell) pairs.
         """
         pieces = record_pieces(records)
         first = next(pieces, None)
@@ -136,9 +136,9 @@ def _checked_matrix(
 
 
 def _compact(counts: sparse.csr_array) -> tuple[sparse.csr_array, IntArray]:
-    """Return the columns that are not all zero, and which they are.
+    """Return the columns that are not all zero, and their positions.
 
-    A product then costs what is stored, not the size of the schema.
+    A product then costs as much as the stored entries, not as the size of the schema.
     """
     cells, index = np.unique(counts.indices, return_inverse=True)
     parts = (counts.data, index.reshape(-1), counts.indptr)
@@ -181,18 +181,18 @@ class PublishedTables(Tabular):
     Attributes
     ----------
     workload : Workload
-        What is counted.
+        The counted tables.
     geoids : mapping of str to ndarray of str
         For each level of the workload its places, sorted, each once.
     counts : mapping of (str, str) to scipy.sparse.csr_array of int64
         By level and table, shape (places, cells).  Noisy counts may be negative.
     suppressed : mapping of (str, str) to scipy.sparse.csr_array of bool
-        Cells that are withheld, same keys (or fewer) and shapes; their count is stored as 0.
+        Withheld cells, with the same keys (or fewer) and shapes; their count is stored as 0.
     laws : mapping of (str, str) to Likelihood
         What a count says about the true one, for tables whose counts need not be true or are
-        withheld by a rule. Tables are equal where their counts are, whatever the laws.
+        withheld by a rule. Tables are equal if their counts are, whatever the laws.
     made_up : bool
-        Whether the people do not exist, as :class:`Microdata` says.
+        Whether the people do not exist, as in :class:`Microdata`.
     """
 
     workload: Workload
@@ -256,7 +256,7 @@ class PublishedTables(Tabular):
 
     @property
     def signed(self) -> bool:
-        """Whether a count is negative, as noisy counts can be."""
+        """Whether some count is negative, as noisy counts can be."""
         return any(v.nnz and int(v.data.min()) < 0 for v in self.counts.values())
 
     @property
@@ -268,7 +268,7 @@ class PublishedTables(Tabular):
         )
 
     def hidden(self, level: str, table: str) -> sparse.csr_array:
-        """Return which cells of a table are suppressed, (places, cells) of bool."""
+        """Return the mask of suppressed cells of a table, (places, cells) of bool."""
         key = self._key(level, table)
         if key in self.suppressed:
             return self.suppressed[key]
@@ -279,9 +279,9 @@ class PublishedTables(Tabular):
     ) -> tuple[IntArray, IntArray]:
         """Return the smallest and the largest true count that each published cell allows.
 
-        ``rows`` are positions of places, all by default; ``known_rule`` says whether the rule by
-        which counts are withheld is used.  Both ends have shape (rows, cells); 2**52 stands for no
-        upper one.
+        ``rows`` are positions of places, by default all. ``known_rule`` says whether to use the
+        rule by which counts are withheld. Both ends have shape (rows, cells); 2**52 means that
+        there is no upper end.
         """
         key = self._key(level, table)
         chosen = np.arange(len(self.geoids[level])) if rows is None else rows
@@ -295,13 +295,13 @@ class PublishedTables(Tabular):
         return low, high
 
     def count(self, level: str, table: str, geoid: str) -> NDArray[np.int64]:
-        """Return the counts of a table at a place, one for each cell (0 where suppressed)."""
+        """Return the counts of a table at a place, one for each cell (0 if suppressed)."""
         row = self.row(level, geoid)
         counts: NDArray[np.int64] = self.counts[self._key(level, table)][[row], :].toarray()[0]
         return counts
 
     def parents(self, level: str) -> IntArray:
-        """Return the position of the place of a level that each of the finest places lies in."""
+        """Return, for each of the finest places, the position of its place at a level."""
         places, finest = self.geoids[level], self.geoids[self.workload.levels[-1]]
         ancestors = self.workload.schema.geography.ancestors(finest, level)
         group = positions(ancestors, places)
@@ -350,8 +350,9 @@ class PublishedTables(Tabular):
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each count that is not a published zero.
 
-        Columns ``level``, ``geoid`` (code or name of the place), ``table``, ``cell`` and ``count``
-        (``Int64``; missing where suppressed), in the order of levels, tables, places and cells.
+        Columns are ``level``, ``geoid`` (code or name of the place), ``table``, ``cell`` and
+        ``count`` (``Int64``; missing if suppressed), in the order of levels, tables, places and
+        cells.
         """
         content = self.content
         pieces = [exchange.table_rows(content, key).to_pandas() for key in self.workload.tables]
@@ -361,10 +362,10 @@ class PublishedTables(Tabular):
         return frame.astype({"count": "Int64"})
 
     def write(self, folder: str | Path, *, replace: bool = True) -> None:
-        """Write the tables as a folder, the form that all commands exchange.
+        """Write the tables as a folder, the exchange form of all commands.
 
-        The folder, new, empty or with tables that may be replaced, is whole or as before, whenever
-        the writing stops; one that holds anything else is refused.
+        The folder must be new or empty, or have tables that may be replaced; any other is refused.
+        If the writing stops at any moment, it is whole or unchanged.
         """
         exchange.write(self.content, check.path(folder, "folder"), replace=replace)
 
@@ -374,8 +375,8 @@ class PublishedTables(Tabular):
     ) -> PublishedTables:
         """Return the tables of data frames as an agency publishes them, long or wide.
 
-        They have labels, and counts, ranges or marks as numbers or text; ``assumptions`` are as for
-        :meth:`read`.
+        The frames have labels, and counts, ranges or marks as numbers or text. ``assumptions`` are
+        as for :meth:`read`.
 
         Examples
         --------
@@ -395,10 +396,10 @@ class PublishedTables(Tabular):
         Parameters
         ----------
         folder : path-like, or sequence of path-like
-            A folder of tables, all in memory, of all parts if by place; or one or more text files,
-            each with a row for every count (long) or a column for every label (wide).
+            A folder of tables, read into memory, with parts by place joined; or one or more text
+            files, each with a row for every count (long) or a column for every label (wide).
         **assumptions : object
-            How text files are read, if not as guessed: ``counts`` (``"exact"``, ``"nearest-5"`` or
+            Reading of text files, if not as guessed: ``counts`` (``"exact"``, ``"nearest-5"`` or
             ``"random-3"``); ``marks`` (``{"*": "1-4"}``, ``"withheld"`` for any count, ``"note"``);
             ``totals`` (``"complete"`` if labels make them up, ``"partial"`` if not); ``columns``
             and ``labels`` by name; ``absent``; ``blank``; ``assume``, a TOML file of these; or a
@@ -407,17 +408,17 @@ class PublishedTables(Tabular):
         Returns
         -------
         PublishedTables
-            Tables with what each count says about the true one.  In text files a place is a
+            Tables with what each count says about the true one. In text files a place is a
             variable; each set of variables, with each law of its counts, is a table.
 
         Raises
         ------
         ArgumentError
-            If a guess on which it depends what is proved was not confirmed; the message says how.
+            If a guess on which proofs depend was not confirmed; the message tells how.
         DataError
-            If a part is missing or damaged, a place, table or cell is unknown, a row is there
-            twice, or a count is not what the manifest allows: file, row and column are named.
-            So is a text of a published file that is no count, no range and no mark.
+            If a part is missing or damaged, a place, table or cell is unknown, a row occurs twice,
+            or the manifest does not allow a count. Also if a text of a published file is no count,
+            no range and no mark. File, row and column are named.
         """
         files = check.paths(folder, "folder")
         text = files[0].is_file() or files[0].suffix in (".csv", ".tsv", ".txt")
@@ -440,22 +441,21 @@ class PublishedTables(Tabular):
     ) -> PublishedTables:
         """Return the tables of several releases of the same people, as those of one release.
 
-        Table ``t`` of release ``r`` is called ``"r: t"`` and keeps its law.  A table that another
-        one repeats, in counts, places and a law without chance, is there once.  The places are
-        those of all releases, and finest places must be all in which anybody lives; what a release
-        says nothing about is withheld.  Two that state different counts of one cell under the same
-        law without chance are refused.
+        Table ``t`` of release ``r`` is called ``"r: t"`` and keeps its law. A table that repeats
+        another one, in counts, places and a law without randomness, is kept once. The places are
+        those of all releases, and finest places must include all where people live. Counts that a
+        release does not have are withheld. Two tables are refused if they state different counts of
+        one cell under the same law without randomness.
 
         Parameters
         ----------
         releases : mapping of str to PublishedTables, or sequence of them
-            Tables of one schema by the name of their release, which is the number of the release
-            in a sequence.
+            Tables of one schema by the name of their release (its number in a sequence).
         change : PopulationChange, optional
-            Law of change between two years: the first of two releases is of the first year, the
-            second of the later one, and all become tables of the trajectories of both.
+            Law of change between two years. The first of two releases is of the first year, the
+            second of the later one. All become tables of the trajectories of both.
         link : HouseholdLink, optional
-            Where some tables are of persons and some of their households: all become tables of its
+            Link of persons to households, if tables of both are combined. All become tables of its
             linked records.
 
         Examples
@@ -508,7 +508,7 @@ SeveralTables: TypeAlias = (
 
 
 def one_release(tables: SeveralTables) -> PublishedTables:
-    """Return tables as those of one release: several are combined."""
+    """Return tables as those of one release; several are combined."""
     if isinstance(tables, PublishedTables):
         return tables
     if isinstance(tables, (Mapping, list, tuple)):
@@ -524,10 +524,10 @@ def one_release(tables: SeveralTables) -> PublishedTables:
 def level_and_kind(
     scope: object, levels: tuple[str, ...], kinds: Sequence[str] = (), name: str = "scope"
 ) -> tuple[str, str]:
-    """Return the level that a scope names, and in which of some ``kinds`` it is taken.
+    """Return the level that a scope names, and the one of some ``kinds`` in which it is used.
 
-    Without kinds a scope is a level; with them it is the finest level, of no kind, or a larger one
-    with a kind, such as ``tract-joint``.  Where no level is called ``block``, that is the finest.
+    Without kinds a scope is a level. With kinds it is the finest level, or a larger one with a
+    kind, such as ``tract-joint``. If no level is called ``block``, that name means the finest.
     """
     options = {level: (level, "") for level in (levels[-1:] if kinds else levels)}
     options |= {f"{level}-{kind}": (level, kind) for level in levels[:-1] for kind in kinds}
@@ -544,11 +544,11 @@ def read_tables(
     kinds: Sequence[str] = (),
     alone: bool = False,
 ) -> tuple[PublishedTables, tuple[str, ...], bool]:
-    """Return the tables of one release, the levels that are read, and what that assumes.
+    """Return the tables of one release, the levels to read, and what this assumes.
 
-    The levels are the finest one and then those from ``scope`` (:func:`level_and_kind`; None is the
-    finest) on, the largest first; where read ``alone``, as ``level``, only that.  The last is as of
-    :func:`assumed_true`, for who reads ranges.
+    The levels are the finest one and then those from ``scope`` on (:func:`level_and_kind`; None is
+    the finest), the largest first. If read ``alone``, only ``level`` is given. The last result is
+    that of :func:`assumed_true`, for readers of ranges.
     """
     tables = one_release(tables)
     *larger, finest = levels = tables.workload.levels
@@ -589,7 +589,7 @@ def _common_places(parts: Iterable[PublishedTables], level: str) -> TextArray:
 
 @dataclass(frozen=True, eq=False)
 class _Stated:
-    """A table of a release over the places of several releases: what it lacks is withheld."""
+    """A table of a release over the places of several releases; missing counts are withheld."""
 
     key: Key
     places: TextArray
@@ -680,7 +680,7 @@ def select_rows(
 
 
 def marked(tables: PublishedTables) -> PublishedTables:
-    """Return the tables as those of made-up people; all else is shared."""
+    """Return the tables with the mark of made-up people; all else is shared."""
     shallow = copy.copy(tables)
     object.__setattr__(shallow, "made_up", True)
     return shallow
@@ -698,11 +698,11 @@ def under_laws(tables: PublishedTables, laws: Mapping[Key, Likelihood]) -> Publi
 def assumed_true(
     laws: Mapping[Key, Likelihood], keys: Iterable[Key], *, taken_as_true: bool | None
 ) -> bool:
-    """Return whether reading some tables as true counts assumes what their laws do not say.
+    """Return whether reading some tables as true counts assumes more than their laws say.
 
-    ``laws`` are those of :class:`PublishedTables`; ``taken_as_true`` permits it, and is None for
-    bounds, which never assume it.  Counts that limit the true ones need not be taken for them: the
-    reader understands ranges.
+    ``laws`` are those of :class:`PublishedTables`. ``taken_as_true`` allows this assumption, and is
+    None for bounds, which never make it. Counts that limit the true ones need no such assumption:
+    the reader understands ranges.
     """
     permitted = taken_as_true is not None and check.flag(taken_as_true, "taken_as_true")
     inexact = [key for key in keys if key in laws and not laws[key].exact]
@@ -744,17 +744,16 @@ def tabulate(
     records : Records, Microdata or iterable of Records
         Records of the workload's schema in any order, or pieces of them.
     workload : Workload
-        What to count.
+        The tables to count.
     geoids : array_like of str, optional
-        All places of the finest level, or of another that is no coarser than the tables', also
-        those without a record; by default those of the blocks of microdata, else those with a
-        record.
+        All places of the finest level, or of another level no coarser than the tables', also those
+        without a record. By default those of the blocks of microdata, else those with a record.
 
     Notes
     -----
-    The different (place, cell) pairs are counted first; a table is then the sparse product of
-    those counts with its weights on the cells that occur.  Memory grows with these pairs and
-    with the counts that are not zero.
+    The distinct (place, cell) pairs are counted first. A table is then the sparse product of those
+    counts with its weights on the cells that occur. Memory grows with these pairs and with the
+    nonzero counts.
 
     Examples
     --------

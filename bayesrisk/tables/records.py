@@ -72,7 +72,7 @@ def grouped(table: pa.Table, schema: Schema, source: str = "records", start: int
 
 
 def _codes_of_groups(column: pa.ChunkedArray, a: Attribute, source: str, start: int) -> pa.Array:
-    """Return the codes of the groups of numbers; of text that is none those of the labels."""
+    """Return the codes of the groups of numbers; other text has the codes of labels."""
     column = _parquet.plain_column(column)
     codes = np.full(len(column), -1, dtype=np.int64)
     numbers = column
@@ -128,7 +128,7 @@ def codes_of_labels(
 ) -> pa.ChunkedArray:
     """Return a column of labels as codes; with ``numbers`` a whole number is a code, as in CSV.
 
-    A column of another type is returned as it is, and so is text without any label.
+    A column of another type is returned unchanged, and so is text without any label.
     """
     column = _parquet.plain_column(column)
     text = _parquet.is_text(column.type)
@@ -176,21 +176,21 @@ CHUNK = 2**17
 
 @displayed
 class Records(Tabular):
-    """Confidential records of a schema: one row each, every code and place checked.
+    """Confidential records of a schema: one row each, with every code and place checked.
 
     Parameters
     ----------
     schema : Schema
-        What the columns mean.
+        Meaning of the columns.
     table : pyarrow.Table
-        A column for each attribute: whole numbers as codes, or text where the attribute has labels.
-        A column named after the finest level of the geography has text of digits, or whole numbers
-        that are filled with zeros on the left; where there is one place it may be left out. Other
-        columns are kept as they are.
+        A column for each attribute: whole numbers as codes, or text if the attribute has labels. A
+        column named after the finest level of the geography has text of digits, or whole numbers,
+        which get zeros on the left; with a single place it is optional. Other columns are kept
+        unchanged.
     source : str, default "records"
-        How messages call the table.
+        Name of the table in messages.
     first_row : int, default 0
-        Rows before this table in its source, for messages.
+        Number of rows before this table in its source, for messages.
     """
 
     def __init__(
@@ -205,7 +205,7 @@ class Records(Tabular):
     ) -> "Records":
         """Return the records of a data frame; its index is dropped.
 
-        Without a schema it is that of :meth:`Schema.from_frame`.
+        The default schema is that of :meth:`Schema.from_frame`.
         """
         frame = check.frame(frame, "frame")
         schema = Schema.from_frame(frame) if schema is None else schema
@@ -226,8 +226,8 @@ class Records(Tabular):
     def read(cls, path: str | Path, *, schema: Schema) -> "Records":
         """Return the records of a CSV or Parquet file, all in memory.
 
-        At most 4 GiB can be held (19 bytes for the block of a person and 2 or 4 for each
-        attribute); of larger files :func:`iter_records` yields pieces.
+        At most 4 GiB fit (19 bytes for the block of a person and 2 or 4 for each attribute). For
+        larger files :func:`iter_records` yields pieces.
         """
         tables = gather(
             (records.table for records in iter_records(path, schema=schema)),
@@ -239,7 +239,7 @@ class Records(Tabular):
         return records
 
     def write(self, path: str | Path) -> None:
-        """Write a Parquet file; if it is interrupted, the old file stays as it was."""
+        """Write a Parquet file; an interrupted write leaves the old file intact."""
         table = self.table
         if any(a.cuts for a in self.schema.attributes):  # it holds codes, not numbers
             table = table.replace_schema_metadata({SCHEMA_NAME: self.schema.name})
@@ -249,7 +249,8 @@ class Records(Tabular):
     def to_frame(self) -> pd.DataFrame:
         """Return all columns as a data frame, one row for each record.
 
-        Codes, but labels of groups of numbers, which would be taken for numbers.
+        Values are codes, but labels for groups of numbers, whose codes could be mistaken for
+        numbers.
         """
         frame: pd.DataFrame = self.table.to_pandas()
         for a in self.schema.attributes:
@@ -284,7 +285,7 @@ class Records(Tabular):
         return places[index]
 
     def places(self) -> tuple[NDArray[np.str_], IntArray]:
-        """Return the different places, sorted, and the position among them of every record."""
+        """Return the distinct places, sorted, and each record's position among them."""
         column = self.table.column(self.schema.geography.finest)
         coded = pc.dictionary_encode(column).combine_chunks()
         if isinstance(coded, pa.ChunkedArray):
@@ -328,7 +329,7 @@ class Records(Tabular):
         return records
 
     def replace(self, **columns: object) -> "Records":
-        """Return records with columns changed or added; what is new is checked."""
+        """Return records with columns changed or added; new values are checked."""
         table = self.table
         for name, values in columns.items():
             array = _column(values, name)
@@ -362,9 +363,9 @@ def iter_records(path: str | Path, *, schema: Schema, chunk: int = CHUNK) -> Ite
         A ``.parquet`` or ``.csv`` file (UTF-8, with a header) with the columns of a
         :class:`Records`; in CSV files other columns are read as text.
     schema : Schema
-        What the columns mean.
+        Meaning of the columns.
     chunk : int, default 2**17
-        Records in a piece, at most.
+        Largest number of records in a piece.
 
     Examples
     --------
@@ -394,7 +395,7 @@ def file_pieces(file: RecordFile, schema: Schema, chunk: int = CHUNK) -> Iterato
 
 
 def joined(pieces: Iterable[Records], path: str | Path) -> Records:
-    """Return the pieces of a file, at least one, as one; refuse what is too long to be held."""
+    """Return the pieces of a file, at least one, as one; refuse a file too long to hold."""
     source = str(check.path(path, "path"))
     parts = gather(pieces, lambda piece: int(piece.table.nbytes), source)
     if len(parts) == 1:

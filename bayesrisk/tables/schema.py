@@ -37,16 +37,16 @@ class Attribute:
     Attributes
     ----------
     name : str
-        Its name, which is that of its column.
+        Name of the attribute and of its column.
     size : int
         Number of codes, at least 1.
     first : int
         The smallest code; the codes are ``first`` to ``first + size - 1``.
     labels : tuple of str
-        What each code means, in order; or empty.  The label "missing" is that of an empty value.
+        Meaning of each code, in order; or empty. The label "missing" is that of an empty value.
     cuts : tuple of float
-        Numbers that begin another group, increasing: a number in a file of records gets the code
-        of its group, the first one being that of numbers below all cuts.  Or empty.
+        Numbers that begin another group, increasing; or empty. A number in a file of records gets
+        the code of its group. The first group has the numbers below all cuts.
     """
 
     name: str
@@ -82,7 +82,7 @@ class Attribute:
         return self.first + self.size - 1
 
     def code(self, label: str) -> int:
-        """Return the code of a label; an unknown label is refused, and the known ones are named."""
+        """Return the code of a label; an error for an unknown label names the known ones."""
         return self.first + self.labels.index(check.choice(label, self.name, self.labels))
 
 
@@ -106,20 +106,20 @@ def definition_names() -> list[str]:
 
 @dataclass(frozen=True)
 class Geography:
-    """A hierarchy of places whose codes contain those of the places around them.
+    """A hierarchy of places whose codes begin with those of the enclosing places.
 
     Attributes
     ----------
     name : str
-        Its name.
+        Name of the geography.
     levels : tuple of str
         Names of the levels, coarse to fine.
     widths : tuple of int
         Digits of a code at each level, strictly increasing and at most 1000; 0 is the root, whose
         code is empty.
     names : tuple of (str, str)
-        Code and name of each place that has a name, which stands for the code in files of records;
-        those of the finest level, all of them, are the public list of places.  Or empty.
+        Code and name of each place with a name, which stands for the code in files of records; or
+        empty. The codes of the finest level, all of them, are the public list of places.
     """
 
     name: str
@@ -153,11 +153,11 @@ class Geography:
 
     @property
     def codes(self) -> dict[str, str]:
-        """Codes of the finest level by the names of its places; empty where they have none."""
+        """Codes of the finest level by the names of its places; empty without names."""
         return {name: code for code, name in self.names if len(code) == self.widths[-1]}
 
     def named(self, codes: Iterable[str]) -> list[str]:
-        """Return the names of places, and the codes of those without one."""
+        """Return the names of places, and the codes of those without a name."""
         names = dict(self.names)
         return [names.get(code, code) for code in codes]
 
@@ -175,7 +175,7 @@ class Geography:
         return self.widths[self.rank(level)]
 
     def ancestors(self, geoids: ArrayLike, level: str) -> TextArray:
-        """Return the place at a coarser level (or the same) that each place lies in."""
+        """Return each place's enclosing place at a coarser level (or the same)."""
         codes = check.text_array(geoids, "geoids")
         width = self.width(level)
         if codes.size and int(np.strings.str_len(codes).min()) < width:
@@ -213,12 +213,12 @@ class Schema:
     Attributes
     ----------
     name : str
-        Its name.
+        Name of the schema.
     attributes : tuple of Attribute
         The attributes, in the order of the cells: the last runs fastest.
     geography : Geography
-        The hierarchy of places; a record carries the code of its finest level.  By default
-        there is one level, ``all``, with one place: records need no column for it.
+        The hierarchy of places; a record has the code of a place at its finest level. By default
+        there is one level, ``all``, with one place, and records need no column for it.
     """
 
     name: str
@@ -269,7 +269,7 @@ class Schema:
     def cell_index(self, codes: Mapping[str, ArrayLike]) -> IntArray:
         """Return the flat cell numbers, in [0, size), of records given by their codes, C order.
 
-        The codes of every attribute broadcast.
+        The codes of all attributes broadcast.
         """
         if not hasattr(codes, "keys"):  # a data frame has them too
             check.mapping(codes, "codes")
@@ -300,10 +300,10 @@ class Schema:
         return {name: indices[name] for name in self.names}
 
     def labelled(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return a data frame with labels instead of codes, where there are labels.
+        """Return a data frame with labels in place of codes, if there are labels.
 
         The columns are named after attributes, as in ``to_frame()`` of records, of a reconstruction
-        or of claims.  Other columns, attributes without labels and missing values are kept.
+        or of claims. Other columns, attributes without labels and missing values are kept.
 
         Examples
         --------
@@ -362,15 +362,15 @@ class Schema:
 
     @classmethod
     def read(cls, path: str | Path) -> Schema:
-        r"""Return the schema in a TOML file: a name, attributes, and a geography if there is one.
+        r"""Return the schema in a TOML file: a name, attributes, and optionally a geography.
 
         Parameters
         ----------
         path : path-like
-            The file, of at most 256 KiB.  ``name``; ``[[attributes]]``, each with ``name`` and
-            ``labels`` or ``size`` (how many codes; ``first``, the smallest, is 0 by default);
-            ``geography``, the name of one of :meth:`named`, or ``[geography]`` with ``levels``
-            (coarse to fine) and ``widths`` (digits of a code at each); without it there is one
+            The file, of at most 256 KiB. It has ``name`` and ``[[attributes]]``, each with ``name``
+            and ``labels`` or ``size``, the number of codes. ``first``, the smallest code, is 0 by
+            default. ``geography`` is one of :meth:`named`. Or ``[geography]`` has ``levels``
+            (coarse to fine) and ``widths`` (digits of a code at each). Without it there is one
             place.
 
         Examples
@@ -403,40 +403,39 @@ class Schema:
         place: str | Sequence[str] | None = None,
         cuts: Mapping[str, Sequence[float]] | None = None,
     ) -> Schema:
-        """Return the schema whose codes are what the columns of a data frame hold.
+        """Return the schema whose codes are the values in the columns of a data frame.
 
         Parameters
         ----------
         frame : pandas.DataFrame
-            Records. A column of few whole numbers has the codes from its smallest to its largest,
-            one of many numbers groups between round ones. One of text has its values as labels,
-            sorted. A categorical one has its categories, in order, groups of ``pandas.cut`` as they
-            are shown, ``[18, 40)``; a logical one "False" and "True". Where values are missing,
-            that is a label too, "missing".
+            Records. A column of few whole numbers has the codes from its smallest to its largest;
+            one of many numbers has groups between round ones. A text column has its sorted values
+            as labels. A categorical one has its categories, in order, with groups of ``pandas.cut``
+            as shown, ``[18, 40)``. A logical one has "False" and "True". If values are missing,
+            "missing" is a label too.
         name : str, default "records"
             Name of the schema.
         columns : sequence of str, optional
-            Columns that become attributes, in this order; by default all but that of the place, and
-            but those that identify: of text or whole numbers, another one in each of 20 rows or
-            more.
+            Columns that become attributes, in this order. By default all but those of places and
+            identifiers: text or whole numbers that differ in all of at least 20 rows.
         geography : Geography or str, optional
-            Hierarchy of places, or the name of one of :meth:`named`; the frame then needs a column
-            named after its finest level.  Without it there is one place.
+            Hierarchy of places, or the name of one of :meth:`named`. The frame then needs a column
+            named after its finest level. Without it there is one place.
         place : str or sequence of str, optional
-            Instead of a geography, the column with the names of places, or several, coarse to fine:
-            places get codes in the order of their names.
+            In place of a geography, the column with the names of places, or several, coarse to
+            fine. Places get codes in the order of their names.
         cuts : mapping of str to sequence of float, optional
             Numbers at which the groups of a column begin, such as ``{"age": [18, 40, 65]}``.
 
         Notes
         -----
-        The schema says which values occur, and tables of it are published with it: where that is
-        itself confidential, write the codes that can occur into a file (:meth:`read`).
+        The schema tells which values occur, and tables are published with it. If that is
+        confidential, list the possible codes in a file (:meth:`read`).
 
         Numbers are many if more than 20 different ones occur, if they are decimals, or 100 or more
-        apart. Their cuts are multiples of 1, 2, 5, 10, 20, ...: of the smallest that divides the
-        range between the quantiles 0.05 and 0.95 into at most nine steps; the first and the last
-        group are open.
+        apart. Their cuts are multiples of 1, 2, 5, 10, 20, ...: of the smallest one that divides
+        the range between the quantiles 0.05 and 0.95 into at most nine steps. The first and the
+        last group are open.
 
         Examples
         --------
@@ -482,8 +481,8 @@ class Schema:
     def named(cls, name: str, *, geography: str | None = None) -> Schema:
         """Return a built-in schema, one of :meth:`available`.
 
-        ``geography`` is ``census``, ``spine-2020`` or ``enumeration-1940``, instead of the usual
-        one.
+        ``geography`` is ``census``, ``spine-2020`` or ``enumeration-1940``, in place of the
+        default.
 
         Examples
         --------
@@ -500,7 +499,7 @@ class Schema:
 
 
 def _place(values: Mapping[str, Any] | str | None) -> Geography:
-    """Return a geography: by name, as a document has it, or the one place where there is none."""
+    """Return a geography: by name, from a document, or the single place if there is none."""
     if values is None:
         return EVERYWHERE
     if isinstance(values, str):

@@ -90,7 +90,7 @@ def _grouped(tables: Tables, *, pairs: bool) -> list[Tables]:
 
 
 def _refined(group: Tables) -> dict[str, IntArray]:
-    """Return, for each attribute, the class of every code that the tables do not tell apart."""
+    """Return, for each attribute, the class of every code; tables treat a class as one."""
     tables = [table for table, _ in group]
     return {n: code_kinds(tables, n, f.shape[1]) for n, f in tables[0].factors.items()}
 
@@ -219,9 +219,9 @@ class Workload:
     Attributes
     ----------
     schema : Schema
-        What the records are.
+        Schema of the records.
     tables : mapping of (str, str) to Table
-        By level and name of the table; coarse levels first, tables in one order at all levels.
+        By level and name of the table; coarse levels first, with one order of tables at all levels.
     """
 
     schema: Schema
@@ -265,7 +265,7 @@ class Workload:
         ]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Send what it is made of to another process, which makes and checks it again."""
+        """Send the definition to another process, which makes and checks the object again."""
         return Workload, (self.schema, dict(self.tables))
 
     @property
@@ -279,7 +279,7 @@ class Workload:
         return {name: t for (other, name), t in self.tables.items() if other == level}
 
     def distinct(self) -> list[tuple[Table, list[str]]]:
-        """Return the different tables, each with the levels that have it."""
+        """Return the distinct tables, each with its levels."""
         return distinct_tables(self.tables)
 
     @property
@@ -295,7 +295,7 @@ class Workload:
     def union(self, *workloads: "Workload") -> "Workload":
         """Return the workload with the tables of all, which must have one schema.
 
-        A table that several have must be the same.
+        A table in several workloads must be the same in all.
         """
         tables = dict(self.tables)
         for other in workloads:
@@ -330,7 +330,7 @@ class Workload:
     ) -> "Workload":
         """Return the workload of some of the tables: of these levels and names, without others.
 
-        All levels and names are kept by default.
+        By default all levels and names are kept.
         """
         names = tuple(dict.fromkeys(name for _, name in self.tables))
         levels = None if levels is None else check.texts(levels, "levels")
@@ -350,15 +350,16 @@ class Workload:
         return Workload(self.schema, subset)
 
     def sensitivity(self, kind: str, *, norm: int) -> Fraction | float:
-        """Return the largest change of all counts that one record can make, exact, or an L2 root.
+        """Return the largest change of all counts by one record: exact, or an L2 root.
 
         Parameters
         ----------
         kind : str
-            ``"add-remove"``: a record comes or goes; ``"change-one"``: it becomes any other
-            record, of another place too; ``"change-in-place"``: its codes change, not its place.
+            ``"add-remove"``: a record is added or removed; ``"change-one"``: it becomes any other
+            record, also in another place; ``"change-in-place"``: its codes change, but not its
+            place.
         norm : int
-            1 for the sum of absolute changes, 2 for the root of the sum of their squares.
+            1 for the sum of absolute changes, 2 for the square root of the sum of their squares.
         """
         change = self.largest_change(kind, norm=norm)
         return Fraction(change) if norm == 1 else float(change) ** 0.5
@@ -378,7 +379,8 @@ class Workload:
     def from_dict(cls, values: Mapping[str, Any]) -> "Workload":
         """Return the workload of :meth:`to_dict`, or of a definition in the same grammar.
 
-        ``values`` has ``schema``, ``tables``, and perhaps ``levels``, ``recodes``, ``iterations``.
+        ``values`` has ``schema``, ``tables``, and optionally ``levels``, ``recodes``,
+        ``iterations``.
         """
         return cls(*parsed(values))
 
@@ -392,17 +394,17 @@ class Workload:
     ) -> "Workload":
         """Return the workload of margins: each counts records by some of the attributes.
 
-        A table for each margin, named after its attributes (``"region * age"``, ``"total"``); its
-        cells are named by labels, or by codes where there are none (``"North, 34"``), in the order
-        of the cross, the last attribute fastest.
+        Each margin has a table named after its attributes (``"region * age"``, ``"total"``). Its
+        cells are named by labels, or by codes if there are none (``"North, 34"``), in the order of
+        the cross, with the last attribute fastest.
 
         Parameters
         ----------
         schema : Schema
-            What the records are.
+            Schema of the records.
         margins : sequence of str or of sequences of str, optional
-            The attributes that each table crosses; none, ``()``, is the total.  By default the
-            total, every attribute, and every two of them.
+            The attributes that each table crosses; none, ``()``, is the total. By default the
+            total, every attribute, and every pair of them.
         levels : sequence of str, optional
             Levels of the geography at which all are published; by default the finest.
 
@@ -437,15 +439,15 @@ class Workload:
         Parameters
         ----------
         path : path-like
-            The file, of at most 256 KiB.  ``schema``, the path of a schema's file beside it or
-            the name of a built-in one; ``[[tables]]``, each with ``cross`` (attributes, or
-            attributes with groups of codes) and, if wanted, ``name``, ``where``, ``weight``,
-            ``cells`` and ``levels``; ``levels`` for all tables, by default the finest; and
-            ``recodes``.
+            The file, of at most 256 KiB. It has ``schema``, the path of a schema's file beside it
+            or the name of a built-in one, and ``[[tables]]``. Each table has ``cross`` (attributes,
+            or attributes with groups of codes) and optionally ``name``, ``where``, ``weight``,
+            ``cells`` and ``levels``. ``levels`` apply to all tables, by default the finest;
+            ``recodes`` are optional.
         schema : Schema, optional
-            What the records are, instead of what the file says.
+            Schema of the records, in place of the file's.
         levels : sequence of str, optional
-            Levels at which every table is published, instead of those in the file.
+            Levels at which every table is published, in place of those in the file.
 
         Examples
         --------
@@ -489,7 +491,7 @@ class Workload:
     ) -> "Workload":
         """Return a built-in workload, one of :meth:`available`.
 
-        ``levels`` are those at which every table is published, instead of the usual ones, and
+        ``levels`` are those at which every table is published, in place of the default.
         ``geography`` is as for :meth:`Schema.named`.
 
         Examples

@@ -1,9 +1,9 @@
-"""Reading and writing of files: errors name the file, outputs are whole or as before.
+"""Reading and writing of files: errors name the file, and outputs are whole or unchanged.
 
-A file, or a folder, is made in a hidden folder beside its place, brought to the disk, and then
-renamed.  What a killed process leaves carries ``.bayesrisk-`` and a hash of the name it was meant
-for; the next start of the same output removes it, unless a living process still holds its lock.
-Every failure is an :class:`~bayesrisk.OutputError` with the path and the reason.
+A file or folder is made in a hidden folder beside its place, brought to the disk, and then renamed.
+Remains of a killed process carry ``.bayesrisk-`` and a hash of the intended name. The next start of
+the same output removes them, unless a living process still holds the lock. Every failure is an
+:class:`~bayesrisk.OutputError` with the path and the reason.
 """
 
 from bayesrisk._base.disk.objects import (

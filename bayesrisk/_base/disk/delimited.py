@@ -57,12 +57,12 @@ def csv_tables(
     delimiter: str = ",",
     quotes: bool = True,
 ) -> Iterator[pa.Table]:
-    """Yield the rows of a text without a header; lines end in a line feed, blank ones are no rows.
+    """Yield the rows of a text without a header; lines end in a line feed, blank ones are skipped.
 
-    ``kinds`` has all columns of the text in turn, with their types; those in ``wanted`` are
-    yielded, in this order; one of ``nulls`` stands for a missing number.  ``ArrowInvalid`` says
-    that a row, which it names, has another number of columns, a value is not of its kind, or a
-    quote is not closed on its line.
+    ``kinds`` has all columns of the text in order, with their types. Those in ``wanted`` are
+    yielded, in this order. One of ``nulls`` stands for a missing number. ``ArrowInvalid`` names a
+    row with another number of columns, a value of another kind, or a quote that is not closed on
+    its line.
     """
     names = list(kinds.names if wanted is None else wanted)
     parse = pa_csv.ParseOptions(delimiter=delimiter, quote_char='"' if quotes else False)
@@ -117,7 +117,7 @@ def _guarded(value: object) -> object:
 
 
 def guarded_table(table: pa.Table) -> pa.Table:
-    """Return a table whose texts and headings are as those of :func:`csv_bytes`."""
+    """Return a table with texts and headings as from :func:`csv_bytes`."""
     for place, field in enumerate(table.schema):
         if pa.types.is_string(plain := getattr(field.type, "value_type", field.type)):
             column = table.column(place).cast(plain).combine_chunks().dictionary_encode()
@@ -212,7 +212,7 @@ _MEMBER = b"\x1f\x8b\x08"  # how each begins
 
 
 def check_ratio(name: str, size: int, packed: int) -> None:
-    """Refuse what is far longer than its compressed form."""
+    """Refuse a member that is far longer than its compressed form."""
     if size > LARGE and size > MAX_RATIO * max(packed, 1):
         raise DataError(
             f"{name}: must be at most {MAX_RATIO} times as long as its compressed form, got "
@@ -223,7 +223,7 @@ def check_ratio(name: str, size: int, packed: int) -> None:
 class TextStream:
     r"""Bytes whose lines end in ``\n``, where the file has ``\r\n``, ``\r`` or ``\n``.
 
-    ``packed`` is how many bytes the compressed form has, if it is one.
+    ``packed`` is the number of compressed bytes, if there is a compressed form.
     """
 
     def __init__(self, stream: BinaryIO, name: str, packed: int | None = None) -> None:
@@ -330,7 +330,7 @@ def _check_members(packed: BinaryIO, name: str) -> None:
 
 @contextmanager
 def open_unpacked(file: Path, name: str) -> Iterator[tuple[BinaryIO, int | None]]:
-    """Open the bytes of a file, unpacked if it is one of gzip; with them, how many those are."""
+    """Open the bytes of a file, unpacked if it is gzip; also return their number."""
     with open_regular(file, name=name) as plain:
         if file.suffix.lower() != ".gz":
             yield plain, None

@@ -1,4 +1,4 @@
-"""Bounds of the keys of a configuration, for pydantic, and its faults as errors of our own."""
+"""Bounds of the keys of a configuration, for pydantic, and its faults as package errors."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -19,16 +19,16 @@ from bayesrisk.exceptions import ConfigError, did_you_mean, name_list, number_ad
 
 
 def refuse(bound: str, **details: object) -> PydanticCustomError:
-    """Return the fault that a value is not as it must be.
+    """Return the fault that a value breaks a bound.
 
-    ``value`` is quoted instead of what was checked, ``key`` ends the name of the key, and
-    ``indexed=False`` leaves the number of the entry of a list out of it.
+    ``value`` is quoted in place of the checked value, and ``key`` ends the name of the key.
+    ``indexed=False`` omits the number of a list's entry from that name.
     """
     return PydanticCustomError("bound", "{bound}", {"bound": bound, **details})
 
 
 def choice(options: Iterable[str]) -> PlainValidator:
-    """Return the check of one of several words."""
+    """Return a check that a text is one of several words."""
     words = tuple(options)
 
     def check(value: object) -> str:
@@ -156,9 +156,9 @@ class Section(BaseModel):
 
 
 class Several:
-    """A list with at least one entry, each of which is checked by the type of the entries.
+    """A list with at least one entry; the type of the entries checks each of them.
 
-    ``read`` is the type of the list in the file, where the field keeps something else.
+    ``read`` is the type of the list in the file, if the field keeps another type.
     """
 
     def __init__(self, read: object = None) -> None:

@@ -1,7 +1,7 @@
 """Files by URL, such as ``s3://bucket/run``: objects in a store that fsspec reaches.
 
-A store shows an object once it is whole, so nothing is renamed and no folder is made.  Whoever
-reads several objects together needs a last one that lists them, as the manifest of a run does.
+A store shows an object once it is whole, so nothing is renamed and no folder is made. To read
+several objects together, a last object must list them, as the manifest of a run does.
 """
 
 import os
@@ -19,7 +19,7 @@ _EXTRA = "needs the extra bayesrisk-disclosure[cloud]"
 
 
 def at_url(text: str, name: str = "path") -> Path | None:
-    """Return the path of a URL; None for a text that is none.
+    """Return the path of a URL, or None for another text.
 
     It is a path of universal-pathlib, which answers as one of :mod:`pathlib` does.
     """
@@ -49,7 +49,7 @@ def is_object(path: object) -> bool:
 
 @contextmanager
 def reached(path: Path) -> Iterator[Any]:
-    """Provide the store of an object; whatever it raises is an error of the system."""
+    """Provide the store of an object; its exceptions become errors of the system."""
     try:
         yield path.fs  # type: ignore[attr-defined]
     except (OSError, BayesRiskError):
@@ -101,7 +101,7 @@ def local_copy(path: Path) -> Iterator[Path]:
 def listing(folder: Path) -> Mapping[str, tuple[Any, ...]]:
     """Return the files of a folder by name, with size and times.
 
-    Of files that others write or remove meanwhile it may miss any, whichever came first.
+    It may miss files that others write or remove meanwhile, in any order.
     """
     if not is_object(folder):
         states: dict[str, tuple[Any, ...]] = {}

@@ -1,7 +1,7 @@
-"""Parquet files from elsewhere: columns that stand there once, of known types, in bounded memory.
+"""Parquet files from elsewhere: columns that occur once, of known types, in bounded memory.
 
-What other programs left in a file's metadata (indices, types of pandas) is not read.  Texts come
-in as dictionaries, so that damaged indices and text that is no UTF-8 are found.
+Metadata of other programs in a file (indices, types of pandas) are not read. Texts are read as
+dictionaries, so that damaged indices and invalid UTF-8 are found.
 """
 
 import re
@@ -136,13 +136,13 @@ def _most(*files: Path) -> int:
 
 
 def check_together(name: str, size: int, files: Sequence[Path]) -> None:
-    """Refuse files that each can be held, but all of them, of so many bytes, cannot."""
+    """Refuse files that fit in memory singly, but not together."""
     with named(name):
         check_held(name, size, _most(*files))
 
 
 def _check_flat(schema: pa.Schema, file: Path, fault: Fault) -> None:
-    """Refuse lists and the like: how much is in a row of them, the footer does not say."""
+    """Refuse lists and similar types: the footer does not say how much a row of them holds."""
     for field in schema:
         kind = plain_kind(field.type)
         single = (pa.types.is_primitive, pa.types.is_null, pa.types.is_decimal)
@@ -214,13 +214,13 @@ def read_frame(
 
 
 def spill(file: Path, table: pa.Table) -> None:
-    """Put rows down behind those that are there."""
+    """Append rows to those stored."""
     with file.open("ab") as stream, pa.ipc.new_stream(stream, table.schema) as writer:
         writer.write_table(table)
 
 
 def spilled(file: Path) -> pa.Table | None:
-    """Return all rows that were put down; None where nothing was."""
+    """Return all stored rows, or None if there are none."""
     if not file.exists():
         return None
     tables, size = [], file.stat().st_size

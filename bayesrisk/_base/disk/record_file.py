@@ -22,9 +22,9 @@ _DECIMAL_COMMA = r"[+-]?(?:0|[1-9][0-9]{0,17}),[0-9]{1,18}"
 
 
 class RecordFile:
-    """A Parquet or CSV file; of one with another ending nothing is known.
+    """A Parquet or CSV file, by its ending; for other endings nothing is known.
 
-    Nothing is opened before something of it is asked for.
+    Nothing is opened before it is needed.
     """
 
     def __init__(self, path: Path) -> None:
@@ -64,7 +64,7 @@ class RecordFile:
             yield from text_tables(lines, list(self.columns))
 
     def frame(self, wanted: Callable[[str], bool] = lambda _: True) -> "pd.DataFrame":
-        """Return the rows: of Parquet as they are, of CSV the wanted columns as text."""
+        """Return the rows: of Parquet unchanged, of CSV the wanted columns as text."""
         if self.ending == ".parquet":
             frame: pd.DataFrame = parquet.read_table(self.path).to_pandas()
             return frame
@@ -98,7 +98,7 @@ def typed(frame: "pd.DataFrame") -> "pd.DataFrame":
 
 
 def record_frame(file: RecordFile) -> "pd.DataFrame":
-    """Return the rows of a CSV file as text, or those of a Parquet file as they are."""
+    """Return the rows of a CSV file as text, or those of a Parquet file unchanged."""
     if file.ending not in (".parquet", ".csv"):
         advice = ": save it as CSV UTF-8, with commas"
         raise ArgumentError("records", "must end in .parquet or .csv", got=str(file), advice=advice)

@@ -59,9 +59,9 @@ _FAULTS = (
 
 
 def nearby(path: Path, *marks: str) -> str:
-    """Return advice about a path that is not there, or that lacks a file of these names.
+    """Return advice about a path that does not exist, or lacks a file of these names.
 
-    It names what is called nearly so, or a folder around with such a file.
+    It names similar names, or an enclosing folder with such a file.
     """
     if is_object(path):
         return ""
@@ -106,7 +106,7 @@ def named(name: str, fault: Fault = DataError, *, also: tuple[Any, ...] = ()) ->
 
 
 def check_held(name: str, size: int, most: int | None = None, fault: Fault = DataError) -> None:
-    """Refuse what is too long to be held whole: ``MAX_HELD`` bytes, or ``most`` where less."""
+    """Refuse a file too long to hold in memory: above ``MAX_HELD`` bytes, or ``most`` if less."""
     most = MAX_HELD if most is None else min(most, MAX_HELD)
     if size > most:
         text = f"{name}: must take at most {most} bytes to be held whole, got {size}"
@@ -151,7 +151,7 @@ def open_regular(
 
 
 def check_own(path: Path, fault: Fault = DataError) -> None:
-    """Refuse what a folder lists and has elsewhere: a link that leaves the folder."""
+    """Refuse a listed file outside the folder: a link that leaves it."""
     if is_object(path):  # a store has no links
         return
     place = Path(os.path.realpath(path))
@@ -235,7 +235,7 @@ def _toml_advice(line: str) -> str:
 
 
 def toml_document(text: str) -> dict[str, Any]:
-    """Return the TOML document of a text; whatever is wrong with it is a ``ValueError``."""
+    """Return the TOML document of a text; any fault in it is a ``ValueError``."""
     try:
         document = tomllib.loads(text)
     except RecursionError as error:

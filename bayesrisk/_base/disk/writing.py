@@ -1,4 +1,4 @@
-"""Files and folders that are whole or as before, and digests of them."""
+"""Files and folders that are whole or unchanged, and their digests."""
 
 import contextlib
 import ctypes
@@ -34,7 +34,7 @@ _FILE, _FOLDER = 0o666, 0o777  # less what the user's umask takes away
 
 
 def digest(file: str | Path, most: int = MAX_FILE, fault: Fault = DataError) -> str:
-    """Return the SHA-256 of a file's bytes, of which there are at most ``most``."""
+    """Return the SHA-256 of a file's bytes; more than ``most`` bytes are refused."""
     total = hashlib.sha256()
     for data in read_pieces(Path(file) if isinstance(file, str) else file, most, fault):
         total.update(data)
@@ -51,7 +51,7 @@ def check_digest(
 
 
 def digest_folder(folder: Path) -> str:
-    """Return the SHA-256 of the names and contents of a folder's files, but for unfinished ones."""
+    """Return the SHA-256 of the names and contents of a folder's finished files."""
     total = hashlib.sha256()
     try:
         for file in sorted(p for p in folder.iterdir() if p.is_file()):
@@ -79,10 +79,10 @@ def sealed(document: Mapping[str, Any]) -> bytes:
 
 
 def unsealed(document: object) -> dict[str, Any]:
-    """Return a document without its seal; a ValueError says that it is not the one sealed.
+    """Return a document without its seal; a ValueError says that it was changed.
 
-    A document without one is taken as it is: it may have been written by hand.  So a reader must
-    refuse keys that it does not know, or a seal whose own name is damaged would go unnoticed.
+    A document without a seal is accepted: it may have been written by hand. So a reader must refuse
+    unknown keys, or a seal with a damaged name would go unnoticed.
     """
     if not isinstance(document, dict):
         kind = type(document).__name__
@@ -94,7 +94,7 @@ def unsealed(document: object) -> dict[str, Any]:
 
 
 def document_digest(document: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of what a JSON document says, however it is laid out."""
+    """Return the SHA-256 of the content of a JSON document, in any layout."""
     text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -119,7 +119,7 @@ def hidden(target: Path) -> Path:
 
 @contextlib.contextmanager
 def _unfinished(target: Path) -> Iterator[Path]:
-    """Make a hidden folder beside an output, locked while it is there, and remove it at the end."""
+    """Make a hidden folder beside an output, locked while in use, and remove it at the end."""
     while True:
         folder = hidden(target)
         folder.mkdir(_PRIVATE_FOLDER)
@@ -136,7 +136,7 @@ def _unfinished(target: Path) -> Iterator[Path]:
 
 
 def _locked(folder: Path) -> int | None:
-    """Return a handle that locks a folder; None where another process has it."""
+    """Return a handle that locks a folder; None if another process holds it."""
     if sys.platform == "win32":  # no locks, and nobody removes leftovers either
         return os.open(os.devnull, os.O_RDONLY)
     try:
@@ -157,7 +157,7 @@ def _locked(folder: Path) -> int | None:
 
 
 def clear(target: Path, *siblings: Path) -> None:
-    """Remove what killed processes left of outputs in one folder; what they moved away is back."""
+    """Remove leftovers of killed processes in one folder, and restore what they moved away."""
     if is_object(target):
         return
     try:
@@ -185,7 +185,7 @@ def _clear_one(path: Path, output: Path) -> None:
 
 @contextlib.contextmanager
 def explained(path: str | Path) -> Iterator[None]:
-    """Turn what the system refuses into an error of our tree that names the path and the reason."""
+    """Turn a refusal of the system into an error that names the path and the reason."""
     try:
         yield
     except OSError as error:
@@ -204,11 +204,11 @@ def explained(path: str | Path) -> Iterator[None]:
 def whole_file(
     path: str | Path, *, private: bool = False, new: bool = False, tidy: bool = True
 ) -> Iterator[BinaryIO]:
-    """Open a file that takes its place in one step, once all is written.
+    """Open a file that takes its place in one step, once everything is written.
 
-    One that is there keeps its permissions, or is refused where the file must be ``new``; a
-    ``private`` one is its owner's alone (0600); ``tidy`` removes leftovers of killed runs for this
-    file first (its folder is listed).  Nothing is left of it when something goes wrong.
+    An existing file keeps its permissions, or is refused if the file must be ``new``. A ``private``
+    file is its owner's alone (0600). ``tidy`` first removes leftovers of killed runs for this file,
+    which lists its folder. Nothing of it remains after an error.
     """
     if is_object(path):
         with explained(path), local_draft(path) as stream:  # type: ignore[arg-type]
@@ -261,12 +261,12 @@ def whole_folder(
 ) -> Iterator[Path]:
     """Make a folder that takes its place once it is whole.
 
-    ``check`` refuses, by an OutputError, a folder that must not be replaced: it is called with the
-    path at the start, and again before the step, and whatever it lets pass is deleted after it.
-    Parents are made.  What is in a ``private`` one is its owner's alone (0700, files 0600).  On
-    Linux a folder that is replaced changes places with the new one in one step.  Elsewhere a kill
-    between two renames leaves the old one in a hidden folder, and none in its place; the next start
-    of the same output brings it back.
+    ``check`` refuses, by an OutputError, a folder that must not be replaced. It is called with the
+    path at the start, and again before the step; a folder that it accepts is deleted afterwards.
+    Parents are made. A ``private`` folder is its owner's alone (0700, files 0600). On Linux a
+    replaced folder changes places with the new one in one step. Elsewhere a kill between two
+    renames leaves the old one in a hidden folder, and none in its place. The next start of the same
+    output restores it.
     """
     if is_object(path):
         with _objects(path, check) as draft:  # type: ignore[arg-type]
@@ -314,10 +314,10 @@ def _objects(output: Path, check: Callable[[Path], None]) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def scratch_folder(path: str | Path) -> Iterator[Path]:
-    """Make a folder beside an output, for what is put down while that is made.
+    """Make a scratch folder beside an output, for use while the output is made.
 
-    Only its owner may read it.  It is removed on leaving; one that a killed process left, at the
-    next start of the same output, whose parents are made, and stay.
+    Only its owner may read it. It is removed on leaving; one left by a killed process is removed at
+    the next start of the same output. Its parents are made, and stay.
     """
     if is_object(path):
         with tempfile.TemporaryDirectory(prefix="bayesrisk-") as folder:
@@ -342,7 +342,7 @@ def new_folder(path: Path) -> None:
 
 
 def make_folder(path: str | Path, *, private: bool = False) -> None:
-    """Make a folder, and those above it, unless they are there; private ones are 0700."""
+    """Make a folder and its parents unless they exist; private ones are 0700."""
     if is_object(path):  # a store has none
         return
     folder = Path(path)
@@ -382,7 +382,7 @@ def _check_place(output: Path, target: Path) -> None:
 
 
 def _permissions(path: Path) -> int | None:
-    """Return the permissions of a file or folder that is there; None for none, or a link."""
+    """Return the permissions of an existing file or folder; None for others, or a link."""
     try:
         mode = path.lstat().st_mode
     except OSError:

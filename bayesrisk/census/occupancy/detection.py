@@ -1,9 +1,9 @@
 """Blocks proved to hold a household above the occupancy limit (Eq. 1), with certificates.
 
 The unknowns are numbers of households by group (not subsidised; subsidised with at most 1, with 2,
-with 3 bedrooms or more), size and presence of children: whole numbers in a few rows, no switches
-with large coefficients.  Households of 7 people or more have no largest size, which makes rows of
-people empty wherever one is present: a few cases instead of a switch.
+with 3 bedrooms or more), size and presence of children. They are whole numbers in a few rows,
+without switches with large coefficients. Households of 7 people or more have no largest size, so
+rows of people are empty if one is present: a few cases instead of a switch.
 """
 
 from __future__ import annotations
@@ -87,14 +87,14 @@ class OccupancyDetection(AttackResult, Tabular):
     geoids : ndarray of str
         The blocks.
     subsidised : ndarray of int64
-        Subsidised households that each is said to have, at most.
+        Largest possible number of subsidised households in each block.
     status : tuple of str
-        One of ``OCCUPANCY_STATUS`` for each.
+        One of ``OCCUPANCY_STATUS`` for each block.
     way : tuple of str
         How it was decided: ``relaxation`` (certificate in integer arithmetic) or ``program``
         (integer program, infeasibility confirmed without presolve); ``none`` if undecided.
     conflict : tuple of str
-        For ``infeasible`` blocks the tables that contradict each other; else empty.
+        For ``infeasible`` blocks, the tables that contradict each other; else empty.
     """
 
     stated_by = "bayesrisk.census.studies.occupancy_beliefs:stated_by_occupancy"
@@ -257,32 +257,32 @@ def detect_occupancy(
 ) -> OccupancyDetection:
     r"""Return the blocks that must hold a subsidised household above the occupancy limit.
 
-    Unknown are the numbers :math:`n_{gxc}` of households by group, size and children. Sums over all
-    households, sizes, people and children must be at least as published. So must people and
-    bedrooms of the subsidised ones; those with children are exact. A block is a putative violation
-    when no whole numbers satisfy this without a household above the limit: :math:`n_{gxc} = 0` for
-    more than 2 people in at most 1 bedroom, and more than 4 in 2. A block without any
-    reconstruction is ``infeasible``, never a violation.
+    The unknowns are the numbers :math:`n_{gxc}` of households by group, size and children. Sums
+    over all households, sizes, people and children must be at least as published. So must people
+    and bedrooms of the subsidised ones; the number with children is exact. A block is a putative
+    violation if no whole numbers satisfy this without a household above the limit:
+    :math:`n_{gxc} = 0` for more than 2 people in at most 1 bedroom, and more than 4 in 2. A block
+    without any reconstruction is ``infeasible``, never a violation.
 
     Source: Steed, Qing and Wu (2024, arXiv:2407.04776), Eq. 1 and appendix E.
 
     Parameters
     ----------
     blocks : OccupancyStatistics
-        The statistics.  With smallest and largest counts, what is proved holds for all between.
+        The statistics. With smallest and largest counts, proofs hold for all counts between.
     adults : int, default 1
-        People of a household that are not children, at the least; 0 as the reference prints it.
+        Least number of adults in a household; 0 as printed in the reference.
     open_end : bool, default True
-        Whether households of 7 people or more can be of any size.  If not they count as 7, which
-        is sharper where the published numbers of people were made so.
+        Whether households of 7 people or more can be of any size. If not they count as 7, which is
+        sharper if the published numbers of people were made so.
     solver : str or SolverBackend, default "highs"
-        For blocks that the relaxation does not decide; see :func:`make_solver`.
+        Solver for blocks that the relaxation does not decide; see :func:`make_solver`.
     time_limit : float, optional
-        Seconds that the solver may take for one program; none by default.
+        Seconds of the solver for one program; by default no limit.
 
     Examples
     --------
-    Three people in a flat of one bedroom, alone in their block:
+    Three people in a flat with one bedroom, alone in their block:
 
     >>> import numpy as np
     >>> from bayesrisk.census.occupancy.statistics import OccupancyStatistics
@@ -316,7 +316,7 @@ class OccupancyAttack:
     """Attack that finds blocks whose tables prove a violation of the occupancy limit.
 
     ``level``, ``hud``, ``taken_as_true`` and ``known_rule`` are as for
-    :func:`occupancy_statistics`, the options those of :func:`detect_occupancy`.
+    :func:`occupancy_statistics`; the other options are those of :func:`detect_occupancy`.
 
     Examples
     --------

@@ -31,9 +31,9 @@ class HouseholdLaw:
     log_probability : ndarray of int64
         Natural logarithm of the probability, in units of 1e-4, rounded.
     in_sample : ndarray of bool
-        Whether the kind was in the sample; the others are there for blocks that none of these fit.
+        Whether the kind was in the sample; the others serve blocks that no sampled kinds fit.
     adults : int
-        People of a household that are not children, at the least.
+        Least number of adults in a household.
     """
 
     size: IntArray
@@ -52,12 +52,12 @@ class HouseholdLaw:
     ) -> HouseholdLaw:
         r"""Return the law of kinds of households from a sample, sampled kinds first.
 
-        The probability of a kind that ``c`` of ``n`` households have is
-        :math:`(c + s) / (n + s K)` with smoothing ``s`` and ``K`` possible kinds.  Kinds outside
-        the sample are used only in blocks that the others cannot explain, and flagged there.
-        Columns of the sample are ``size``, ``race_ethnicity`` and ``children`` in codes of
-        ``household-occupancy``, and perhaps ``weight``, whole households that a row stands for;
-        ``adults``, 0 or 1, are people of a household that are not children, at the least.
+        If ``c`` of ``n`` households are of a kind, its probability is :math:`(c + s) / (n + s K)`
+        with smoothing ``s`` and ``K`` possible kinds. Kinds outside the sample are used only in
+        blocks that the others cannot explain, and flagged there. Columns of the sample are
+        ``size``, ``race_ethnicity`` and ``children`` in codes of ``household-occupancy``.
+        ``weight`` is optional: the number of households that a row stands for. ``adults``, 0 or 1,
+        is the least number of adults in a household.
 
         Source: Steed, Qing and Wu (2024), Eq. 2.
 

@@ -48,11 +48,11 @@ def block_program(
 ) -> BlockProgram:
     """Return the program of one block, given by its position.
 
-    With ``error="none"`` tables are right, as :func:`occupancy_statistics` reads them; with
-    ``absolute`` or ``squared`` every row but the number of households may be missed, at that
-    cost: the distance to the interval of counts that a published number stands for.
-    ``every_kind`` allows kinds outside the sample, ``likelihood`` gives kinds their weights,
-    ``most`` is the largest error of a row that needs to be looked at, for squared errors.
+    With ``error="none"`` tables are exact, as :func:`occupancy_statistics` reads them. With
+    ``absolute`` or ``squared``, every row but the number of households may be missed. The cost is
+    the distance to the interval of counts behind a published number. ``every_kind`` allows kinds
+    outside the sample, and ``likelihood`` gives kinds their weights. ``most`` is the largest error
+    of a row to consider, for squared errors.
     """
     exact = error == "none"
     usable = np.ones(len(law), dtype=bool) if every_kind else law.in_sample

@@ -43,22 +43,22 @@ class OccupancyReconstruction(Tabular):
     geoids : ndarray of str
         The blocks.
     status : tuple of str
-        For each block: ``proved`` (the best ones), ``feasible``, ``infeasible`` (the tables
+        For each block: ``proved`` (the best solutions), ``feasible``, ``infeasible`` (the tables
         contradict each other) or ``unknown`` (a limit was reached).
     outside_sample : ndarray of bool
         Whether kinds outside the sample were needed.
     solutions : ndarray of int64
-        Number of solutions of each block; of the method ``exact`` with a ``count`` above 1 they are
-        the best ones also where a limit left fewer than wanted (``feasible``).
+        Number of solutions of each block. With method ``exact`` and a ``count`` above 1, they are
+        the best ones even if a limit left fewer than wanted (``feasible``).
     block, solution, size, race_ethnicity, children, bedrooms, subsidised, households : ndarray
         One entry for each different household of each solution: position of the block, number of
-        the solution, codes of ``household-occupancy``, and how many there are.
+        the solution, codes of ``household-occupancy``, and number of such households.
     log_likelihood : tuple of ndarray
-        For each block the log-likelihoods of its solutions, in nats, each off by at most 5e-5 for
-        a household.
+        For each block the log-likelihoods of its solutions, in nats, each with an error of at most
+        5e-5 for a household.
     misfit : tuple of ndarray of int64
-        For each block the total error of its solutions: distances to what was published (for
-        rounded numbers to the interval of counts behind them); 0 but for noisy tables.
+        For each block the total error of its solutions: distances to the published numbers, or to
+        the interval of counts behind rounded numbers. It is 0 except for noisy tables.
     """
 
     geoids: TextArray
@@ -132,12 +132,12 @@ def reconstruct_occupancy(
     solver: str | SolverBackend = "highs",
     time_limit: float | None = None,
 ) -> OccupancyReconstruction:
-    r"""Return the most likely households of every block that its statistics allow.
+    r"""Return the most probable households of every block that its statistics allow.
 
-    Maximises :math:`\sum_{d} \log \hat p(d)` over multisets of households :math:`d` that satisfy
-    the statistics (Eq. 2), or, for noisy statistics, that minus the error of the statistics
-    (Eq. 8).  The sample says nothing of subsidies and bedrooms: among the assignments that HUD's
-    statistics allow one is taken at random.
+    It maximises :math:`\sum_{d} \log \hat p(d)` over multisets of households :math:`d` that satisfy
+    the statistics (Eq. 2). For noisy statistics, it maximises that minus the error of the
+    statistics (Eq. 8). The sample has no subsidies and bedrooms: one of the assignments that HUD's
+    statistics allow is drawn at random.
 
     Source: Steed, Qing and Wu (2024, arXiv:2407.04776), Eq. 2, Eq. 8, appendices C and E. E. L.
     Lawler, "A procedure for computing the K best solutions to discrete optimization problems",
@@ -150,35 +150,36 @@ def reconstruct_occupancy(
     law : HouseholdLaw
         Probability of every kind of household.
     rng : int, Generator or SeedSequence
-        Source of what is taken at random: assignments, ties and perturbations.
+        Source of random choices: assignments, ties and perturbations.
     count : int, default 1
-        Number of solutions wanted.
+        Requested number of solutions.
     method : {"exact", "perturbed"}, default "exact"
-        ``exact``: the best ones in order, different in the households of each kind (partition of
-        Lawler); there may be fewer.  ``perturbed``: the best one for each of ``count`` randomly
-        changed objectives, which may repeat; more diverse, but not the best ones.
+        ``exact`` gives the best solutions in order, different in the households of each kind
+        (partition of Lawler); there may be fewer. ``perturbed`` gives the best solution of each of
+        ``count`` randomly changed objectives, which may repeat. They are more diverse, but not the
+        best.
     scale : float, optional
-        Of the Gumbel noise of ``perturbed`` on each log probability, in nats, > 0.
+        Scale of the Gumbel noise of ``perturbed`` on each log probability, in nats, > 0.
     error : {"none", "absolute", "squared"}, default "none"
-        Whether statistics may be missed, and what by counts; the number of households never is.
-        ``squared`` takes a variable for each unit of error that a solution can have: blocks that
+        Whether statistics may be missed, and the measure of the error; the number of households is
+        always exact. ``squared`` takes a variable for each possible unit of error, so blocks that
         need more than a million are refused.
     likelihood : bool, default True
-        Whether log probabilities count; without, only errors do.
+        Whether log probabilities count; otherwise only errors do.
     solver : str or SolverBackend, default "highs"
         See :func:`make_solver`.
     time_limit : float, optional
-        Seconds for each block; none by default.
+        Seconds for each block; by default no limit.
 
     Notes
     -----
     Households of 7 people or more count as 7, children of 6 or more as 6. Published numbers of
-    people and children may be larger than sizes can explain. Without errors, and where some
-    household can be of 7 or more, they are lowered to what sizes explain; elsewhere they are
-    contradictions, and every block that :func:`detect_occupancy` finds ``infeasible`` is so here.
+    people and children may be larger than sizes can explain. They are lowered to that number if
+    there are no errors and some household can have 7 or more. Elsewhere they are contradictions,
+    and every block that :func:`detect_occupancy` finds ``infeasible`` is so here.
 
-    The error of a number that was rounded, such as a percentage of HUD's, is the distance to the
-    interval of counts behind it: exact statistics have a solution without error.
+    The error of a rounded number, such as a percentage of HUD's, is the distance to the interval of
+    counts behind it. So exact statistics have a solution without error.
 
     Examples
     --------

@@ -65,19 +65,19 @@ class OccupancyStatistics(Tabular):
     hud_people : ndarray of int64
         People in them.
     hud_race : ndarray of int64, shape (n, 6)
-        At least so many of them by group of the householder: White, Black, American Indian, Asian
-        or Pacific, several races, each not Hispanic; Hispanic.
+        Least number of them by group of the householder: White, Black, American Indian, Asian or
+        Pacific, several races, each not Hispanic; Hispanic.
     hud_children : ndarray of int64, shape (n, 2)
         Least and largest number of them with people under 18.
     hud_bedrooms : ndarray of int64, shape (n, 3)
-        At least so many of them with at most 1, with 2, with 3 bedrooms or more.
+        Least number of them with at most 1, with 2, with 3 bedrooms or more.
     hud_race_most, hud_bedrooms_most : ndarray of int64, optional
-        The largest numbers that what HUD publishes stands for, where that is rounded; by default
-        those of ``hud_race`` and ``hud_bedrooms``.  Some households report nothing, so that no
-        number is limited by them: they only count for the error of noisy statistics.
+        Largest numbers that HUD's rounded statistics allow; by default those of ``hud_race`` and
+        ``hud_bedrooms``. Some households report nothing, so these limit no number. They only count
+        in the error of noisy statistics.
     most : OccupancyStatistics, optional
-        The largest counts that the published ones allow, where these are rounded or withheld; the
-        other attributes are then the smallest.
+        Largest counts that the published ones allow, if these are rounded or withheld; the other
+        attributes are then the smallest.
     """
 
     geoids: TextArray
@@ -170,8 +170,8 @@ class OccupancyStatistics(Tabular):
     def from_frame(cls, frame: pd.DataFrame, *, source: str = "blocks") -> OccupancyStatistics:
         """Return the statistics in a frame made by :meth:`to_frame`.
 
-        Columns of ``hud_race_most`` and ``hud_bedrooms_most`` may be missing, and the largest
-        counts, whose columns begin with ``most_``; ``source`` is what messages call the frame.
+        Columns of ``hud_race_most`` and ``hud_bedrooms_most`` are optional, as are the largest
+        counts, whose columns begin with ``most_``. ``source`` is the frame's name in messages.
         """
         frame = check.frame(frame, source, ["block"])
         blocks = frame["block"]
@@ -197,7 +197,7 @@ class OccupancyStatistics(Tabular):
 
     @property
     def largest_people(self) -> IntArray:
-        """Most people that the subsidised households can have, with 7 or more counted as 7."""
+        """Largest number of people in the subsidised households, with 7 or more counted as 7."""
         left = np.minimum(self.hud_households, self.sizes.sum(axis=1))
         people = np.zeros(len(self), dtype=np.int64)
         for size in range(SIZES, 0, -1):
@@ -247,12 +247,12 @@ def occupancy_statistics(
     level : str, default "block"
         Level of the tables.
     hud : {"counts", "percentages"}, default "counts"
-        How HUD's tables are read.  HUD publishes whole percentages of the households with
-        children, of each race and of each number of bedrooms; with ``percentages`` counts are
-        known only as far as those tell: between the least and the largest number that rounds so.
+        Reading of HUD's tables. HUD publishes whole percentages of the households with children, of
+        each race and of each number of bedrooms. With ``percentages``, counts are known only
+        between the least and the largest number that rounds to them.
     taken_as_true, known_rule
-        As for :class:`ClaimOptions`: otherwise attribute ``most`` has the largest counts that
-        published ones allow.  Noisy counts are also taken as true because
+        As for :class:`ClaimOptions`. Without ``taken_as_true``, attribute ``most`` has the largest
+        counts that published ones allow. Noisy counts are also taken as true, because
         :func:`reconstruct_occupancy` is told of their error.
 
     Examples

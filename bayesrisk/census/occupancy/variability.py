@@ -34,13 +34,13 @@ class OccupancyVariability(Tabular):
     attributes : str
         ``full`` or ``binned``.
     status : tuple of str
-        For each block: ``proved`` (the largest distance is known), ``bounded`` (only between
+        For each block: ``proved`` (the largest distance is known), ``bounded`` (it is between
         ``lower`` and ``upper``), or ``none`` (there is no reconstruction).
     households : ndarray of int64
         Households of each block.
     lower, upper : ndarray of int64
-        Bounds of the largest L1 distance between the histograms of the reconstruction and of
-        other feasible ones, in 0, 2, ..., 2 * households.
+        Bounds of the largest L1 distance between the histograms of the reconstruction and of other
+        feasible ones, in 0, 2, ..., 2 * households.
     """
 
     geoids: TextArray
@@ -78,8 +78,8 @@ def occupancy_variability(
 ) -> OccupancyVariability:
     r"""Return the number of households in which a block's reconstructions can differ.
 
-    :math:`\max_{D'} \sum_m |h_m(D^*) - h_m(D')|` over all households :math:`D'` that fit the
-    statistics, likely or not, with :math:`h_m` the number that have attributes :math:`m`.
+    It is :math:`\max_{D'} \sum_m |h_m(D^*) - h_m(D')|` over all households :math:`D'` that fit the
+    statistics, probable or not, with :math:`h_m` the number that have attributes :math:`m`.
 
     Source: Steed, Qing and Wu (2024, arXiv:2407.04776), Eq. 3, after Abowd et al. (2023).
 
@@ -88,12 +88,12 @@ def occupancy_variability(
     blocks : OccupancyStatistics
         The statistics.
     reconstruction : OccupancyReconstruction
-        The first solution of each block is looked at.
+        The reconstruction; the first solution of each block is used.
     law : HouseholdLaw
         Kinds of households; their probabilities do not matter.
     attributes : {"full", "binned"}
         ``full``: size, race and ethnicity, number of children, subsidy and bedrooms; ``binned``:
-        size, white and not Hispanic or not, children or not, subsidy and bedrooms.
+        size, White not Hispanic or other, children or none, subsidy and bedrooms.
     solver, time_limit
         As for :func:`reconstruct_occupancy`.
 

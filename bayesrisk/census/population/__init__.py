@@ -1,5 +1,5 @@
 """Synthetic people, households and subsidised housing: made-up confidential data.
 
-Rule of this layer: it draws records from published totals and stated shapes; it reads nobody's
-records, and nothing of the adversary or the auditor is known here.
+This layer draws records from published totals and stated shapes. It reads nobody's records, and
+knows nothing of the adversary or the auditor.
 """

@@ -26,10 +26,10 @@ TIED = ("size", "type", "detailed_type", "under_18", "over_65", "hhage")
 def household_valid(codes: Mapping[str, ArrayLike]) -> BoolArray:
     """Return a mask of the housing units that can exist by the census's rules.
 
-    A unit is vacant if and only if its household columns are absent (0).  Living alone, size 1
-    and the detailed type "alone" are one thing; a senior householder makes a household with
-    seniors; own children are people under 18; and a household has room for everybody whom its
-    types and columns imply.
+    A unit is vacant if and only if its household columns are absent (0). Size 1 and the detailed
+    type "alone" imply each other. A household with a senior householder is a household with
+    seniors. Own children are people under 18. A household has room for everybody whom its types and
+    columns imply.
 
     Parameters
     ----------

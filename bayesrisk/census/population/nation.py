@@ -28,10 +28,10 @@ _NUMBERS = 2**32
 class Nation:
     """A synthetic nation with a given number of blocks, in counties drawn one by one.
 
-    Blocks have the sizes of the published table of the nation's blocks; the counties are all of
-    one size but the last.  What a county holds depends on the seed, the settings, the number of
-    counties and its own number, on nothing else.  ``blocks`` include those without people;
-    ``n_blocks`` and ``state`` of the settings are not used.
+    Blocks have the sizes of the published table of the nation's blocks. All counties but the last
+    have one size. A county depends only on the seed, the settings, the number of counties and its
+    own number. ``blocks`` include those without people; ``n_blocks`` and ``state`` of the settings
+    are not used.
 
     Examples
     --------
@@ -83,7 +83,7 @@ class Nation:
     def county(self, county: int, *, seed: int) -> Microdata:
         """Return the people, housing units and blocks of a county.
 
-        Its number is in [0, counties); the seed is that of the nation.
+        ``county`` is its number in [0, counties); ``seed`` is that of the nation.
         """
         number = self._number(county)
         source = np.random.SeedSequence(check.integer(seed, "seed", lower=0), spawn_key=(number,))
@@ -103,12 +103,12 @@ class Nation:
 @displayed
 @dataclass(frozen=True)
 class SimulatedPopulation:
-    """A synthetic population of an audit, generated from its seed wherever it is needed.
+    """A synthetic population of an audit, generated from its seed where it is needed.
 
     Attributes
     ----------
     spec : PopulationSpec or str
-        Settings, or the name of ready ones, as for :func:`~bayesrisk.simulate_population`.
+        Settings, or the name of a preset, as for :func:`~bayesrisk.simulate_population`.
     seed : int
         The same seed gives the same population; >= 0.
     """

@@ -10,7 +10,8 @@ from bayesrisk.census.population.spec import PopulationSpec, group_law, several_
 def dirichlet_rows(concentration: FloatArray, rng: np.random.Generator) -> FloatArray:
     """Draw one Dirichlet vector for each row of concentrations.
 
-    Where every gamma variate underflows, all weight goes to the likeliest entry: that is the limit.
+    If every gamma variate underflows, all weight goes to the most probable entry, which is the
+    limit.
     """
     draws = rng.standard_gamma(concentration)
     total = draws.sum(axis=1, keepdims=True)
@@ -32,8 +33,8 @@ def block_mixes(
 def pick(laws: FloatArray, rows: IntArray, rng: np.random.Generator) -> IntArray:
     """Draw one category for each entry of ``rows`` from that row's law.
 
-    Laws need not be normalised.  A category of probability 0 is never drawn: where adding the row
-    number rounds up, the answer is cut back to the last possible one.
+    Laws need not be normalised. A category of probability 0 is never drawn: if adding the row
+    number rounds up, the result is cut back to the last possible one.
     """
     cumulative = np.cumsum(laws, axis=1)
     cumulative /= cumulative[:, -1:]
@@ -74,10 +75,10 @@ def member_groups(
 ) -> tuple[IntArray, IntArray]:
     """Return race bit mask and Hispanic origin of household members, householder first.
 
-    Householders and people who are no relatives are drawn from the block's mix. A spouse, partner
+    Householders and people who are not relatives are drawn from the block's mix. A spouse, partner
     or relative has the householder's group with the household's homogeneity, else one from the mix.
-    A child has the group of the householder, or of spouse or partner, each as likely. So every
-    person's group has the law of the block's mix.
+    A child has the group of the householder, or of spouse or partner, with equal probability. So
+    every person's group has the law of the block's mix.
     """
     holder = np.flatnonzero(relationship == HOLDER)[household]
     same_group = rng.random(household.size) < spec.household_homogeneity

@@ -54,9 +54,9 @@ def _draw(count: int, rng: np.random.Generator) -> tuple[IntArray, IntArray, Int
 def fill_blocks(target: IntArray, rng: np.random.Generator) -> Compositions:
     """Draw households into each block until its target population is reached.
 
-    A stopping rule that looks only at what is already drawn leaves the law of the households as it
-    is (Wald's identity); the target is first lowered by what the last household is expected to add
-    beyond it.  Every block with a positive target gets at least one household.
+    A stopping rule that only looks at earlier draws leaves the law of the households unchanged
+    (Wald's identity). The target is first lowered by the expected excess of the last household.
+    Every block with a positive target gets at least one household.
     """
     overshoot = race_ethnicity.draw_categories(national.overshoot_law(), target.size, rng)
     missing = np.where(target > 0, np.maximum(target - overshoot, 1), 0)
@@ -202,8 +202,8 @@ def quarters_people(
 ) -> IntArray:
     """Return the number of people in group quarters in each block.
 
-    A block has them with probability ``quarters_blocks``; then any number from 0 to all of its
-    people is equally likely, so that half of them do on average, whatever the block's size.
+    A block has them with probability ``quarters_blocks``. Then any number from 0 to all of its
+    people is equally probable. So on average it is half of them, whatever the block's size.
     """
     selected = rng.random(target.size) < spec.quarters_blocks
     return np.where(selected, rng.integers(0, target + 1), 0)
@@ -436,15 +436,15 @@ _IDENTITY = ("block", "household", "person")
 def simulate_population(spec: national.PopulationSpec | str, *, rng: Seed) -> Microdata:
     """Return a consistent synthetic population: people, housing units and blocks.
 
-    Households come first (size, type and householder's age from one law raked to national
-    margins), then everybody in them. Race and ethnicity are alike within household, block and
-    tract. Some people live in group quarters, some units are vacant, some households are
-    subsidised. Nothing is copied from anybody's records.
+    Households come first (size, type and householder's age from one law raked to national margins),
+    then everybody in them. Race and ethnicity are similar within household, block and tract. Some
+    people live in group quarters, some units are vacant, some households are subsidised. Nothing is
+    copied from real records.
 
     Parameters
     ----------
     spec : PopulationSpec or str
-        Settings, or the name of ready ones; see :func:`population_spec`.
+        Settings, or the name of a preset; see :func:`population_spec`.
     rng : int, Generator or SeedSequence
         Seed or generator; the same seed gives the same population.
 
@@ -461,7 +461,7 @@ def simulate_population(spec: national.PopulationSpec | str, *, rng: Seed) -> Mi
 
     See Also
     --------
-    population_summary : Compare a population with published national.
+    population_summary : Figures of a population beside published national ones.
 
     Examples
     --------

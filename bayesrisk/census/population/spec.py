@@ -162,40 +162,39 @@ class PopulationSpec:
     Attributes
     ----------
     n_blocks : int
-        Blocks in all, those without people included; at least 1.
+        Number of blocks, including those without people; at least 1.
     blocks_per_group, groups_per_tract, tracts_per_county : int
-        How blocks nest: at most 1,000, 9 and 9,999.
+        Nesting of blocks: at most 1,000, 9 and 9,999.
     state : str
-        Two digits that every geographic code begins with; no state has 99.
+        First two digits of every geographic code; no state has 99.
     occupied_blocks : float
         Probability that a block has people, in [0, 1].
     quarters_blocks : float
-        Probability that a block with people has group quarters; on average half of its people
-        then live in them.
+        Probability that a block with people has group quarters, where on average half of its people
+        then live.
     tract_mixing : float
-        Concentration of the Dirichlet law of a tract's mix of 14 groups of race and ethnicity
-        around the nation's, in (0, 1e6]: the smaller, the more alike the people of a tract.
+        Dirichlet concentration of a tract's mix of 14 groups of race and ethnicity around the
+        nation's, in (0, 1e6]. The smaller it is, the more alike the people of a tract.
     block_mixing, block_mixing_growth : float
-        Concentration of the Dirichlet law of a block's mix around its tract's. Given are that of a
-        block of one person, in (0, 1e6], and the power of the population by which it grows, in [0,
-        1]: large blocks are more mixed.
+        Dirichlet concentration of a block's mix around its tract's: that of a block of one person,
+        in (0, 1e6], and the power of the population by which it grows, in [0, 1]. Large blocks are
+        more mixed.
     household_homogeneity : float
-        Probability that a spouse, partner or other relative has the householder's group whatever
-        the block's mix, in [0, 1].
+        Probability that a spouse, partner or other relative has the householder's group regardless
+        of the block's mix, in [0, 1].
     tenure_correlation : float
-        Correlation between households of one block of the Gaussian score that decides owning or
-        renting, in [0, 1].
+        Correlation between households of one block of the Gaussian score that decides between
+        owning and renting, in [0, 1].
     subsidised_blocks : float
         Probability that a block without group quarters and with 11 households or more holds a
         subsidised property.
     subsidised_share : float
         Expected share of subsidised households in such a block, before at least 11 are taken.
     bedroom_mixing : float
-        Concentration of the law of a property's shares of units by bedrooms around the nation's,
-        in (0, 1e6]: the smaller, the more often all units are alike.
+        Concentration of a property's shares of units by bedrooms around the nation's, in (0, 1e6].
+        The smaller it is, the more often all units are alike.
     alpha : float
-        Weight of a placement that violates the occupancy limit against one that does not, in
-        (0, 1].
+        Weight of a placement above the occupancy limit relative to one within it, in (0, 1].
     """
 
     n_blocks: int
@@ -268,7 +267,7 @@ def population_spec(name: str, **changes: Any) -> PopulationSpec:
     name : str
         One of :func:`population_presets`.
     **changes : int, float or str
-        Fields of :class:`PopulationSpec` to set instead.
+        Fields of :class:`PopulationSpec` to change.
 
     Examples
     --------

@@ -21,7 +21,7 @@ def occupancy_violation(size: ArrayLike, bedrooms: ArrayLike) -> NDArray[np.bool
     """Return whether more than two people must share a bedroom.
 
     A violation is a household of more than 2 people in at most 1 bedroom, or of more than 4 in 2
-    bedrooms; 3 bedrooms or more, and an unknown number, are none.
+    bedrooms. There is none with 3 bedrooms or more, or an unknown number.
 
     Source: Steed, Qing and Wu (2024, arXiv:2407.04776), section 2 and appendix E.
 
@@ -30,7 +30,7 @@ def occupancy_violation(size: ArrayLike, bedrooms: ArrayLike) -> NDArray[np.bool
     size : array_like of int
         People in the household, at least 1.
     bedrooms : array_like of int
-        0 not known, 1 at most one, 2 two, 3 three or more.
+        0 unknown, 1 at most one, 2 two, 3 three or more.
 
     Examples
     --------
@@ -49,14 +49,14 @@ def draw_bedrooms(
     r"""Return random bedrooms for subsidised households, with violations made rare.
 
     A household of ``size`` people gets ``b`` bedrooms with probability proportional to
-    :math:`p_b \alpha^{v(b)}`, where :math:`v(b)` is 1 if that violates the limit, else 0.  Where
-    all shares of the property violate it, so does the household, whatever ``alpha``.
+    :math:`p_b \alpha^{v(b)}`, where :math:`v(b)` is 1 if that violates the limit, else 0. If all
+    shares of the property violate it, so does the household, for any ``alpha``.
 
     Source: Steed, Qing and Wu (2024, arXiv:2407.04776), appendix B; the paper's ``alpha`` is 1e-4.
 
-    There are n households, of at least 1 person; ``shares``, shape (3,) or (n, 3), are those of the
-    units with at most 1, with 2, and with 3 bedrooms or more, each row of sum 1; ``alpha`` is in
-    (0, 1], where 1 ignores the limit.
+    There are n households, of at least 1 person. ``shares``, shape (3,) or (n, 3), are those of
+    units with at most 1, with 2, and with 3 bedrooms or more. Each row has sum 1. ``alpha`` is in
+    (0, 1]; 1 ignores the limit.
 
     Examples
     --------

@@ -31,18 +31,19 @@ class PopulationSummary(Tabular):
     """Block sizes, uniques and homogeneity by block size class, beside published figures.
 
     Arrays have one entry for each of seven classes of block population: 1-9, 10-49, 50-99, 100-249,
-    250-499, 500-999, 1000 and over; shares are of all people or blocks with people, NaN in a class
-    without any. ``blocks`` are those with people; ``unique`` is the share of people alone in their
-    block with their sex and age class (38 classes). ``modal`` is that of people with the most
-    frequent race and ethnicity of their block: the most that the best guess gets right.
-    ``proportional`` is the same for a guess at random from the block's mix: the mean over people of
-    the sum of squared shares in the block.
+    250-499, 500-999, 1000 and over. Shares are of all people or blocks with people, NaN in an empty
+    class. ``blocks`` are those with people. ``unique`` is the share of people alone in their block
+    with their sex and age class (38 classes). ``modal`` is the share of people with the most
+    frequent race and ethnicity of their block: the largest success of a best guess.
+    ``proportional`` is that of a random guess from the block's mix: the mean over people of the sum
+    of squared shares in the block.
 
-    Of the whole, ``all_blocks`` include those without people, ``unique_exact`` is the share of
-    people alone in their block with their sex and age in years, ``quarters`` that in group
-    quarters, ``vacant`` that of housing units; ``household_size`` is the mean of occupied units,
-    all NaN where they are not known.  ``subsidised`` are households, ``violations`` those of them
-    above the occupancy limit.
+    Further figures are of the whole population. ``all_blocks`` include those without people.
+    ``unique_exact`` is the share of people alone in their block with their sex and age in years.
+    ``quarters`` is the share of people in group quarters, and ``vacant`` that of housing units.
+    ``household_size`` is the mean of occupied units. All are NaN if unknown. ``subsidised`` is the
+    number of subsidised households, and ``violations`` the number of them above the occupancy
+    limit.
     """
 
     blocks: IntArray
@@ -112,7 +113,7 @@ def _housing(units: Records | None) -> dict[str, float]:
 def population_sums(persons: Records, data: Microdata) -> dict[str, float]:
     """Return the sums from which a summary is computed; disjoint places' sums add up.
 
-    People are those of the data, of schema ``sf1-person``.  A sum that is not known is NaN.
+    People are those of the data, of schema ``sf1-person``. An unknown sum is NaN.
     """
     places, block = persons.places()
     sex, age = persons.codes("sex"), persons.codes("age")

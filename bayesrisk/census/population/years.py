@@ -23,13 +23,13 @@ _MOVES, _YOUNG_MOVES = 0.05, 0.15  # a year: of all, and of people of 18 to 29
 def stylised_change(years: int) -> PopulationChange:
     """Return a stylised law of change for people of schema ``sf1-person``.
 
-    Sex, race and ethnicity do not change; ``dataclasses.replace`` gives a law in which they do.  In
-    a year 5 % move, and 15 % of those who are 18 to 29 at first.
+    Sex, race and ethnicity do not change; ``dataclasses.replace`` gives a law in which they do.
+    Each year 5 % move, and 15 % of those aged 18 to 29 at first.
 
     Parameters
     ----------
     years : int
-        Years between, in [1, 50].
+        Number of years, in [1, 50].
 
     Examples
     --------
@@ -71,9 +71,9 @@ def simulate_later(first: Records, change: PopulationChange, *, rng: Seed) -> Re
     Returns
     -------
     Records
-        Sorted by place, with the column ``person``: those who stay keep their number, and those
-        who are new have numbers above all others.  Arrivals and births are Poisson in every place;
-        where the law has no records of its own for them, they are like those of the first year.
+        Records sorted by place, with the column ``person``. People who stay keep their number; new
+        people have numbers above all others. Arrivals and births are Poisson in every place. If the
+        law has no records of its own for them, they are like those of the first year.
 
     See Also
     --------

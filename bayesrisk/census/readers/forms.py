@@ -1,7 +1,7 @@
 """Forms of agency files by name, with the reader of each.
 
-A reader is a function of a path and of keyword parameters that returns records, tables of the
-``workload`` that is asked for, or data frames, in pieces or as one frame.
+A reader is a function of a path and of keyword parameters. It returns records, tables of the
+requested ``workload``, or data frames, in pieces or as one frame.
 """
 
 from collections.abc import Iterable

@@ -1,11 +1,11 @@
 """Geocodes of the 2020 spine, and their conversion to published block numbers.
 
-A geocode of the spine is a prefix of those below it.  In the redistricting data a State has 3
-characters (tribal flag, FIPS code), County 9, Tract 13, Block_Group 15, Block 31; other runs have
-other widths, found from the largest number of children, so readers take them from the file.
-Tracts and block groups are numbered anew, so only the last 16 characters of a block are published
-geography: state 2, county 3, tract 6, block group 1, block 4.  The published 15-digit number leaves
-out the block group, which is the first digit of the block.
+A geocode of the spine is a prefix of those below it. In the redistricting data a State has 3
+characters (tribal flag, FIPS code), County 9, Tract 13, Block_Group 15, Block 31. Other runs have
+other widths, found from the largest number of children, so readers take them from the file. Tracts
+and block groups are renumbered, so only the last 16 characters of a block are published geography:
+state 2, county 3, tract 6, block group 1, block 4. The published 15-digit number omits the block
+group, which is the first digit of the block.
 """
 
 from collections.abc import Sequence
@@ -59,8 +59,8 @@ def first_fault(
 ) -> tuple[int, str] | None:
     """Return the position of the first invalid geocode of ``level`` and the rule, or None.
 
-    ``width`` is the number of characters; by default that of the redistricting data, and levels
-    which those do not have are checked for digits only.
+    ``width`` is the number of characters; by default that of the redistricting data. Levels that
+    those data lack are checked for digits only.
     """
     if level == "US" or codes.size == 0:
         return None
@@ -111,7 +111,7 @@ def block_geoid(
 ) -> NDArray[np.str_]:
     """Return the published 15-digit numbers of blocks.
 
-    State 2, county 3, tract 6, block 4: the key of published tables and of block maps.
+    It is state 2, county 3, tract 6, block 4: the key of published tables and of block maps.
 
     Parameters
     ----------
@@ -119,9 +119,9 @@ def block_geoid(
         Geocodes of blocks, all of one width: 31 characters in the redistricting data, other
         widths in other runs; the last 16 are the published ones.
     water_blocks : {"measured", "published"}, default "measured"
-        Where the few respondents of blocks of water are: where they were measured, or in the
-        block to which they were moved after the measurement (``WATER_BLOCKS_2020``), which
-        then occurs twice.
+        Place of the few respondents in blocks of water: where they were measured, or the block to
+        which they were moved after the measurement (``WATER_BLOCKS_2020``). That block then occurs
+        twice.
 
     Examples
     --------

@@ -274,27 +274,26 @@ def iter_hud(
 ) -> Iterator[pd.DataFrame]:
     r"""Yield HUD's Picture of Subsidized Households, a piece at a time.
 
-    The columns of the file in lower case and the order of the published files: text, or numbers
-    (``Float64``, missing where the file has one of its codes) each followed by ``<name>_reason``
-    where a value is missing.  A code of a place that is not known, such as ``01XXX``, is missing.
-    A share of the reported households is followed by ``<name>_low`` and ``<name>_high``
-    (``Int64``), the least and largest whole count that rounds to it; where none does, both are
-    missing and the reason is ``no whole count``.  Columns that no known vintage has follow as they
-    are, text.
+    Columns are those of the file, in lower case and in its order. They are text, or numbers
+    (``Float64``, missing if the file has one of its codes), each followed by ``<name>_reason`` for
+    missing values. An unknown code of a place, such as ``01XXX``, is missing. A share of the
+    reported households is followed by ``<name>_low`` and ``<name>_high`` (``Int64``), the least and
+    largest whole count that rounds to it. If there is none, both are missing and the reason is
+    ``no whole count``. Columns of no known vintage follow unchanged, as text.
 
     Parameters
     ----------
     path : path-like
-        CSV file (also gzip or ZIP), or ``.xlsx``, whose first sheet is read.  The header is the
-        first of 20 rows with a column ``code``: titles above it, and empty rows, are left out.
-        Numbers may be written as ``$1,234`` and shares as ``45%``.
+        CSV file (also gzip or ZIP), or ``.xlsx``, whose first sheet is read. The header is the
+        first of 20 rows with a column ``code``; titles above it and empty rows are skipped. Numbers
+        may be written as ``$1,234`` and shares as ``45%``.
     level : str
-        ``"tract"``, ``"county"`` or ``"state"``: what the file's ``code`` is of, 11, 5 or 2
-        digits, whose leading zeros are put back.
+        ``"tract"``, ``"county"`` or ``"state"``: the kind of the file's ``code``, with 11, 5 or 2
+        digits, whose leading zeros are restored.
     on_error : str, optional
-        What becomes of a value that cannot be, such as -13 units: ``"refuse"`` raises for the first
-        of them, ``"missing"`` keeps it as missing, with its reason, and counts it.  A row without a
-        code of its place is refused always.
+        Treatment of an impossible value, such as -13 units. ``"refuse"`` raises for the first one.
+        ``"missing"`` keeps it as missing, with its reason, and counts it. A row without a code of
+        its place is always refused.
     chunk : int, optional
         Rows in memory at a time.
 
@@ -303,20 +302,20 @@ def iter_hud(
     DataWarning
         Once if there are columns of no known vintage. At the end once if percentages without an
         interval are above 100, or ``rent_per_month`` or ``spending_per_month`` is below 0. Once if
-        values are missing because they cannot be: ``missing`` holds their numbers by column and
-        reason. Once if rows of no place are left out.
+        impossible values are missing: ``missing`` holds their numbers by column and reason. Once if
+        rows of no place are left out.
 
     Notes
     -----
     The columns of 2006 to 2008, of 2009 to 2013, of 2014 to 2023 and of 2024 and 2025 are known.
-    There are no intervals before 2014, which the columns, or a year in the file's name, tell: of
-    the shares of 2009 to 2013 of fewer than 60 households, 12 to 26 percent are of no whole number.
+    There are no intervals before 2014, as told by the columns or a year in the file's name. For 12
+    to 26 percent of the shares of 2009 to 2013 with fewer than 60 households, no whole number fits.
     Those of 2006 to 2008 were not examined. There are none for ``pct_disabled_all``, which is a
     share of people, nor for ``pct_occupied`` and the income bands, whose bases are not published.
 
-    A share of p percent among n households may be rounded either way at a half. It is of a count c
-    with :math:`n (2p - 1) \le 200 c \le n (2p + 1)`; the bounds are computed in whole numbers, and
-    n may be at most :math:`10^{12}`.
+    A share of p percent among n households may be rounded either way at a half. It belongs to a
+    count c with :math:`n (2p - 1) \le 200 c \le n (2p + 1)`. The bounds are computed in whole
+    numbers, and n may be at most :math:`10^{12}`.
     """
     width = CODE_WIDTHS[check.choice(level, "level", tuple(CODE_WIDTHS))]
     rows = check.integer(chunk, "chunk", lower=1)

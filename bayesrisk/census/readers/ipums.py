@@ -79,8 +79,8 @@ _TOLD = re.compile(r"^(?:Codes)?[ \t]*(-?\d+(?:\.\d+)?)[ \t]*[=:][ \t]*([A-Za-z]
 class Variable(NamedTuple):
     """A variable of an extract: its columns ``start`` to ``stop`` in a line, counted from 0.
 
-    ``decimals`` are digits after a point that is not written, ``labels`` the meanings of its
-    values, and ``records`` the types of lines that have it; of a rectangular file there are none.
+    ``decimals`` are digits after a point that is not written, and ``labels`` the meanings of its
+    values. ``records`` are the types of lines that have it, empty for a rectangular file.
     """
 
     name: str
@@ -229,13 +229,13 @@ def read_ipums(
 ) -> "pd.DataFrame":
     """Return an extract of IPUMS (USA, CPS, International, ...) with the labels of its codebook.
 
-    A row for each record, of a hierarchical extract for each person, with the variables of the
-    household and of what else stands above its persons.  Variables of other lines, such as the
-    activities of a person, are left out, with a warning.  A variable most of whose values have
-    labels is categorical, in the order of its codes, a value without a label being called
-    ``code 7``.  Any other, or one whose labels mostly say the value itself (an age), is a number,
-    missing where the label begins with such as "N/A", "NIU", "Missing" or "Unknown"; or text.
-    Labels are those of categories, and of instructions such as ``999 = NIU``.
+    There is a row for each record, in a hierarchical extract for each person, with the variables of
+    the household and of other lines above its persons. Variables of other lines, such as the
+    activities of a person, are left out, with a warning. A variable whose values mostly have labels
+    is categorical, in the order of its codes; a value without a label is called ``code 7``. Other
+    variables are numbers or text, also if their labels mostly repeat the value (an age). A number
+    is missing if its label begins with "N/A", "NIU", "Missing", "Unknown" or the like. Labels are
+    those of categories, and of instructions such as ``999 = NIU``.
 
     Parameters
     ----------
@@ -244,8 +244,8 @@ def read_ipums(
     ddi : path-like
         Its DDI codebook (XML).
     person_kind : str, optional
-        The kind of lines of persons in a hierarchical extract, such as ``"P"`` or ``"2"``; by
-        default that which the codebook calls so, or the only one that has an age or a sex.
+        The kind of lines of persons in a hierarchical extract, such as ``"P"`` or ``"2"``. By
+        default it is the kind with that name in the codebook, or the only one with an age or a sex.
 
     Warns
     -----
@@ -459,8 +459,8 @@ def iter_ipums_1940(
 ) -> Iterator[Records]:
     """Yield persons of the 1940 Census from a file of IPUMS USA, a piece at a time.
 
-    Schema ``census-1940`` with columns ``household`` (SERIAL), ``person`` (PERNUM), ``sex`` (0
-    male, 1 female) and ``age`` besides.  An extract must hold YEAR, SERIAL, PERNUM, STATEFIP,
+    The schema is ``census-1940`` with further columns ``household`` (SERIAL), ``person`` (PERNUM),
+    ``sex`` (0 male, 1 female) and ``age``. An extract must hold YEAR, SERIAL, PERNUM, STATEFIP,
     COUNTYICP, SUPDIST, ENUMDIST, GQ, GQTYPE, SEX, AGE, RACE and HISPAN.
 
     Parameters
@@ -469,10 +469,10 @@ def iter_ipums_1940(
         ``EXT1940USCB.dat`` (hierarchical, fixed-width), or a rectangular extract: CSV, or
         fixed-width with its codebook.  Also gzip or ZIP.
     ddi : path-like, optional
-        The DDI codebook (XML) of a fixed-width extract; without one a file that is not CSV is read
+        The DDI codebook (XML) of a fixed-width extract. Without one, a file that is not CSV is read
         as ``EXT1940USCB.dat``.
     chunk : int, optional
-        Rows in memory at a time, about.
+        Approximate number of rows in memory at a time.
     """
     rows = check.integer(chunk, "chunk", lower=1)
     if ddi is not None:

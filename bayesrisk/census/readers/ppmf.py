@@ -88,8 +88,8 @@ class FileLayout(NamedTuple):
     def fits(self, names: set[str]) -> bool:
         """Return whether a file's columns, by their standard names, are those of this layout.
 
-        Beside the needed ones there may be other geographies in 2020, which are not read, and in
-        the files of May 2020 any of theirs may be missing.
+        Beside the needed columns there may be other geographies in 2020, which are not read. In the
+        files of May 2020 any of these may be missing.
         """
         usual = {_usual(name) for name in self.columns}
         if self.name == "2020":
@@ -378,25 +378,25 @@ def iter_ppmf(
 ) -> Iterator[Records]:
     """Yield persons of a privacy-protected microdata file, a piece at a time.
 
-    Schema ``pl94`` from 2010 demonstration data, else ``sf1-person`` with ages over 110 as 110 and
-    a column ``gq`` (0 to 7, the kinds of group quarters of ``pl94``).
+    The schema is ``pl94`` for 2010 demonstration data, else ``sf1-person``. In the latter, ages
+    over 110 are 110, and a column ``gq`` has the kinds of group quarters of ``pl94``, 0 to 7.
 
     Parameters
     ----------
     path : path-like
-        CSV file, or a ZIP archive or gzip file of one. Read are 2010 demonstration data of May 2020
-        (without ``VINTAGE``; voting age or single years) or of 2021 (11 columns). So are the 2020
-        file (its other geographies are left out) and the internal forms (``|`` between columns,
-        ``#`` before comments). Codes may be written as ``3.0``.
+        CSV file, or a ZIP archive or gzip file of one. It is 2010 demonstration data of May 2020
+        (without ``VINTAGE``; voting age or single years) or of 2021 (11 columns). Or it is the 2020
+        file (its other geographies are left out), or an internal form (``|`` between columns, ``#``
+        before comments). Codes may be written as ``3.0``.
     state : str, optional
-        FIPS code or postal abbreviation of the state that every block must lie in; by default the
-        one that ends the file's name, if one does.
+        FIPS code or postal abbreviation of the state of every block; by default the one at the end
+        of the file's name, if any.
     chunk : int, optional
         Rows in memory at a time.
 
     Notes
     -----
-    Layouts after the specification of the microdata detail file in the Census Bureau's published
+    Layouts follow the specification of the microdata detail file in the Census Bureau's published
     programs (2010 demonstrations of 2021 and its internal form; 2020 production of August 2024).
     """
     yield from _iterate("person", path, state, chunk)
@@ -436,9 +436,9 @@ def write_ppmf(records: Records | Iterable[Records], path: str | Path, *, vintag
         Schema ``pl94`` for ``2010-demonstration``, ``2020-05-27`` and ``mdf-pl94``; ``sf1-person``
         with a column ``gq`` for ``2020``, ``2020-05-27-ages`` and ``mdf-dhc``.
     path : path-like
-        File to be made; it must not exist.
+        File to create; it must not exist.
     vintage : str
-        One of these six.  Columns that the records do not hold are left empty.
+        One of these six. Columns that the records lack are left empty.
 
     Examples
     --------
@@ -456,7 +456,7 @@ def iter_ppmf_units(
 
     Group quarters are left out, because they are not housing units.
 
-    Schema ``pl94-units`` from 2010 demonstration data, else ``household-dhc``.
+    The schema is ``pl94-units`` for 2010 demonstration data, else ``household-dhc``.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
 """The common form of person records: block, sex, age, race and Hispanic origin.
 
-Two kinds of file hold it. One is Parquet or CSV with the race as a bit mask. The other are CSV
-files of the Census Bureau's published reconstruction experiment (``recon_replication``). They have
-a flag for each race and, for confidential records, a personal identification key. What their codes
-mean is said by a dialect.
+Two kinds of file hold it. One is Parquet or CSV with the race as a bit mask. The other is CSV of
+the Census Bureau's published reconstruction experiment (``recon_replication``), with a flag for
+each race and, for confidential records, a personal identification key. A dialect gives the meaning
+of the codes.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -46,8 +46,9 @@ Codes = Mapping[int, int] | Mapping[str, int]
 class Dialect(NamedTuple):
     """A coding: the ``sf1-person`` code for each value in a file.
 
-    Codes of sex (0 male, 1 female), of Hispanic origin and of the flag of a race (0 no, 1 yes) by
-    what the file holds: whole numbers, or words in any case; ``meaning`` says so in words.
+    They are codes of sex (0 male, 1 female), of Hispanic origin and of a race's flag (0 no, 1 yes)
+    by the value in the file: whole numbers, or words in any case. ``meaning`` describes it in
+    words.
     """
 
     name: str
@@ -163,7 +164,7 @@ class PersonCodings:
     def coding(self, file: RecordFile, name: str | None) -> str | None:
         """Return the name of a file's coding, as given by the caller or the file, or None.
 
-        None where nobody says it and the columns are those of the schema, whose codes are its own.
+        None if neither says it and the columns are those of the schema, which has its own codes.
         """
         stated = said_by_file(file)
         if name is not None or stated is not None:
@@ -201,8 +202,8 @@ def decoded_persons(
 ) -> pd.DataFrame:
     """Return persons in the codes of the schema, with the usual names of columns.
 
-    Flags of six races make a column ``race``, and ``pik`` is the ``person``; what is missing is for
-    others to say.
+    Flags of six races become a column ``race``, and ``pik`` becomes ``person``. Missing columns are
+    reported elsewhere.
     """
     usual = {name: _usual(name) for name in frame.columns}
     selected = [name for name in usual if usual[name] in (*columns, *RACES)]
@@ -254,25 +255,25 @@ def iter_record_form(
 ) -> Iterator[Records]:
     """Yield person records in the common form, a piece at a time.
 
-    Schema ``sf1-person``; ``agebin`` and ``pik`` are kept.
+    The schema is ``sf1-person``; ``agebin`` and ``pik`` are kept.
 
     Parameters
     ----------
     path : path-like
         A Parquet file, or a CSV file (also gzip or ZIP), with columns in any order. ``block`` (or
-        ``geoid_block``) has 15 digits, or is a whole number whose leading zero was lost. Further
-        ``sex``, ``age`` (0 to 110), ``hisp`` (or ``hispanic``), and ``race`` (bit mask 1 to 63) or
-        the six flags ``white``, ``black``, ``aian``, ``asian``, ``nhopi``, ``sor``. There may be
-        ``geoid_tract``, that of the block, ``agebin`` (0 to 37, the age groups of the block tables)
-        and ``pik``.
+        ``geoid_block``) has 15 digits, or is a whole number without its leading zero. The others
+        are ``sex``, ``age`` (0 to 110), ``hisp`` (or ``hispanic``), and ``race`` (bit mask 1 to 63)
+        or the six flags ``white``, ``black``, ``aian``, ``asian``, ``nhopi``, ``sor``. Optional
+        columns are ``geoid_tract``, that of the block, ``agebin`` (0 to 37, the age groups of the
+        block tables) and ``pik``.
     dialect : str
-        What the codes of sex, of Hispanic origin and of the flags mean. In ``schema`` sex is 0
+        Meaning of the codes of sex, of Hispanic origin and of the flags. In ``schema`` sex is 0
         male, 1 female, the others 0 no, 1 yes. ``archive`` (files of the published reconstruction
         experiment) has 1 male, 0 female, the others as before. ``pums`` has sex 1 male, 2 female,
         hisp 1 no, 2 to 24 yes, races 0 no, 1 yes. ``labels`` has ``male`` and ``female``, ``N`` and
-        ``Y``, in any case. It is never guessed; only a Parquet file of this package says it itself.
+        ``Y``, in any case. It is never guessed; only a Parquet file of this package states it.
     state : str, optional
-        FIPS code or postal abbreviation of the state that every block must lie in.
+        FIPS code or postal abbreviation of the state of every block.
     chunk : int, optional
         Rows in memory at a time.
     """
@@ -407,11 +408,11 @@ def write_record_form(
     records : Records or iterable of Records
         Schema ``sf1-person``; a column ``pik`` is kept, others are left out.
     path : path-like
-        File to be made; it must not exist.  ``.parquet`` gets the race as a bit mask, the block as
-        a whole number and ``agebin``, and says its dialect; ``.csv`` gets the form of the published
+        File to create; it must not exist. ``.parquet`` gets the race as a bit mask, the block as a
+        whole number and ``agebin``, and states its dialect. ``.csv`` gets the form of the published
         reconstruction experiment, with ``geoid_block`` of 15 digits and a flag for each race.
     dialect : str
-        How sex, Hispanic origin and flags are written, as for :func:`iter_record_form`.
+        Codes of sex, Hispanic origin and flags, as for :func:`iter_record_form`.
 
     Examples
     --------

@@ -1,9 +1,9 @@
 """Text files of every reader: pieces of bytes, columns, fixed widths, and tables.
 
-Nothing is unpacked to disk.  A member of an archive may be 256 GiB long at most, and beyond 64 MiB
-at most 200 times as long as its compressed form: no census file comes near either bound.  A fault
-names file, row (or line), column and value.  Rows are counted from 1, the header not among them.
-Text stays text until a column is asked for as whole numbers, so that no leading zero is lost.
+Nothing is unpacked to disk. A member of an archive may have at most 256 GiB, and beyond 64 MiB at
+most 200 times its compressed size: no census file comes near either bound. A fault names file, row
+(or line), column and value. Rows are counted from 1, without the header. Text stays text until a
+column is requested as whole numbers, so no leading zero is lost.
 """
 
 import re
@@ -478,8 +478,8 @@ class TextForm:
     """Format of delimited text columns.
 
     ``nulls`` stand for missing whole numbers, ``skip`` lines below the header are left out, and
-    ``kind`` is the type of columns of text. Where there is no header, ``blank`` columns at the end
-    must be empty.
+    ``kind`` is the type of text columns. Without a header, ``blank`` columns at the end must be
+    empty.
     """
 
     delimiter: str = ","
@@ -716,8 +716,8 @@ def check_distinct(
 ) -> None:
     """Raise if a place occurs twice.
 
-    ``places`` are its rows or lines, from 1, or the first of them where one follows another.  What
-    is right takes as much memory again as the codes; what is wrong takes more.
+    ``places`` are its rows or lines, from 1, or the first of them if they are consecutive. Correct
+    codes take as much memory again as the codes; faulty ones take more.
     """
     ordered = np.sort(codes)
     if not (ordered[1:] == ordered[:-1]).any():

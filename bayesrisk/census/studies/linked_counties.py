@@ -1,9 +1,9 @@
 """Re-identification county by county: person files, and the sums of each county.
 
-All files are read county by county, so that one file and parts by place give the same results.
-Other counties matter in three ways: for the most frequent race and ethnicity of all, for persons
-whose true record is in another county than where a file has them, and because no person may be
-there twice.  Two passes over the persons settle them, and a third one links.
+All files are read county by county, so one file and parts by place give the same results. Other
+counties matter in three ways. They affect the most frequent race and ethnicity of all records. A
+person's true record may be in another county than the one in a file. And no person may occur twice.
+Two passes over the persons settle these, and a third one links.
 """
 
 import functools
@@ -54,8 +54,8 @@ _TEXTS = ("block", "geoid_block", "person", "pik")  # whatever they look like
 class PersonFile:
     """Checked persons of a file or of microdata by place, read one county at a time.
 
-    ``counties`` with anybody in them are sorted.  Of a data set by place the part that was read
-    last is held; a file is one part.
+    ``counties`` with people are sorted. For a data set by place, only the part read last is held; a
+    file is one part.
     """
 
     def __init__(
@@ -143,8 +143,8 @@ def _read_csv(file: Path) -> pd.DataFrame:
 class MovedPersons:
     """Facts about persons whose true record is in another county than a file says.
 
-    Facts and questions are put down by a hash of the name and joined one hash value at a time, so
-    that about 2**18 names are in memory.  ``truth`` is how messages call the true records.
+    Facts and questions are stored by a hash of the name and joined one hash value at a time, so
+    about 2**18 names are in memory. ``truth`` is the name of the true records in messages.
     """
 
     def __init__(self, folder: Path, persons: int, truth: str) -> None:
@@ -218,7 +218,8 @@ class CountyRows(NamedTuple):
 class LinkageSums:
     """Sums over counties from which a re-identification's tables are computed.
 
-    ``statuses`` counts blocks of the reconstruction; ``bounds`` are those of the variability.
+    ``statuses`` has numbers of blocks of the reconstruction; ``bounds`` are those of the
+    variability.
     """
 
     counties: int

@@ -1,7 +1,8 @@
 """The posterior of every count of a noisy measurement file, consistent along the spine.
 
-For each cell of one query the counts of all units are a tree: a place counts what the places in it
-count.  Noisy answers, invariant totals and bounds of every level of the tree are used at once.
+For each cell of one query, the counts of all units form a tree: the count of a place is the sum of
+those of the places in it. Noisy answers, invariant totals and bounds of every level are used
+together.
 """
 
 from __future__ import annotations
@@ -351,7 +352,7 @@ def measurement_posterior(
     query : str, default "total"
         Query whose noisy answers are used, at every level that has them.
     cell : int, default 0
-        Which of its counts, in C order of its shape.
+        Number of the count, in C order of the query's shape.
     unit : str, optional
         Geocode of the top unit; by default the only one.
     level, top : str, default "Block" and "State"
@@ -359,8 +360,7 @@ def measurement_posterior(
     budget : {"pl94-us", "pl94-pr"}, optional
         Production budget: exact scales of the noise.
     leaf_prior : LeafPrior, CountLaw, sequence of CountLaw, or "flat"
-        Belief about each count of the finest level before the release, as for
-        :func:`tree_posterior`.
+        Prior on each count of the finest level, as for :func:`tree_posterior`.
 
     Notes
     -----
@@ -397,39 +397,41 @@ def measurement_posterior(
 class MeasurementCountsStudy(NoisyStudy):
     """Posterior of one query's counts in every place, as a study for :func:`run`.
 
-    Every cell of the query has a tree of its own, from the top level to the finest.
-    :func:`tree_posterior` answers it exactly under a flat prior, from noisy answers of all levels
+    Every cell of the query has its own tree, from the top level to the finest.
+    :func:`tree_posterior` solves it exactly under a flat prior, from noisy answers of all levels
     and from the totals and bounds of constraints. Counts are non-negative and add up.
 
     A complete run has ``counts.parquet`` with a row for each unit and cell: ``geocode``, ``level``,
     ``cell``, ``noisy_count`` and ``sigma2`` of its own answer, ``lower`` and ``upper``. Of the
     posterior it has ``mean``, ``sd``, ``mode``, ``at_least_one``, the quantiles ``q05`` and
     ``q95``, and ``truncation_bound``. The facts of the run are in ``summary.json``: ``query``,
-    ``level``, ``top``, and by level the number of ``counts`` and how many are ``exact`` (one count
-    is possible). ``sd`` is the root of the mean variance in persons, ``noise_sd`` that of the mean
-    scale sigma2 of the level's own noise (None where it has no answers); and ``truncation_bound``,
-    the largest bound on the mass cut off a posterior.
+    ``level``, ``top``, and for each level further numbers. They are the number of ``counts``, and
+    of ``exact`` ones with one possible value. ``sd`` is the root of the mean variance in persons,
+    ``noise_sd`` that of the mean scale sigma2 of the level's own noise (None without answers).
+    ``truncation_bound`` is the largest bound on the mass cut off a posterior.
 
     Parameters
     ----------
     measurements : path-like
         Folder of a product of noisy measurement files.
     query : str, default "total"
-        Query whose counts are asked for; its noisy answers are used, no other's.
+        Query whose counts are estimated; only its noisy answers are used.
     level : str, default "Block"
         Finest level.
     top : str, default "State"
-        Coarsest level: each of its units is a tree, and what levels above say is not used.  An
-        exact count of the top makes that no loss, as that of the population of a state.
+        Coarsest level: each of its units is a tree, and levels above are not used. This loses
+        nothing if the top has an exact count, such as the population of a state.
     budget : {"pl94-us", "pl94-pr"}, optional
-        Production budget: exact scales of the noise, instead of those found from variances.
+        Production budget with the exact scales of the noise, in place of those found from
+        variances.
     made_up : bool, default False
-        Whether the people do not exist, as in a sample: the report says so.
+        Whether the people do not exist, as in a sample; the report then says so.
 
     Notes
     -----
-    Memory: a tree, with about 2 KiB for each unit of the finest level below one of the top level. A
-    shard has at most about 2**19 rows (or one cell of one tree). A finer ``top`` needs less.
+    Memory holds a tree, with about 2 KiB for each unit of the finest level below one of the top
+    level. A shard has at most about 2**19 rows (or one cell of one tree). A finer ``top`` needs
+    less.
 
     Examples
     --------

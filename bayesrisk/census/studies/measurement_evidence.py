@@ -22,9 +22,9 @@ def same_count(
 ) -> tuple[IntArray, IntArray]:
     """Return pairs of cells of two queries that count the same people.
 
-    ``target`` and ``other`` are for every cell of the histogram the cell of either query, -1 for
-    none; ``live`` is where somebody of the unit can be, ``elsewhere`` where somebody of another
-    unit can be whom the other query counts too.  Cells that nobody can be in are in no pair.
+    ``target`` and ``other`` have, for every cell of the histogram, the cell of either query, -1 for
+    none. ``live`` marks cells that people of the unit can be in. ``elsewhere`` marks those of other
+    units' people whom the other query counts too. Cells that nobody can be in are in no pair.
     """
     n, m = int(target.max()) + 1, int(other.max()) + 1
     size = np.bincount(target[live & (target >= 0)], minlength=n)
@@ -45,9 +45,9 @@ def same_count(
 class CellSurroundings(NamedTuple):
     """A state's sorted units, and who else may be in the places around each.
 
-    Where constraints do not list the units some may be missing, and places say nothing.  For each
-    usable level above, ``places`` are its complete places, sorted, and ``keys`` and ``counts`` say
-    for ``place * atoms + atom`` how many of the units can have somebody in the atom.
+    If constraints do not list the units, some may be missing, and places give no information. For
+    each usable level above, ``places`` are its complete places, sorted. ``keys`` and ``counts``
+    give, for ``place * atoms + atom``, the number of units with possible people in the atom.
     """
 
     units: TextArray

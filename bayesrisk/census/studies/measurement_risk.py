@@ -1,13 +1,13 @@
 """The risk of every unit and cell of a noisy measurement file, as a study in shards.
 
-Two noisy values are of the same count when the same people can be in both: when the cells that
-constraints leave open, of all units, are the same on both sides.  So in a block without group
-quarters the query of one race sees the same count as the detailed query.  The only college of a
-tract is seen by the tract's answer, too.  Nothing is assumed: a
-value of which this cannot be proved is not used.
+Two noisy values are of the same count if the same people can be in both. That is so if the cells
+that constraints leave open, of all units, are the same on both sides. So in a block without group
+quarters, the query of one race sees the same count as the detailed query. The only college of a
+tract is also seen by the tract's answer. Nothing is assumed: a value without such a proof is not
+used.
 
-A noisy count is a whole number, so for one noise scale the answers without constraints are a
-short table: a cell costs a look-up, and how often each count occurs is counted on the way.
+A noisy count is a whole number, so for one noise scale the answers without constraints form a short
+table. A cell costs a look-up, and the frequency of each count is tallied on the way.
 """
 
 from __future__ import annotations
@@ -169,57 +169,61 @@ class MeasurementsStudy(NoisyStudy):
         + \sum_m \frac{2 (y_m - k) - 1}{2 \sigma_m^2}\Big), \quad r(y) = \pi(y) / p
 
     The adversary knows everyone in the unit but the target: ``known_count`` others are in the cell,
-    and the target is in it with probability ``prior``. The same two numbers serve every cell.
-    ``posterior`` and ``risk_ratio`` are from the noisy count of the query alone;
+    and the target is in it with probability ``prior``. These two numbers apply to every cell.
+    ``posterior`` and ``risk_ratio`` are from the noisy count of the query alone.
     ``posterior_with_constraints`` and ``risk_ratio_with_constraints`` also use the constraints in
-    the folder. Unless one query is asked for, they use all noisy values m that are proved to be of
-    the same count, of other queries and of larger places.
+    the folder. Unless one query is requested, they use all noisy values m proved to be of the same
+    count, from other queries and larger places.
 
     A complete run has ``risk.parquet`` with a row for each unit and cell: ``geocode``, ``cell``,
     ``label`` (the cell in words), ``noisy_count`` and the four columns above. ``values`` is the
-    number of noisy values added up, ``settled_by`` the constraint that fixes the count.
-    ``summary.json`` has the facts of the run: the settings; ``units`` with a noisy answer to the
-    query, ``unmeasured`` ones (None where no constraints list the units) and the ``cells`` of those
-    with one; ``settled``, cells whose count a constraint fixes, by constraint (``several`` where it
-    needs more than one); ``strengthened``, cells with more than one value; ``contradicted``, cells
-    in which more people are than ``known_count`` and one; ``ignored``, constraints with a recode
-    that is not known. ``exceedance`` has for each ``risk_ratio`` of ``exceeds`` the ``cells`` whose
-    ratio by the query's own noise is above, those ``proved_empty``, and ``cells_with_constraints``
-    above. ``expected_known``, with the standard deviation ``error_known``, are those that noise
-    alone would give if every true count were the known count; ``expected_one_more`` and
-    ``error_one_more`` the same for one more; ``more_than_known`` of how many cells at least the
-    count is above the known one, sure to 95 %; ``curve`` the first six of these for ratios from 1
-    to the largest.
+    number of noisy values used, and ``settled_by`` the constraint that fixes the count.
+
+    ``summary.json`` has the settings and these facts of the run. ``units`` have a noisy answer to
+    the query; ``unmeasured`` ones have none (None if no constraints list the units); ``cells`` are
+    those of the former. ``settled`` counts cells fixed by a constraint, by constraint (``several``
+    if it takes more than one). ``strengthened`` cells have more than one value. ``contradicted``
+    cells have more people than ``known_count`` and one. ``ignored`` are constraints with an unknown
+    recode.
+
+    For each ``risk_ratio`` of ``exceeds``, ``exceedance`` has the ``cells`` whose ratio by the
+    query's own noise is above it, those ``proved_empty``, and ``cells_with_constraints`` above it.
+    ``expected_known``, with standard deviation ``error_known``, is the number expected from noise
+    alone if every true count were the known count. ``expected_one_more`` and ``error_one_more`` are
+    the same for one more. ``more_than_known`` is a 95 % lower bound on the number of cells with
+    more than the known count. ``curve`` has the first six of these for ratios from 1 to the
+    largest.
 
     Parameters
     ----------
     measurements : path-like
         Folder of a product, such as ``US_Person_PL_PROD``.
     prior : float
-        Probability p that the target is in the cell, in (0, 1).
+        Prior probability p that the target is in the cell, in (0, 1).
     known_count : int, default 0
-        Others known to be in the cell, k.
+        Number k of others known to be in the cell.
     level : str, default "Block"
         Level of the spine.
     query : str, optional
-        One query alone.  By default the cells are those of the detailed query (else of the one
+        One query alone. By default the cells are those of the detailed query (or else of the one
         with most cells), and every noisy value of their counts is used.
     exceeds : sequence of float, default (1.5,)
         Risk ratios for which cells above are counted, > 0.
     budget : {"pl94-us", "pl94-pr"}, optional
-        Production budget: exact scales of the noise, instead of those found from variances.
+        Production budget with the exact scales of the noise, in place of those found from
+        variances.
     made_up : bool, default False
-        Whether the people do not exist, as in a sample: the report says so.
+        Whether the people do not exist, as in a sample; the report then says so.
     units_per_shard : int, optional
-        Units of a shard; by default enough for about a million cells.
+        Units of a shard; by default about a million cells.
 
     Notes
     -----
-    Where constraints leave no room for the target (an upper bound of at most k) the posterior is 0.
-    Where they say that there are k + 1 it is 1. Where there are more, the known count is wrong, and
-    both columns are missing. Memory: a shard, and for each state one number for every pair of a
-    unit and a group of cells in which somebody of it can be. Files whose rows are sorted by unit
-    are read about once; of others each shard reads its state's.
+    If constraints leave no room for the target (an upper bound of at most k), the posterior is 0.
+    If they fix the count at k + 1, it is 1. If there are more people, the known count is wrong, and
+    both columns are missing. Memory holds a shard, and for each state one number for every pair of
+    a unit and a group of cells that its people can be in. Files sorted by unit are read about once;
+    otherwise each shard reads its state's files.
 
     Examples
     --------
@@ -479,7 +483,7 @@ def _constraint(name: str) -> str:
 
 
 def quotes(facts: Mapping[str, Any]) -> Quotes:
-    """Return sentences about a run that may be quoted, and that may not."""
+    """Return sentences about a run that may be quoted, and sentences that may not."""
     first, k = facts["exceedance"][0], facts["known_count"]
     few = f"{first['expected_known']:,.0f}"
     settled = sum(facts["settled"].values())

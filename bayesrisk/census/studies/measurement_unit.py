@@ -28,16 +28,17 @@ class UnitMeasurements(Tabular):
     Attributes
     ----------
     unit, geocode, query : str
-        The unit as it was asked for, its geocode in the files, and the query.
+        The unit as requested, its geocode in the files, and the query.
     prior, known_count : float, int
-        Probability that one more person than is known is in a cell, before the release.
+        Prior probability of one more person in a cell than the known number, and that number.
     cells : pandas.DataFrame
         A row for each cell: ``cell`` (its number), ``label``, ``noisy_count``, and ``settled_by``,
         the constraint that fixes the count. ``least`` and ``most`` are a 95 % interval of the
-        count, if all counts that constraints leave were equally probable before. ``posterior`` and
+        count, under a uniform prior on all counts that constraints allow. ``posterior`` and
         ``risk_ratio`` are those of one more person, given all noisy values and the constraints.
     more_than_known : int
-        Cells whose count is surely (95 %) above the known one: noise alone explains no more.
+        95 % lower bound on the number of cells with more people than known: noise alone explains no
+        more.
     """
 
     unit: str
@@ -90,15 +91,15 @@ def unit_measurements(
 
     .. math:: P(x \mid y) \propto \exp(-(y - x)^2 / (2 \sigma^2)), \quad l \le x \le u
 
-    with the noisy count y of a cell and the least and the largest count l and u that the published
-    constraints leave.  The risk is that of :class:`MeasurementsStudy`.
+    Here y is the noisy count of a cell, and l and u are the least and the largest count that the
+    published constraints allow. The risk is that of :class:`MeasurementsStudy`.
 
     Parameters
     ----------
     measurements : path-like
         Folder of a product, such as ``US_Person_PL_PROD``.
     unit : str
-        Of a block its GEOID of 15 digits; of any unit its geocode in the files.
+        For a block its GEOID of 15 digits; for any unit its geocode in the files.
     prior, known_count, level, query, budget : optional
         As for :class:`MeasurementsStudy`.
 
@@ -110,7 +111,7 @@ def unit_measurements(
     Raises
     ------
     ArgumentError
-        If there is no such unit, or the query has no noisy answer of it.
+        If there is no such unit, or the query has no noisy answer for it.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """A synthetic nation as a study, and attacks on its exact and coarsened tables with their cost.
 
-A shard is a county: it is drawn, counted, and attacked block by block.  Nothing is read, so workers
-need nothing in common but the folder of the run, which may be a URL.
+A shard is a county, which is drawn, counted, and attacked block by block. Nothing is read, so
+workers share only the folder of the run, which may be a URL.
 """
 
 import functools
@@ -51,11 +51,11 @@ class _NationFolder(PlaceFolder):
 class NationStudy(Study):
     """A synthetic nation drawn county by county, for :func:`~bayesrisk.run`.
 
-    ``nation`` says how many blocks, and how they are drawn.  A complete run is microdata by place,
-    which :class:`TabulationStudy` counts part by part and :meth:`Microdata.read` reads as a
-    whole.  The summary has ``population``, a
+    ``nation`` gives the number of blocks and their law. A complete run is microdata by place.
+    :class:`TabulationStudy` counts them part by part, and :meth:`Microdata.read` reads them as a
+    whole. The summary has ``population``, a
     :class:`~bayesrisk.census.population.summary.PopulationSummary` beside the published figures.
-    Memory: one county in every worker.
+    Each worker holds one county in memory.
     """
 
     nation: Nation
@@ -121,26 +121,26 @@ class NationAttackStudy(Study):
     Parameters
     ----------
     nation : Nation
-        How many blocks there are, and how they are drawn.
+        Number and law of the blocks.
     seed : int
-        Of the people and of all draws of the protections; >= 0.
+        Seed of the people and of all draws of the protections; >= 0.
     every : int, default 1
-        Every so many counties are attacked: the first, and every one so many places later.
+        Interval of attacked counties: the first, and then every so many.
     rules : sequence of str
-        Recipes of protections, each by itself.  They must work inside a block.
+        Recipes of protections, each used alone. They must work inside a block.
     share : float, default 0.2
-        Share of the blocks with people that are attacked under each rule, in [0, 1].
+        Share of the inhabited blocks that are attacked under each rule, in [0, 1].
     claims : int, default 1
-        Blocks of a county whose tables of households are searched for claims, at most.
+        Largest number of blocks of a county whose household tables are searched for claims.
 
     Notes
     -----
-    ``blocks.parquet`` has a row for each block and rule: its people, and the records that are
-    proved (all if no others fit, else none). Coarsened counts above 0 that come back are counted,
-    those of 1 and 2 by themselves, too. Proofs use one node of the solver on each component, so
-    that what comes back is at least so much. In the rows of claims ``proved`` is the number of
-    claims about one household alone that no table states. ``cost.parquet`` has seconds of the
-    processor by county and step. It differs between runs.
+    ``blocks.parquet`` has a row for each block and rule: its people, and the proved records (all if
+    no others fit, else none). It counts coarsened counts above 0 that are recovered, and separately
+    those of 1 and 2. Proofs use one node of the solver on each component, so these numbers are
+    lower bounds. In the rows of claims, ``proved`` is the number of claims about one household
+    alone that no table states. ``cost.parquet`` has processor seconds by county and step, which
+    differ between runs.
     """
 
     nation: Nation

@@ -1,6 +1,6 @@
 """The occupancy attack under several protections of the same households, judged and reported.
 
-Shards are a protection of a population, or of a place of households by place; all together make
+A shard is a protection of a population, or of a part of households by place. Together they give
 rates with intervals and blind guesses, figures and a page (Steed, Qing and Wu 2024, section 4).
 """
 
@@ -143,7 +143,7 @@ def study_part(
 ) -> Part:
     """Return the result frames for one protection of one population or place.
 
-    A place has random numbers of its own, whatever other places there are.
+    The random numbers of a place do not depend on the other places.
     """
     data, places, truth = true_households(study, seed, homes)
     if truth.empty:
@@ -302,33 +302,34 @@ def _curves(
 class OccupancyStudy(Study):
     """The occupancy attack under several protections, as a study for :func:`~bayesrisk.run`.
 
-    The fact ``results`` of a complete run is an :class:`OccupancyResults`.  In the folder, rows of
-    single blocks, and what adversaries find in tables without protection, are below
-    ``confidential/``, which only its owner may read.
+    The fact ``results`` of a complete run is an :class:`OccupancyResults`. Rows of single blocks,
+    and findings in unprotected tables, are in the folder's ``confidential/``, which only its owner
+    may read.
 
     Parameters
     ----------
     seeds : tuple of int
-        One synthetic population for each; with given households the first is the only one.
+        One synthetic population for each seed; with given households only the first seed is used.
     blocks : int
         Blocks with a subsidised property in each population.
     protections : tuple of str
         ``none``, ``swapping``, ``das``, ``uniform``, ``das-hud``, ``uniform-hud``.
     alpha : float
-        Weight of a violation where synthetic households get their bedrooms, in (0, 1]: the larger,
+        Weight of a violation when synthetic households get their bedrooms, in (0, 1]; the larger,
         the more violations.
     solutions, noisy_solutions : int
-        Reconstructions of a block, from exact and from noisy tables.
+        Numbers of reconstructions of a block, from exact and from noisy tables.
     scale : float
         Noise of the objectives of reconstructions, in nats.
     swap_rate, rho : str
-        Share of households that are swapped, and budget of ``uniform``.
+        Share of swapped households, and budget of ``uniform``.
     hud : str
-        How HUD's tables are read: ``counts`` or ``percentages``.
+        Reading of HUD's tables: ``counts`` or ``percentages``.
     open_end : bool
-        Whether households of 7 people or more can be of any size, in detection.
+        For detection: whether households of 7 people or more can be of any size.
     sample_blocks : int
-        Blocks of the other synthetic population that the public sample of households is from.
+        Blocks of the other synthetic population from which the public sample of households is
+        drawn.
     smoothing : float
         Households of every kind that are added to the sample.
     sampling_rate : float
@@ -338,21 +339,22 @@ class OccupancyStudy(Study):
     confidence : float
         Confidence of the intervals, between 0 and 1.
     households : Records or path-like, optional
-        Confidential households of schema ``household-occupancy`` (or ``household-dhc`` with
-        columns ``children``, ``bedrooms`` and ``subsidised``) instead of synthetic ones; or a
-        folder of microdata by place with them.
+        Confidential households of schema ``household-occupancy`` (or ``household-dhc`` with columns
+        ``children``, ``bedrooms`` and ``subsidised``) in place of synthetic ones; or a folder of
+        microdata by place with them.
     sample : pandas.DataFrame, optional
-        Public sample of households, for :meth:`HouseholdLaw.from_sample`; a synthetic one by
-        default.
+        Public sample of households, for :meth:`HouseholdLaw.from_sample`; by default a synthetic
+        one.
     made_up : bool, default False
-        Whether the households do not exist; synthetic ones, and folders that say it, never do.
+        Whether the households do not exist; always true for synthetic ones, and for folders that
+        say so.
 
     Notes
     -----
-    Of a folder by place a shard is one protection of one part, which is protected and attacked by
-    itself. Its code chooses the random numbers. The rate of swaps is that of each part, and no
-    protection may need more than the households of a part. Statements that are certain are the same
-    as of all households at once. Memory: one part in every worker; and to judge them all, the
+    For a folder by place, a shard is one protection of one part, which is protected and attacked
+    alone. The code of the part selects the random numbers. The swap rate is that of each part, and
+    no protection may need more than the households of a part. Certain statements are the same as
+    for all households at once. Each worker holds one part in memory. The final judgement holds the
     households of blocks with subsidised ones, and the findings there.
 
     References

@@ -1,6 +1,6 @@
 """The occupancy attack on published tables, as a study.
 
-It reads what was published, perhaps a public sample of households, and nothing else.
+It reads published statistics, optionally a public sample of households, and nothing else.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ HOUSEHOLD = ["size", "race_ethnicity", "children", "bedrooms", "subsidised", "vi
 def read_households(path: str | Path) -> Records:
     """Return confidential households of a Parquet file.
 
-    Its columns are those of schema ``household-occupancy``, or of ``household-dhc`` with
-    ``children``, ``bedrooms`` and ``subsidised``, such as ``bayesrisk census simulate`` writes.
+    Its columns are those of schema ``household-occupancy``; or of ``household-dhc`` with
+    ``children``, ``bedrooms`` and ``subsidised``, as from ``bayesrisk census simulate``.
     """
     columns = _columns(path)
     if set(columns) >= _SIMULATED:
@@ -103,13 +103,12 @@ def _statistics(path: str, digest: str) -> OccupancyStatistics:
 class OccupancyAttackStudy(Study):
     """The occupancy attack on published statistics, as a study for :func:`~bayesrisk.run`.
 
-    A complete run has ``blocks.parquet`` (status, and with a sample the mean number of violations
-    in reconstructions) and, with a sample, ``households.parquet``: kinds of households with their
-    mean number in the reconstructions of a block, violations first.  Facts of a run are ``blocks``,
-    their number, ``statuses``, how many have each, ``conflicts``, the first blocks that no
-    households fit with the tables that contradict each other, and ``taken_as_true``.  Memory: the
-    statistics in every worker, and one shard; of statistics by place, the part that the shard is
-    in.
+    A complete run has ``blocks.parquet``: status, and with a sample the mean number of violations
+    in reconstructions. With a sample it has ``households.parquet``: kinds of households with their
+    mean number in the reconstructions of a block, violations first. Facts of a run are the numbers
+    of ``blocks`` and of each of ``statuses``, ``conflicts`` and ``taken_as_true``. ``conflicts``
+    has the first blocks that no households fit, with the tables that contradict each other. Each
+    worker holds the statistics, or for statistics by place the shard's part, and one shard.
 
     Parameters
     ----------
@@ -117,8 +116,8 @@ class OccupancyAttackStudy(Study):
         Folder of tables of the workload ``household-occupancy`` or of a release, by place too; or a
         Parquet file of :meth:`OccupancyStatistics.to_frame`.
     sample : path-like, optional
-        Parquet file of a public sample with ``size``, ``race_ethnicity``, ``children`` and perhaps
-        ``weight``: also reconstruct the households of blocks with a violation.
+        Parquet file of a public sample with ``size``, ``race_ethnicity``, ``children`` and
+        optionally ``weight``. Households of blocks with a violation are then reconstructed, too.
     level, hud, taken_as_true, known_rule : object
         As for :func:`~bayesrisk.census.occupancy_statistics`, for tables.
     open_end, error, smoothing, time_limit : object
@@ -127,10 +126,10 @@ class OccupancyAttackStudy(Study):
     solutions : int, default 100
         Reconstructions of a block: the best one, or those of perturbed objectives.
     seed : int, default 1
-        Of the perturbations, and of ties.
+        Seed of the perturbations, and of ties.
     blocks_per_shard : int, default 250
-        Blocks of a shard; the perturbations depend on it.  Of tables at a level that is not their
-        finest, a shard is of whole places of the level with about so many of the finest.
+        Blocks of a shard; the perturbations depend on it. For tables at a level that is not their
+        finest, a shard has whole places of the level with about so many of the finest.
     """
 
     blocks: str | Path

@@ -35,9 +35,9 @@ def none_over(prior: RecordPrior, households: int, n_within: int = 0) -> float:
 
     .. math:: \prod_{i=0}^{m-1} \frac{A \theta_N + w + i}{A \theta_S + w + i}
 
-    for m households, of whose block w others are known to be within the limit; S are the subsidised
-    ones of the composition, N those of them within the limit.  Without a concentration A every
-    factor is :math:`\theta_N / \theta_S`.
+    for m households of a block, w others of which are known to be within the limit. S are the
+    subsidised households of the composition, and N those of them within the limit. Without a
+    concentration A, every factor is :math:`\theta_N / \theta_S`.
     """
     subsidised, violating = occupancy_cells(prior.schema)
     shares = prior.shares_of_cells
@@ -100,9 +100,9 @@ class OverLimit:
 
 
 class ViolationAttack:
-    """Attack that proves, from tables taken as true, that a place has a household over the limit.
+    """Attack that proves, from tables read as true, that a place has a household over the limit.
 
-    Where that is not proved, or the counts contradict each other, nothing is said.
+    If that is not proved, or the counts contradict each other, nothing is stated.
     """
 
     engine = "occupancy"

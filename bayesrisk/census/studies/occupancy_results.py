@@ -39,12 +39,13 @@ PROTECTION_WORDS = {
 class OccupancyResults:
     """Results of a study, as frames.
 
-    ``table`` and ``seeds`` have a row for each protection and reading of blocks without
-    reconstruction: block counts, precision and recall with intervals and blind guesses, of all
-    populations and of each.  ``blocks`` has every block: status, violations, and mean violations of
-    its reconstructions.  ``curves`` and ``ends`` have precision, recall and match rate along k and
-    at the largest k, by protection (``sampling`` knows a sample of the truth), match key, and all
-    households or uniques.  ``variability`` is that of solutions of blocks without protection.
+    ``table`` and ``seeds`` have a row for each protection and each treatment of blocks without
+    reconstruction. The rows have block counts, precision and recall with intervals and blind
+    guesses, for all populations together and for each. ``blocks`` has every block: status,
+    violations, and mean violations of its reconstructions. ``curves`` has precision, recall and
+    match rate along k, and ``ends`` at the largest k. They are by protection (``sampling`` knows a
+    sample of the truth), match key, and all households or uniques. ``variability`` is that of
+    solutions of blocks without protection.
     """
 
     config: Mapping[str, Any]  # settings, digests of the inputs, and number of ``parts``
@@ -69,7 +70,7 @@ class OccupancyResults:
     def write_report(self, folder: str | Path) -> Path:
         """Write figures and the report of totals; return the path of ``report.html``.
 
-        The page needs no other file and no network, and shows no single block: figures that do, and
+        The page needs no other file and no network, and shows no single block. Figures that do, and
         those of entries of a ranking, are in ``figures/confidential``, which only its owner may
         read.
         """

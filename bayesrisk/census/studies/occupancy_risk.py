@@ -93,15 +93,16 @@ INFEASIBLE_AS = ("apart", "violation")
 @displayed
 @dataclass(frozen=True)
 class OccupancyBlockRisk(Tabular):
-    """Blocks said to hold a violation compared with those that do, with intervals.
+    """Blocks found to hold a violation compared with those that do, with intervals.
 
     Attributes
     ----------
     blocks, violating, putative, confirmed : int
-        Blocks looked at, those with a violation, those said to hold one, and those of them that do.
-        A blind guess has precision ``violating / blocks`` and recall ``putative / blocks``.
+        Numbers of blocks, of those with a violation, of those found to hold one, and of those found
+        correctly. A blind guess has precision ``violating / blocks`` and recall
+        ``putative / blocks``.
     infeasible, undecided : int
-        Blocks without any reconstruction, and those where a limit was reached.
+        Blocks without any reconstruction, and blocks where a limit was reached.
     confidence : float
         Confidence of the intervals, between 0 and 1.
     """
@@ -149,20 +150,19 @@ def occupancy_block_risk(
     infeasible: str = "apart",
     confidence: float = 0.95,
 ) -> OccupancyBlockRisk:
-    """Return the counts of blocks said to hold a violation, and of those that do.
+    """Return the counts of blocks found to hold a violation, and of those that do.
 
     Source: Steed, Qing and Wu (2024, arXiv:2407.04776), Table 1.
 
     Parameters
     ----------
     detection : OccupancyDetection
-        What is said of every block.
+        The finding for every block.
     truth : pandas.DataFrame
-        Confidential households in codes of ``household-occupancy``: ``block, size,
-        race_ethnicity, children, bedrooms, subsidised``; other blocks than those of
-        ``detection`` are left out.
+        Confidential households in codes of ``household-occupancy``: ``block, size, race_ethnicity,
+        children, bedrooms, subsidised``. Blocks that are not in ``detection`` are left out.
     infeasible : {"apart", "violation"}, default "apart"
-        What a block without any reconstruction is; the reference counts it as a violation.
+        Treatment of a block without any reconstruction; the reference counts it as a violation.
     confidence : float in (0, 1), default 0.95
 
     Examples
@@ -205,19 +205,19 @@ def count_blocks(
 class LinkageCurve(Tabular):
     """Known households matched by the first k entries of a ranking, for every k.
 
-    Entries with equal scores are in random order: counts are expectations over it.
+    Entries with equal scores are in random order; counts are expectations over it.
 
     Attributes
     ----------
     key, unique : tuple of str, bool
-        Columns of the match key, and whether only households that are alone in their block with
-        their key count.
+        Columns of the match key, and whether only households count that are alone in their block
+        with their key.
     putative, hits, matched : ndarray
-        Expected numbers for k = 1, 2, ...: of households matched, of those of them that violate the
-        limit, and of entries that match a household in violation.
+        Expected numbers for k = 1, 2, ...: of matched households, of those that violate the limit,
+        and of entries that match a household in violation.
     violations, households : int
-        Households in violation, and those that could be matched (subsidised ones if the key says
-        so), in all blocks.
+        Households in violation, and households that could be matched (subsidised ones if the key
+        says so), in all blocks.
     precision_bounds, recall_bounds : ndarray
         Ends of the intervals, shape (2, number of entries).
     confidence : float
@@ -240,7 +240,7 @@ class LinkageCurve(Tabular):
 
     @property
     def precision(self) -> FloatArray:
-        """Expected hits over expected matches, Eq. 4; NaN where nothing is matched."""
+        """Expected hits over expected matches, Eq. 4; NaN if nothing is matched."""
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(self.hits / self.putative)
 
@@ -273,8 +273,8 @@ class LinkageCurve(Tabular):
 def occupancy_ranking(result: OccupancyReconstruction, *, key: Key) -> pd.DataFrame:
     """Return the kinds of reconstructed violations, most frequent first.
 
-    Columns ``block``, those of the key, and ``score``: violating households of that kind, on
-    average over the solutions of the block; all violations in the solutions count.
+    Columns are ``block``, those of the key, and ``score``: the average number of violating
+    households of that kind over the solutions of the block.
     """
     check.instance(result, OccupancyReconstruction, "result")
     names = list(checked_key(key))
@@ -313,23 +313,24 @@ def occupancy_linkage(
 ) -> LinkageCurve:
     r"""Return the number of known households matched by the k most suspicious entries, for every k.
 
-    The adversary knows the key of every household and where it is. Those that agree with one of the
-    first ``k`` entries are taken for violations :math:`\hat V_k`. With the true ones :math:`V`
-    precision is :math:`|V \cap \hat V_k| / |\hat V_k|` and recall :math:`|V \cap \hat V_k| / |V|`.
-    Source: Steed, Qing and Wu (2024, arXiv:2407.04776), Eq. 4, 5 and 9.
+    The adversary knows the key and the place of every household. Households that agree with one of
+    the first ``k`` entries are taken for violations :math:`\hat V_k`. With the true violations
+    :math:`V`, precision is :math:`|V \cap \hat V_k| / |\hat V_k|` and recall
+    :math:`|V \cap \hat V_k| / |V|`. Source: Steed, Qing and Wu (2024, arXiv:2407.04776), Eq. 4, 5
+    and 9.
 
     Parameters
     ----------
     ranking : OccupancyReconstruction or pandas.DataFrame
-        Solutions of blocks, whose violations are ranked by how often they occur; or a ranking:
-        ``block``, the columns of the key, and ``score``.
+        Solutions of blocks, whose violations are ranked by frequency; or a ranking: ``block``, the
+        columns of the key, and ``score``.
     truth : pandas.DataFrame
         Confidential households: ``block, size, race_ethnicity, children, bedrooms, subsidised``.
-        All of them: violations in blocks that the ranking leaves out count as missed.
+        All must be given: violations in blocks outside the ranking count as missed.
     key : str or sequence of str
         Columns of ``subsidised, bedrooms, race_ethnicity, child``; or a key of the reference:
-        ``"hud"`` (all of them), ``"subsidised"`` (not the bedrooms), or ``"broker"``, what a data
-        broker sells (race and ethnicity, and whether there are children).
+        ``"hud"`` (all of them), ``"subsidised"`` (without bedrooms), or ``"broker"``, the data of a
+        data broker (race and ethnicity, and whether there are children).
     unique : bool
         Whether only households count that are alone in their block with their key.
     confidence : float in (0, 1), default 0.95
@@ -399,8 +400,8 @@ def _bounds(
 ) -> tuple[FloatArray, FloatArray]:
     """Return intervals of precision and recall for every k, with blocks as units.
 
-    Every entry adds to the trials and hits of its block, so that sums over blocks of anything that
-    depends on both are running sums of what each entry changes.
+    Every entry adds to the trials and hits of its block. So sums over blocks of functions of both
+    are running sums of the changes by each entry.
     """
     order = np.argsort(-score, kind="stable")
     block = pd.Series(blocks.to_numpy()[order])

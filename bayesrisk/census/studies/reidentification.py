@@ -178,12 +178,12 @@ _HEADS = {
 class ReidentificationReport:
     """Rates of a re-identification, with the path of its report.
 
-    ``rates`` has a row for each attacker and source (the records, and both published guessers),
-    everybody in the attacker's file: ``putative`` and ``confirmed`` links, ``precision`` and both
-    recalls as shares; the precision of a guesser without the targets' own records (``left_out``)
-    and of the published one (``baseline_precision``); and the ratios to them, with intervals of
-    ``confidence``.  NaN where nothing was linked, infinite where a guesser is never right;
-    ``made_up`` where these people do not exist.
+    ``rates`` has a row for each attacker and source (the records, and both published guessers), for
+    everybody in the attacker's file. It has ``putative`` and ``confirmed`` links, ``precision`` and
+    both recalls as shares. It has the precision of a guesser without the targets' own records
+    (``left_out``) and of the published guesser (``baseline_precision``), and the ratios to them,
+    with intervals of ``confidence``. It is NaN if nothing was linked, and infinite if a guesser is
+    never right. ``made_up`` says whether these people do not exist.
     """
 
     report: Path
@@ -228,36 +228,35 @@ def write_reidentification(
     Parameters
     ----------
     folder : path-like
-        A finished reconstruction.
+        Folder of a finished reconstruction.
     output : path-like
         New or empty folder: ``report.html``, ``rates.csv``, ``tables/*.csv``, ``figures/``,
-        ``manifest.json``; it appears whole or not at all.  All of it is computed from the
-        confidential records, so that only its owner may read it (0700, files 0600).
+        ``manifest.json``. It appears whole or not at all. All are computed from the confidential
+        records, so only its owner may read it (0700, files 0600).
     attackers : mapping of str to path-like
-        Files of known persons by name (Parquet or CSV): ``block, sex, age, person``.  Columns may
-        have the names of the archive, ``geoid_block`` and ``pik``.  Or folders of microdata by
-        place, of which a part is read at a time.
+        Files of known persons by name (Parquet or CSV): ``block, sex, age, person``. Columns may
+        have the archive's names ``geoid_block`` and ``pik``. Or folders of microdata by place, read
+        one part at a time.
     truth : path-like
-        Confidential records: ``block, sex, age, race, hisp, person``; instead of ``race`` also six
-        flags.  A file, or a folder by place.
+        Confidential records: ``block, sex, age, race, hisp, person``, with six flags as an
+        alternative to ``race``. A file, or a folder by place.
     seed : int
-        Of the choices among equal records and of the proportional guesses.
+        Seed of the choices among equal records and of the proportional guesses.
     dialect, truth_dialect : str, optional
-        Coding of the files, as for :func:`bayesrisk.census.iter_record_form`, and that of
-        ``truth`` if it has another.  Files of a folder of microdata and Parquet files of this
-        package say it themselves.
+        Coding of the files, as for :func:`bayesrisk.census.iter_record_form`, and that of ``truth``
+        if it differs. Folders of microdata and Parquet files of this package state it themselves.
     confidence : float, default 0.95
         Confidence of the intervals, between 0 and 1.
     progress : callable, optional
-        Called with the steps done and all: each county in three passes, and the writing.
+        Called with the numbers of finished and all steps: each county in three passes, and the
+        writing.
 
     Notes
     -----
-    Each county has random draws of its own: parts and one file with the same rows in the same
-    order come to the same bytes, but for the digests of the inputs in ``manifest.json``.  Memory:
-    the files that are not by place, one county of those that are (or a part, where that is
-    larger), and three numbers for each block where there are bounds.  On disk, while it works: the
-    names of all true persons.
+    Each county has its own random draws. So parts and one file with the same rows in the same order
+    give the same bytes, except for the digests of the inputs in ``manifest.json``. Memory holds the
+    files that are not by place, one county of the others (or a larger part), and three numbers for
+    each block with bounds. During the work, the disk holds the names of all true persons.
     """
     seed = check.integer(seed, "seed", lower=0)
     if not check.mapping(attackers, "attackers"):

@@ -1,4 +1,4 @@
-"""Audits that compare protections by what adversaries learn, with a report."""
+"""Audits that compare protections by the gains of adversaries, with a report."""
 
 from typing import TYPE_CHECKING
 

@@ -41,14 +41,14 @@ class ProtectionGoal:
     Attributes
     ----------
     target_ratio : float
-        Posterior over without, of the true statement about a target, that shall not be exceeded;
+        Largest accepted ratio of posterior to ``without``, for the true statement about a target;
         >= 1.
     quantile : float, default 0.99
-        Share of the targets for whom it shall not be exceeded, in (0, 1).
+        Share of the targets who must keep the bound, in (0, 1).
     against : str, optional
-        Name of the adversary; by default the worst of all for every setting.
+        Name of the adversary; by default the worst adversary of every setting.
     steps : int, default 6
-        Bisections of the range, after its ends and its middle were tried; in [0, 20].
+        Bisections of the range, after its ends and its middle; in [0, 20].
     """
 
     target_ratio: float
@@ -173,8 +173,8 @@ def _decimal(value: float) -> str:
 def worst_quantiles(statements: pd.DataFrame, goal: ProtectionGoal, share: float) -> pd.DataFrame:
     """Return for each release of a setting the largest risk quantile of all adversaries.
 
-    Where a ``share`` of people less than 1 was asked about, ``upper`` is an order statistic: the
-    quantile of all people exceeds it with a chance of 1 in 40 at most. Targets without a posterior
+    If a ``share`` of people below 1 was asked about, ``upper`` is an order statistic: the quantile
+    of all people exceeds it with a probability of at most 1 in 40. Targets without a posterior
     count as infinite there. So do those whose tables the adversary's best model cannot explain: a
     belief that stays the prior is no protection.
     """
@@ -215,9 +215,9 @@ def worst_quantiles(statements: pd.DataFrame, goal: ProtectionGoal, share: float
 def setting_bound(worst: pd.DataFrame, goal: ProtectionGoal, *, tries: int) -> dict[str, Any]:
     r"""Return the bound on the risk of one more release, and whether it meets the goal.
 
-    With the logarithms :math:`w_r` of the worst quantiles of m releases it is
+    With the logarithms :math:`w_r` of the worst quantiles of m releases, it is
     :math:`\bar w + t_{m - 1} s \sqrt{1 + 1 / m}`, at 5 % for all ``tries`` of a search together.
-    Of a setting that has no other release it is the quantile itself. Infinite where m is 1.
+    For a setting without other releases it is the quantile itself. It is infinite if m is 1.
     """
     value = np.log(worst["upper"].to_numpy())
     row = worst.iloc[int(worst["upper"].argmax())]
@@ -243,11 +243,12 @@ def chosen_settings(
 ) -> pd.DataFrame:
     """Return for each protection the chosen setting, with its confirmation and cost.
 
-    It is the weakest that keeps to the goal, as all stronger ones that were tried do, also in fresh
-    releases.  ``searches`` are by the name of a protection; ``tried`` has a row for each setting,
-    with its bound and cost; ``proofs`` are by the name of a setting: in how many of how many fresh
-    releases the goal was met.  ``follows`` says whether the second of two settings can be made from
-    the first: such a one that misses the goal is not said to tell more than one that meets it.
+    It is the weakest setting that meets the goal, as all stronger tried settings do, also in fresh
+    releases. ``searches`` are by the name of a protection. ``tried`` has a row for each setting,
+    with its bound and cost. ``proofs`` are by the name of a setting: the numbers of fresh releases,
+    and of those that met the goal. ``follows`` says whether the second of two settings can be made
+    from the first. Such a setting is not said to tell more than the first, even if it misses a goal
+    that the first meets.
     """
     lines = []
     for name, rows in tried.groupby("protection", sort=False):
@@ -319,25 +320,25 @@ class Trial(NamedTuple):
 
 
 class Trials:
-    """The settings that are tried to meet a goal, and the fresh releases that confirm them.
+    """The settings tried to meet a goal, and the fresh releases that confirm them.
 
     Parameters
     ----------
     goal : ProtectionGoal
-        Bound that they shall keep.
+        Bound that the protections must keep.
     protections : sequence of Protection
-        As they are stated, with a range, or with nothing of the dial.
+        Protections as stated: with a range, or without a value for the dial.
     releases : int
         Releases of each setting of a randomised protection.
     randomised : callable
-        Whether another release of a protection may be another one.
+        Whether another release of a protection may differ.
     share : float
-        Share of the people who are asked about.
+        Share of the people who are targets.
 
     Notes
     -----
-    A step of a protection is a setting that is tried, and after those the proof of what seems to be
-    enough.  What is tried next depends on the statements of the steps before, which ``read`` gives
+    A step of a protection is a setting to try; the last ones confirm the setting that seems
+    sufficient. The next setting depends on the statements of earlier steps, which ``read`` gives
     for the number of a protection and a step.
     """
 

@@ -60,8 +60,8 @@ class Protection:
     mechanism : str
         Name or recipe of the mechanism, such as ``swapping:rate=0.05``; by default the name.
     parameters : mapping of str to object
-        Its parameters, plain values, which come before those of a recipe; those that are missing
-        are the usual ones (:func:`~bayesrisk.mechanisms.registry.usual_parameters`).
+        Its parameters, as plain values, which override those of a recipe. Missing ones get their
+        usual values (:func:`~bayesrisk.mechanisms.registry.usual_parameters`).
 
     Examples
     --------
@@ -135,7 +135,7 @@ def is_made_up(source: Source) -> bool:
 def named_sources(population: Source | Mapping[str, Source], schema: Schema) -> dict[str, Source]:
     """Return populations by name with frames as records; a single one is named ``""``.
 
-    ``schema`` says what the columns of frames mean.
+    ``schema`` gives the meaning of the columns of frames.
     """
     if not isinstance(population, Mapping):
         return {"": _as_source(population, schema)}
@@ -213,10 +213,10 @@ def by_population(
 class Survey:
     """The targets of a population and the sizes of its parts, small enough for workers.
 
-    ``rows`` and ``places`` are the numbers of records and places before each part, and in all;
-    ``targets`` the rows of targets, sorted, ``target_places`` the numbers of the places they live
-    in.  Of microdata by place there are the ``digest`` of the index, and in ``around`` for each
-    part the whole that it is a part of.
+    ``rows`` and ``places`` are the numbers of records and places before each part, and in all.
+    ``targets`` are the rows of targets, sorted, and ``target_places`` the numbers of their places.
+    For microdata by place there are the ``digest`` of the index, and in ``around``, for each part,
+    the whole that contains it.
     """
 
     digest: str
@@ -255,9 +255,9 @@ class Pilot(NamedTuple):
 class PopulationInParts:
     """A population under audit, held one part and its release at a time.
 
-    Every part is protected by itself, with random numbers that its name chooses, and so is what is
-    left of it without a record.  Records that are not by place are one part.  ``targets`` is their
-    number, None for everybody; ``survey`` is one made earlier.
+    Every part is protected alone, with random numbers selected by its name, and so is the part
+    without a record. Records that are not by place form one part. ``targets`` is their number, None
+    for everybody; ``survey`` is an earlier one to reuse.
     """
 
     def __init__(
@@ -649,9 +649,9 @@ class PopulationInParts:
         return self.least(protection) or Pilot(0.0, first)
 
     def _drawn_costs(self, protection: Protection, laws: Mapping[tuple[Any, ...], float]) -> Pilot:
-        """Return the CPU seconds of a protection from those of the laws that its pilots drew.
+        """Return the CPU seconds of a protection, given those of the laws drawn by its pilots.
 
-        A law without a target's record is taken to cost as much as one with it, if none was drawn.
+        If no law without a target's record was drawn, its cost is taken to be that of one with it.
         """
         took = pd.DataFrame(
             [(*key[:2], seconds) for key, seconds in laws.items()],

@@ -81,8 +81,8 @@ def _knowledge(adversary: Row) -> str:
 def check_totals(checks: pd.DataFrame) -> str:
     """Return a sentence on how many checks passed, calibration curves apart.
 
-    Some calibration is lost in every audit, and much by attacks that take reconstructed records or
-    tables at their word.
+    Every audit misses some calibration. Attacks that take reconstructed records or tables at their
+    word miss much.
     """
     decided = checks[checks["verdict"] != "no bound"]
     curves = decided["check"] == "calibration"
@@ -289,8 +289,8 @@ def proofs_text(proofs: pd.DataFrame) -> str:
 def people_at_risk(targets: pd.DataFrame, measures: pd.DataFrame) -> pd.DataFrame:
     """Return the people with the highest risk ratio under each protection.
 
-    ``ratio`` is the mean over releases of the probability of the truth after over that without the
-    person's record, by the adversary of the first screen, and ``error`` its standard error.
+    ``ratio`` is a mean over releases, for the adversary of the first screen: the probability of the
+    truth after the release over that without the person's record. ``error`` is its standard error.
     """
     first = headline_rows(measures)
     first = first[first["adversary"] == first["adversary"].iloc[:1].sum()]
@@ -332,9 +332,9 @@ def audit_files(
 ) -> dict[str, bytes]:
     """Return the further files of a complete audit, by name.
 
-    Statements, errors and ``checks`` are those of all shards, ``config`` is that of the audit;
-    ``choice`` has the chosen settings of protections, ``settings`` all that were tried, ``rare``
-    how rare the records of populations are.
+    Statements, errors and ``checks`` are those of all shards, and ``config`` is that of the audit.
+    ``choice`` has the chosen settings of protections, ``settings`` all tried ones, and ``rare`` the
+    rarity of the populations' records.
     """
     frames = {
         "measures": measures, "comparisons": comparisons, "costs": costs,
@@ -463,7 +463,7 @@ def _screen(
 
 
 def _question(config: Row, undecided: pd.DataFrame) -> Part:
-    """Return the section on who asks for what, and how many answers are missing."""
+    """Return the section on the adversaries' questions, with the number of missing answers."""
     keys = [POPULATION, "protection", "attack", "adversary", "release", "target"]
     facts = {
         "asked": listed(config["stated"]),

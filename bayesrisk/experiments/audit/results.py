@@ -48,16 +48,15 @@ PROTECTIONS = "protections.json"
 class AuditResults:
     """Tables of a complete audit; ``statements, measures = results`` gives the first two.
 
-    Where populations have names, each frame has them in a column ``population``.
+    If populations have names, each frame has them in a column ``population``.
 
     Attributes
     ----------
     statements : pandas.DataFrame
-        Rows as in :class:`Statements`, which takes them as they are, of all settings and releases
-        that were tried. Further columns are ``release``, ``engine``, ``place``, ``place_size``,
-        ``nonmodal`` and ``alike`` (people of the place with what is known of the target).
-        ``without_error`` and ``posterior_error`` are Monte Carlo standard errors, 0 where
-        calculated.
+        Rows as in :class:`Statements`, of all settings and releases that were tried. Further
+        columns are ``release``, ``engine``, ``place``, ``place_size``, ``nonmodal`` and ``alike``,
+        the number of people of the place who share the target's known attributes. ``without_error``
+        and ``posterior_error`` are Monte Carlo standard errors, 0 if calculated.
     measures, costs, comparisons : pandas.DataFrame
         Rows as in ``measures.csv`` (:func:`audit_measures`), ``costs.csv`` and ``comparisons.csv``.
     """
@@ -119,8 +118,8 @@ def audited_protection(
 ) -> tuple[Protection, Workload, Schema, bool]:
     """Return a protection of a complete audit with its parameters, tables and schema.
 
-    The last value is whether the file or folder of ``records`` has those that were audited; of
-    several populations the protection is that of these records.
+    The last value says whether the file or folder of ``records`` has the audited records. With
+    several populations, the protection is that of these records.
     """
     store = audit_folder(check.path(folder, "folder"))
     audited = read_json(store.result(PROTECTIONS))

@@ -48,9 +48,10 @@ _TOLD = {
 class Screen(NamedTuple):
     """Rows of the top section of a report, one for each protection, cheapest first.
 
-    They are about everybody and the adversary to whom people's own records tell most.  ``verdicts``
-    has the comparison of every two protections, in both directions; ``words`` what each means;
-    ``unexplained`` are those whose tables the adversary's model does not explain.
+    They are about everybody, and the adversary to whom people's own records tell most. ``verdicts``
+    has the comparison of every two protections, in both directions. ``words`` has the meaning of
+    each verdict. ``unexplained`` are protections whose tables the adversary's model does not
+    explain.
     """
 
     rows: dict[str, Row]
@@ -91,10 +92,10 @@ class Screen(NamedTuple):
 def headline_rows(measures: pd.DataFrame) -> pd.DataFrame:
     """Return the row on everybody of each protection and adversary, by the best attack.
 
-    First comes the adversary to whom own records tell most: by the mean over protections of the
-    logarithm of their factor on remaining answers.  Two kinds of adversaries come after all others.
-    Some have no model of a protection that explains the tables of most people; some held the truth
-    impossible.  Who learns nothing, or what is false, does not show that a protection protects.
+    First comes the adversary to whom own records tell most, by the mean over protections of the log
+    of their factor on remaining answers. Two kinds of adversaries come last. Some have no model of
+    a protection that explains the tables of most people; some held the truth impossible. An
+    adversary who learns nothing, or something false, does not show that a protection protects.
     """
     rows = measures[measures["group"] == EVERYBODY]
     rank = rows["attack"].map({name: rank for rank, name in enumerate(_READINGS)})
@@ -338,9 +339,9 @@ NO_QUOTES = Quotes(
 
 
 def audit_quotes(screen: Screen, reader: str, secret: str) -> Quotes:
-    """Return sentences about an audit that may be quoted, and that may not.
+    """Return sentences about an audit that may be quoted, and sentences that may not.
 
-    ``reader`` is the adversary of the first screen in words, ``secret`` what is guessed.
+    ``reader`` is the adversary of the first screen in words, and ``secret`` the guessed attributes.
     """
     rows, words = screen.rows, screen.words
     first = next(iter(rows.values()))

@@ -87,10 +87,10 @@ class AuditStudy(Study):
     """An audit that compares protections of populations, for :func:`~bayesrisk.run`.
 
     A complete run has ``statements.parquet``, with a row for each target, adversary, reading of a
-    release and statement, as :class:`Statements`. Further ``errors.parquet`` (of every published
-    table), ``targets.parquet``, ``measures.csv``, ``comparisons.csv``, ``costs.csv``,
+    release and statement, as :class:`Statements`. It also has ``errors.parquet`` (of every
+    published table), ``targets.parquet``, ``measures.csv``, ``comparisons.csv``, ``costs.csv``,
     ``calibration.csv``, ``checks.csv``, ``protections.json`` (all parameters) and ``report.html``.
-    All is computed from the confidential records: only its owner may read the folder (0700).
+    All are computed from the confidential records: only the folder's owner may read it (0700).
 
     Facts of a complete run are the numbers of ``statements``, ``targets`` and ``releases``,
     ``brief`` (the answer in a few lines) and ``checks`` (how many hold).
@@ -98,60 +98,60 @@ class AuditStudy(Study):
     Parameters
     ----------
     population : path-like, Records, data frame, SimulatedPopulation or mapping of str to these
-        A folder of microdata, by place too; a file of records (Parquet or CSV); records that are
-        held, or a frame of them (of pandas, Polars, Arrow); or a synthetic population. Several by
-        names. Each of several is judged by itself, with the same seed, as it would be alone:
-        nothing is pooled, but that a goal is about the worst of them. Then all results have a
-        column ``population``, and ``target`` begins with the population's name.
+        A folder of microdata, by place too; a file of records (Parquet or CSV); records in memory,
+        or a frame of them (pandas, Polars, Arrow); or a synthetic population. Several are given by
+        name. Each is judged alone, with the same seed; nothing is pooled, except that a goal is
+        about the worst of them. All results then have a column ``population``, and ``target``
+        begins with the population's name.
     workload : Workload
         Published tables.
     protections, adversaries : sequence of Protection, sequence of Adversary
-        Each of another name.
+        Each with a different name.
     stated : sequence of str
-        Attributes that statements give.
+        Attributes in statements.
     schema : Schema, optional
-        Of a file or a frame of records; by default the tables' own.
+        Schema of a file or a frame of records; by default the tables' own.
     targets : int, optional
-        Number of people of each population who are asked about, drawn without replacement. By
-        default everybody of up to 2,000, else 200; but 20, under 4 releases, where each needs
-        chains of its own under each release of a protection with chance.
+        Number of targets of each population, drawn without replacement. By default it is everybody
+        up to 2,000 people, else 200. It is 20, under 4 releases, if each target needs its own
+        chains under each release of a random protection.
     releases : int, optional
-        Most releases of a randomised protection, of the same people; one of any other.  By default
-        20; 4 as said above, but not where ``targets`` are given.
+        Largest number of releases of a randomised protection, of the same people; other protections
+        have one. By default 20; 4 in the case above, unless ``targets`` are given.
     half_width : float, default 0.005
-        Half-width of the 95 % interval of every gain at which there are releases enough; with 0
-        there are as many as there may be.
+        Releases stop when the 95 % interval of every gain has this half-width; with 0 there are as
+        many as allowed.
     prior_from : path-like, optional
-        Public records, of the tables' schema, that adversaries take their prior from, such as a
-        sample or an earlier census; by default the composition of all other places of the
-        population itself.
+        Public records, of the tables' schema, for the adversaries' prior, such as a sample or an
+        earlier census. By default the prior is the composition of all other places of the
+        population.
     concentration : float, optional
         Dirichlet concentration of the prior; fitted by default (:class:`AuditQuestion`).
     methods : sequence of str, default ("posterior",)
-        How adversaries conclude: ``posterior``, ``reconstruction``, ``majority`` or ``claims``
+        How adversaries infer: ``posterior``, ``reconstruction``, ``majority`` or ``claims``
         (:class:`AuditQuestion`).
     seed : int, default 1
-        Of releases, targets and chains.
+        Seed of releases, targets and chains.
     targets_per_shard : int, default 25
-        About so many targets are one shard; places stay whole.
+        Approximate number of targets in a shard; places stay whole.
     goal : ProtectionGoal, optional
-        Bound that protections shall keep.  Then the weakest setting that does is found for each one
-        of which no setting is stated, by bisection of a stated range (``{"rho": "0.01..10"}``) or
-        of that of its :class:`~bayesrisk.mechanisms.base.Dial`; all settings use the same random
-        numbers.  Results are about the chosen settings, and there are ``choice.csv`` and
-        ``settings.csv``, with every setting that was tried.
+        Bound that protections must keep. For each protection without a stated setting, bisection
+        finds the weakest setting that keeps it. The range is stated (``{"rho": "0.01..10"}``) or
+        that of its :class:`~bayesrisk.mechanisms.base.Dial`; all settings use the same random
+        numbers. Results are about the chosen settings. ``choice.csv`` and ``settings.csv`` list
+        every setting that was tried.
     keys : sequence of str, optional
-        Attributes, beside the place, by which rare records are counted (:func:`first_look`); by
-        default all that an adversary knows of the target.
+        Attributes, beside the place, by which rare records are counted (:func:`first_look`). By
+        default they are all that an adversary knows of the target.
     max_size : int, default 3
-        Rare records: most attributes of a combination that is looked at.
+        For rare records: largest number of attributes in a combination.
 
     Notes
     -----
-    Memory: the records and one release of every population in every worker, or one part of those by
-    place.  Each part is protected by itself, as :class:`ReleaseStudy` does, so that a protection
-    must act within a part (``acts_within``) and no table be of a coarser level.  Targets and priors
-    are of all parts; the errors of tables are those of the parts where targets live.
+    Memory in every worker: the records and one release of every population, or one part of those by
+    place. Each part is protected alone, as in :class:`ReleaseStudy`. So a protection must act
+    within a part (``acts_within``), and no table may be of a coarser level. Targets and priors are
+    of all parts; the errors of tables are those of the parts with targets.
     """
 
     population: Source | Mapping[str, Source]
@@ -201,7 +201,7 @@ class AuditStudy(Study):
         return config
 
     def check(self) -> None:
-        """Refuse wrong settings, before anything is computed."""
+        """Refuse wrong settings before anything is computed."""
         self._check_numbers()
         self._check_protections()
 
@@ -269,7 +269,7 @@ class AuditStudy(Study):
 
     @functools.cached_property
     def _surveyed(self) -> dict[str, PopulationInParts]:
-        """Populations by name; all share one seed, so that each is judged as it is alone."""
+        """Populations by name; all share one seed, so each is judged as if alone."""
         populations = {}
         for name in self._sources:
             with about_population(name):
@@ -321,7 +321,7 @@ class AuditStudy(Study):
 
     @property
     def _provable(self) -> float:
-        """Number of places of which it is asked what their counts prove."""
+        """Number of places whose proved counts are examined."""
         return max(_PROVED // counts_of_place(self.workload), 1)
 
     def _shard_size(self, people: int) -> int:
@@ -537,10 +537,10 @@ class AuditStudy(Study):
     ) -> AuditStudy:
         """Return this audit of as many people and releases as take about so long, by pilots.
 
-        The seconds are of the clock, since ``begun``, those of pilots and results among them.
-        Protections without chance are tried first; those whose pilots take more than half of the
-        time are left out.  There are at least two releases of a protection with chance, if that
-        can be, and then as many people as there is time for.
+        The seconds are clock time since ``begun``, pilots and results included. Protections without
+        randomness are tried first. Protections whose pilots take more than half of the time are
+        left out. A random protection has at least two releases, if possible; then come as many
+        people as the time allows.
         """
         seconds = check.scalar(seconds, "seconds", lower=0.0, bounds="()")
         if self.goal is not None:
@@ -603,7 +603,7 @@ class AuditStudy(Study):
         return cost
 
     def news(self, folder: RunFolder) -> list[str]:
-        """Return a line about each protection whose first releases have ended since the last."""
+        """Return a line about each protection whose first releases ended since the last call."""
         lines, size = [], len(self._shards)
         linkers = [one.name for one in self.adversaries if one.known and not one.neighbours]
         adversary = [*linkers, self.adversaries[0].name][0]
@@ -634,7 +634,7 @@ class AuditStudy(Study):
     def statements(self) -> pd.DataFrame:
         """Return the statements of all releases, without the checks and results of a run.
 
-        A protection with chance has as many releases as it may have.  Columns are those of
+        A random protection has its largest number of releases. Columns are those of
         ``statements.parquet``.
         """
         if self.goal is not None:

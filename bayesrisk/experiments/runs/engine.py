@@ -39,7 +39,7 @@ _R = TypeVar("_R")
 class RunSummary:
     """Numbers of shards that a run computed, and the facts of all finished shards.
 
-    Facts, the results of the study by name, are attributes, too.
+    Facts, the results of the study by name, are also attributes.
     """
 
     folder: str
@@ -107,8 +107,8 @@ def ends_of_shards(
 ) -> list[float]:
     """Return the seconds of the clock after which shards end, sorted, begun in their order.
 
-    ``seconds`` are of a processor. ``pace`` is how many of them one process had in a second, more
-    than 1 with threads. ``load`` are those that all else on the machine had: it shares the
+    ``seconds`` are processor seconds. ``pace`` is their number per clock second for one process,
+    more than 1 with threads. ``load`` is that of all else on the machine, which shares the
     processors evenly with the workers.
     """
     workers, cpus = min(workers, len(seconds)), os.cpu_count() or 1
@@ -122,11 +122,11 @@ def ends_of_shards(
 
 
 class Study(ABC):
-    """A computation split into shards, for :func:`run`, whatever executes it.
+    """A computation split into shards, for :func:`run` with any executor.
 
-    A study is a frozen dataclass whose fields are its configuration.  It is sent to workers, so it
-    holds settings and paths rather than open files.  The parts of a shard depend on the study and
-    the number of the shard, on nothing else.
+    A study is a frozen dataclass whose fields are its configuration. It is sent to workers, so it
+    holds settings and paths, not open files. The parts of a shard depend only on the study and the
+    number of the shard.
     """
 
     #: Files of a run: a class attribute, or a property where it depends on the fields.
@@ -145,7 +145,7 @@ class Study(ABC):
     def config(self) -> Mapping[str, Any]:
         """The checked configuration as plain values: fields, digests of inputs, ``shards``.
 
-        The configuration is written into the folder, and tells runs apart.
+        The configuration is written into the folder, and distinguishes runs.
         """
 
     def configuration(self, **derived: object) -> dict[str, Any]:
@@ -200,7 +200,7 @@ class Study(ABC):
         return Outlook(seconds=dict(ChainMap(*seconds.values())), parts=parts)
 
     def news(self, folder: RunFolder) -> Sequence[str]:
-        """Return sentences on what was found since they were asked for, while others compute."""
+        """Return sentences on new findings since the last call, while shards are computed."""
         return ()
 
     def results(self, folder: RunFolder) -> Mapping[str, bytes]:
@@ -234,8 +234,8 @@ def run(
 ) -> RunSummary:
     """Run a study, such as an audit or a sweep, into a folder; return its summary.
 
-    The shards that were computed and the study's facts; its ``complete`` says whether every shard
-    is there.
+    The summary has the number of computed shards and the study's facts; ``complete`` says whether
+    all shards are there.
 
     Parameters
     ----------
@@ -243,46 +243,46 @@ def run(
         The computation: :class:`SweepStudy`, :class:`ReconstructionStudy`, :class:`ClaimsStudy`,
         :class:`OccupancyStudy`, :class:`OccupancyAttackStudy`, or your own.
     folder : path-like
-        Output folder, new or empty; or, with ``resume``, one that holds a part of this study.
+        Output folder, new or empty; or, with ``resume``, one with finished shards of this study.
     workers : int, default 1
         Worker processes, in [1, 1024]; the results do not depend on it.
     executor : str or concurrent.futures.Executor, optional
         ``"serial"``, ``"processes"``, ``"dask"`` or a plug-in; or any executor of your own, which
-        stays open and decides itself how many workers it has.  By default serial for one worker
-        and processes for more.
+        stays open and has its own number of workers. By default serial for one worker and processes
+        for more.
     shard : tuple of int, optional
-        ``(i, n)``: compute only every n-th shard, starting with the i-th, 1 <= i <= n.  Several
-        machines may share a folder: they run (1, n), ..., (n, n), in any order or at once, and
-        the last of them makes the results.  A study in stages stops where another machine's share
-        of an earlier stage is not there yet; run it again with ``resume``.
+        ``(i, n)``: compute only every n-th shard, starting with the i-th, 1 <= i <= n. Several
+        machines may share a folder. They run (1, n), ..., (n, n), in any order or at once, and the
+        last one makes the results. A study in stages stops if an earlier stage lacks another
+        machine's shards; run it again with ``resume``.
     resume : bool, default False
-        Whether finished shards in the folder are kept and the rest computed.
+        Whether to keep finished shards in the folder and compute the rest.
     progress : callable, optional
-        Called with the finished and the total number of shards of this run, after each.
+        Called after each shard with the finished and the total number of shards of this run.
     announce : callable, optional
-        Called with sentences about what is left out and how long it takes, and False, before the
-        start; and before each call of ``progress`` with the time that is left, and True.  A study
-        may run a pilot for it, which changes no results.
+        Called before the start with sentences about omissions and expected time, and False; and
+        before each call of ``progress`` with the time left, and True. A study may run a pilot for
+        it, which changes no results.
 
     Raises
     ------
     OutputError
         If the folder belongs to another configuration, or holds shards and ``resume`` is false;
-        nothing is changed then.
+        nothing is then changed.
     PartFileError
-        If a part in the folder is truncated, altered or foreign; nothing is changed then.
+        If a part in the folder is truncated, altered or foreign; nothing is then changed.
     ShardError
-        If shards failed: they are set aside, each with its error, and the others are finished.
-        Where no shard was ever finished, the error of the first is raised as it is.
+        If shards failed. They are set aside, each with its error, and the others are finished. If
+        no shard was ever finished, the error of the first is raised unchanged.
     WorkerError
-        If worker processes cannot begin, or the scheduler of a cluster ended.  A worker that dies
-        is replaced; the shard that three of them died of is set aside.
+        If worker processes cannot start, or the scheduler of a cluster ended. A worker that dies is
+        replaced; a shard that kills three workers is set aside.
 
     Notes
     -----
-    Memory: one shard, and what the study reads, in every worker.  An interrupt keeps every
-    finished shard, and so does the end of workers, of a scheduler, or of the room on a disk;
-    ``resume`` goes on with what is missing, shards that were set aside among it.
+    Each worker holds one shard in memory, and the data that the study reads. An interrupt keeps
+    every finished shard. So does the end of workers or of a scheduler, or a full disk. ``resume``
+    computes the missing shards, and those that were set aside.
 
     Examples
     --------
@@ -349,9 +349,9 @@ _pace = [(1.0, 0.0)]  # the last that was measured
 
 
 def clocks() -> tuple[float, float, float]:
-    """Return the CPU seconds of this process, those of the clock, and the CPU seconds of all.
+    """Return the CPU seconds of this process, clock seconds, and the CPU seconds of all processes.
 
-    The last are 0 where the system does not tell them.
+    The last are 0 if the system does not report them.
     """
     used = 0.0
     with suppress(OSError), Path("/proc/stat").open(encoding="ascii") as stream:
@@ -362,7 +362,7 @@ def clocks() -> tuple[float, float, float]:
 def pace_since(begin: tuple[float, float, float]) -> tuple[float, float]:
     """Return the CPU seconds of this process, and of all others, in one of the clock since then.
 
-    Of a moment, such as a pilot that others have run before, it is the last that was measured.
+    For a moment, such as a pilot run beside other processes, it is the last measurement.
     """
     used, passed, total = np.subtract(clocks(), begin).tolist()
     if passed > _MEASURED:
@@ -469,16 +469,16 @@ def forecast(
     Parameters
     ----------
     work : mapping of int to float
-        By shard the amount of work, such as its places.
+        Amount of work by shard, such as its places.
     compute : callable
-        Does so much of a shard, at least 1, and returns the amount that it did; 0 to decline.
+        Does at least 1 of a shard's work, and returns the amount done; 0 to decline.
     seconds : float, default 1.0
-        Time for the pilot, in which its last part may still begin.
+        Time for the pilot, within which its last part may still begin.
 
     Notes
     -----
-    The first part loads what is compiled, and counts only if it is alone.  The later ones lie in
-    shards all over the run.  A part that fails ends the pilot: the run itself will tell of it.
+    The first part loads compiled code, and counts only if it is alone. The later ones lie in shards
+    all over the run. A part that fails ends the pilot: the run itself will report it.
     """
     shards, total = list(work), sum(work.values())
     parts: list[tuple[float, float]] = []

@@ -1,7 +1,7 @@
 """Executors of runs: this process, local worker processes, or a Dask cluster.
 
-Others register in the entry-point group ``bayesrisk.executors`` (whatever returns an executor when
-it is called with the number of workers), or through ``REGISTRY``.  A plug-in that fails to load is
+Others register in the entry-point group ``bayesrisk.executors``, or through ``REGISTRY``. An entry
+is called with the number of workers and returns an executor. A plug-in that fails to load is
 skipped with a warning.
 """
 
@@ -218,7 +218,7 @@ class DaskExecutor(Executor):
     """An executor on an existing Dask scheduler, or on a local cluster.
 
     The scheduler is the one at ``address``, such as ``tcp://host:8786``, or else in
-    ``DASK_SCHEDULER_ADDRESS``; where there is none a local cluster has so many ``workers``.
+    ``DASK_SCHEDULER_ADDRESS``. Without one, a local cluster has the given number of ``workers``.
     """
 
     def __init__(self, workers: int, *, address: str | None = None) -> None:

@@ -1,8 +1,8 @@
 """The folder of a run: its parts (whole or absent), merged results, and manifest.
 
-A run that is killed at any moment leaves only whole parts.  Those of a shard count once its record
-is there, a small file with their checksums and the digest of the configuration, which is written
-last.  The manifest says ``complete`` once every result that is made of the parts is in place.
+A run that is killed at any moment leaves only whole parts. A shard counts once its record exists, a
+small file that is written last. The record has the checksums of the parts and the digest of the
+configuration. The manifest says ``complete`` once every result made from the parts is in place.
 """
 
 import errno
@@ -196,7 +196,7 @@ class RunFolder:
     def has(self, shard: int, states: Mapping[str, Any] | None = None) -> bool:
         """Return whether the parts of a shard are present; raise if one has been changed.
 
-        ``states`` are those of all parts, where they were listed already.
+        ``states`` are those of all parts, if they were listed already.
         """
         record = self._record(shard)
         if not (record.exists() if states is None else record.name in states):
@@ -377,11 +377,11 @@ class RunFolder:
     ) -> bool:
         """Compute shards, keep the finished ones even after an error, and make the results.
 
-        A shard that fails is set aside with its error, and the others go on; those of a stage begin
-        when all of the stages before are there.  ``work`` computes a shard, writes its parts and
-        returns its number; ``progress`` is called with the shards computed and those to compute;
-        ``results`` makes files of a complete run besides those of merged parts.  True if every
-        shard is there.
+        A shard that fails is set aside with its error, and the others continue. Shards of a stage
+        begin when all earlier stages are complete. ``work`` computes a shard, writes its parts and
+        returns its number. ``progress`` is called with the numbers of shards computed and to
+        compute. ``results`` makes files of a complete run besides those of merged parts. The result
+        is True if every shard is there.
         """
         self._begun = bool(self.finished())
         try:

@@ -1,8 +1,9 @@
 """Posteriors of many noisy counts from lookup tables, and the noise of a post-processed count.
 
-The noise of a post-processed count is a block's noise less that of its m siblings, ``eta_1 -
-eta_m``.  By symmetry it is a sum of m + 1 discrete Gaussians, or of two with scales s and m s in
-the approximation of S2 (see ``distributions.sums``).  It is exact however far out.
+The noise of a post-processed count is a block's noise less that of its m siblings,
+``eta_1 - eta_m``. By symmetry it is a sum of m + 1 discrete Gaussians; in the approximation of S2
+it is a sum of two, with scales s and m s (see ``distributions.sums``). It is exact also in the far
+tails.
 """
 
 from collections import Counter
@@ -35,8 +36,8 @@ def look_up(
 ) -> int:
     """Fill posterior and ratio of each count from a table that starts at ``low``.
 
-    ``tables[j]`` holds both for the count ``low + j``, ``histogram[j]`` counts how often it
-    occurs.  Returns how many counts lie outside; those are left as they are.
+    ``tables[j]`` holds both for the count ``low + j``, and ``histogram[j]`` its frequency. The
+    result is the number of counts outside; those are not changed.
     """
     size = tables.shape[0]
     outside = 0
@@ -139,7 +140,7 @@ class _Table:
 class MeasurementTables:
     """Posteriors and risk ratios of noisy counts at any scale, and how many exceed a limit.
 
-    The target is in a cell with probability ``prior``, ``known_count`` others are.
+    The target is in a cell with probability ``prior``; ``known_count`` others are in it.
     """
 
     def __init__(self, prior: float, known_count: int) -> None:

@@ -1,8 +1,8 @@
 """The adversary's posterior on one noisy count (Kazan and Reiter, section 3.1).
 
-The adversary knows everyone in the group but the target.  ``known_count`` others share the
-characteristics in question, so the true count X is ``known_count`` or one more; ``prior`` is the
-probability of one more (the target has them).  The noisy count Y = X + N_Z(0, sigma2).
+The adversary knows everyone in the group but the target. ``known_count`` others share the
+characteristics in question, so the true count X is ``known_count`` or one more. ``prior`` is the
+probability of one more (the target has them). The noisy count is Y = X + N_Z(0, sigma2).
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ def bayes_rule(
 ) -> None:
     """Fill ``out`` with numerator / (p + (1 - p) exp(-evidence)).
 
-    The numerator p gives the posterior, 1 the risk ratio.  No log-odds are formed, so that tiny
-    priors lose nothing.  Where the exponential underflows the result is numerator / p; where it
-    would overflow p is nothing beside it, and what remains is multiplied by its halves.
+    The numerator p gives the posterior, and 1 the risk ratio. No log-odds are formed, so tiny
+    priors keep their precision. If the exponential underflows, the result is numerator / p. If it
+    would overflow, p is negligible, and the rest is multiplied by its halves.
     """
     against: FloatArray = np.broadcast_to(minus_evidence, out.shape)
     far = against > _FAR
@@ -87,26 +87,25 @@ class CountValues(NamedTuple):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class NoisyCount:
-    r"""One noisy count, and what an adversary knows before seeing it.
+    r"""One noisy count, and the adversary's knowledge before seeing it.
 
-    The target's characteristics make the true count X either ``known_count`` = k or one more, and
-    the release ``noisy_count`` is y = X + noise.  The arguments broadcast against each other and
-    against released counts, which are whole numbers, may be negative, and are in magnitude at most
-    2**52.  Source: Kazan and Reiter (arXiv:2204.04253), equations (3.1), (3.2), (3.5) and (3.6).
+    The true count X is ``known_count`` = k, or one more if the target has the characteristics. The
+    release ``noisy_count`` is y = X + noise. The arguments broadcast against each other and against
+    released counts. These are whole numbers, may be negative, and are at most 2**52 in size.
+    Source: Kazan and Reiter (arXiv:2204.04253), equations (3.1), (3.2), (3.5) and (3.6).
 
     Attributes
     ----------
     rho : array_like, optional
-        zCDP budget of the count, > 0; give either it or ``sigma2``.
+        zCDP budget of the count, > 0; give either ``rho`` or ``sigma2``.
     prior : array_like
-        Probability p that the target has the characteristics, in (0, 1): the adversary's belief in
-        what is true.
+        The adversary's prior probability p that the target has the characteristics, in (0, 1).
     known_count : array_like of int, default 0
-        Others known to have them, k.
+        Number k of others known to have them.
     sensitivity : array_like, default 1.0
         L2 sensitivity that ``rho`` refers to: ``sigma2 = sensitivity**2 / (2 rho)``.
     sigma2 : array_like, optional
-        Scale parameter of the noise, instead of ``rho`` and ``sensitivity``.
+        Scale parameter of the noise, in place of ``rho`` and ``sensitivity``.
 
     Examples
     --------
@@ -153,13 +152,13 @@ class NoisyCount:
         return self._reread(noisy_count, as_ratio=False)
 
     def risk_ratio(self, noisy_count: ArrayLike) -> FloatAnswer:
-        r"""Return posterior over prior: how many times surer the release made the adversary.
+        r"""Return the ratio of posterior to prior, the factor by which the belief changed.
 
         .. math:: r(y) = \pi(y) / p = \frac{1}{p + (1-p)\, e^{-\rho (2(y-k) - 1)}}
 
-        It is in (0, 1 / p).  Relative error at most ``(4 + 3 |e|) 2**-52`` with
-        e = rho (2 (y - k) - 1), of priors from 2.2e-308, the least double of full precision; values
-        below it are within 4.9e-324 besides.
+        It is in (0, 1 / p). Its relative error is at most ``(4 + 3 |e|) 2**-52`` with e = rho (2 (y
+        - k) - 1). This holds for priors from 2.2e-308, the smallest double of full precision;
+        smaller values have a further error of at most 4.9e-324.
         """
         return self._reread(noisy_count, as_ratio=True)
 
@@ -184,12 +183,12 @@ class NoisyCount:
         return check.answer(out)
 
     def decision_threshold(self) -> IntAnswer:
-        r"""Return the smallest noisy count at which the adversary decides that the target is there.
+        r"""Return the smallest noisy count at which the adversary decides "there".
 
         .. math:: k + \lceil 1/2 + \log((1-p)/p) / (2\rho) \rceil
 
-        It may be negative, and is exact unless the posterior at a whole number is 1/2 within
-        rounding, or the threshold exceeds 2**52; beyond 62 bits it is refused.
+        It may be negative. It is exact unless it exceeds 2**52, or the posterior at a whole number
+        is within rounding of 1/2. Beyond 62 bits it is refused.
         """
         offset = threshold_offset(self._values.precision, self._values.prior)
         if np.any(np.abs(offset) > 2.0**62):
@@ -202,7 +201,7 @@ class NoisyCount:
     def decision(self, noisy_count: ArrayLike) -> IntAnswer:
         """Return the adversary's best guess of the true count under 0-1 loss: k or k + 1.
 
-        It is k + 1 where the posterior is at least 1/2, which is where the release reaches
+        It is k + 1 if the posterior is at least 1/2, that is, if the release reaches
         :meth:`decision_threshold`.
         """
         y = check.count_array(noisy_count, "noisy_count")
@@ -258,11 +257,11 @@ def multilevel_posterior(
     noisy_counts : array_like of int, shape (..., levels)
         Released counts, the levels along the last axis.
     noise : Noise or DiscreteGaussian, shape (..., levels)
-        Noise of each level: its zCDP budget, ``Noise(rho=[...])``, or its law.
+        Noise of each level: a zCDP budget, ``Noise(rho=[...])``, or a law.
     prior : array_like, shape (...)
         Probability that the target has the characteristics, in (0, 1).
     known_count : array_like of int, shape (..., levels), default 0
-        Others known to have them at each level.
+        Number of others known to have them at each level.
 
     Examples
     --------
@@ -295,19 +294,20 @@ def count_posterior(
 
     .. math:: P(X = k + i \mid y) \propto w_i\, f(y - k - i), \quad i = 0, \dots, u
 
-    The adversary misses u people; ``prior_pmf[i]`` is the belief that i of them have the
-    characteristics, and entry i of the answer, of shape (..., u + 1), the posterior of k + i.
+    The adversary does not know u people, and ``prior_pmf[i]`` is the prior probability that i of
+    them have the characteristics. The result has shape (..., u + 1); entry i is the posterior of k
+    + i.
 
     Parameters
     ----------
     noisy_count : array_like of int, shape (...)
         Released count y.
     noise : NoiseLaw or Noise
-        Law of the noise, anything with a vectorised ``logpmf``; or the budget of a Gaussian one.
+        Law of the noise, with a vectorised ``logpmf``; or the budget of Gaussian noise.
     prior_pmf : array_like, shape (..., u + 1)
         Prior w of X = k, ..., k + u; sums to 1.
     known_count : array_like of int, shape (...), default 0
-        Others known to have them, k.
+        Number k of others known to have them.
 
     Examples
     --------

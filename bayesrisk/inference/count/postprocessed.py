@@ -1,7 +1,7 @@
 """The posterior on a count that was post-processed to fit a known total (supplement S6).
 
-The group's count N is known.  The block's noisy count y and the noisy total S of its m siblings
-are projected on a + c = N, kept within [0, N] and rounded; only a is published.
+The group's count N is known. The block's noisy count y and the noisy total S of its m siblings are
+projected on a + c = N, clipped to [0, N] and rounded; only a is published.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ _BERNOULLI = np.array([float(b / math.factorial(2 * k)) for k, b in enumerate(BE
 def log_tail(first: int, rate: float, ripple: FloatArray, span: float) -> float:
     """Return log of P(D >= first) exp(rate first**2), up to a constant; first >= -1.
 
-    Summed term by term. Where that would be long the ripple is flat, and only every ``step``-th
-    term is taken. Two Euler-Maclaurin formulas for the same integral, subtracted, leave end
-    corrections whose ninth is below 1e-17 of the sum.
+    It is summed term by term. If that would take long, the ripple is flat, and only every
+    ``step``-th term is taken. Two Euler-Maclaurin formulas for the same integral are subtracted.
+    They leave end corrections, the ninth of which is below 1e-17 of the sum.
     """
     # Steps so short that the summand changes little from one to the next.
     step = 1
@@ -94,9 +94,9 @@ def evidence(
 ) -> tuple[float, float]:
     """Return the log-likelihood ratio of X = k + 1 against X = k, and the log-likelihood of k + 1.
 
-    The released value is the count plus floor((D + 1) / 2), kept within [0, N]: a pair of values
-    of D inside, a tail at either end.  Both likelihoods are taken relative to one exponent, so
-    that nothing cancels however far out the release is.  The second is but for a constant.
+    The released value is the count plus floor((D + 1) / 2), clipped to [0, N]: a pair of values of
+    D inside, a tail at either end. Both likelihoods are taken relative to one exponent, so nothing
+    cancels for releases in the far tails. The second omits a constant.
     """
     # The lower end: P(D <= -2 x), by symmetry an upper tail.
     if released == 0:
@@ -138,8 +138,9 @@ def fill_marginal_ratio(
 ) -> None:
     """Fill ``out`` with the mean of posterior / prior over releases, if the target is there.
 
-    The summand at d, the value of the noise, is at most exp(-h d**2) of the largest or, for tiny
-    priors, exp(-h (d - 2)**2), but for the depth of the ripple twice: the window follows.
+    Relative to the largest summand, that at the noise value d is at most exp(-h d**2). For tiny
+    priors the bound is exp(-h (d - 2)**2). Both hold up to twice the depth of the ripple. The
+    window follows from these bounds.
     """
     for i in range(out.size):
         j = laws.number[i]
@@ -210,7 +211,7 @@ def postprocess(block: ArrayLike, siblings: ArrayLike, *, group_count: ArrayLike
     Returns
     -------
     int or ndarray of int64
-        Count in [0, N], of the broadcast shape, exact; the siblings' count is N less it.
+        Exact count in [0, N], of the broadcast shape; the siblings' count is N minus it.
 
     Examples
     --------
@@ -249,7 +250,7 @@ class PostprocessedValues(NamedTuple):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PostprocessedCount:
-    r"""A block's post-processed count, and what the adversary knows beforehand.
+    r"""A block's post-processed count, and the adversary's prior knowledge.
 
     The group's count N is known.  Source: Kazan and Reiter, supplement, equation (S6.7).
 
@@ -260,14 +261,14 @@ class PostprocessedCount:
     n_siblings : array_like of int
         Number m of other blocks in the group, in [1, 10**6].
     noise : Noise or DiscreteGaussian
-        Noise of each block's count: its zCDP budget, ``Noise(rho=...)``, or its law.
+        Noise of each block's count: a zCDP budget, ``Noise(rho=...)``, or a law.
     prior : array_like
         Probability p that the target has the characteristics, in (0, 1).
     known_count : array_like of int, default 0
-        Others in the block known to have them, k, below N.
+        Number k of others in the block known to have them, below N.
     sibling_noise : {"approximate", "exact"}
         Law of the siblings' noise: one discrete Gaussian of m times the scale, or the convolution
-        of m of them.  For ``sigma2 >= 4`` the two are the same to 1e-17.
+        of m of them. For ``sigma2 >= 4`` they agree to 1e-17.
 
     Examples
     --------
@@ -318,8 +319,8 @@ class PostprocessedCount:
     def posterior(self, released: ArrayLike) -> Belief:
         r"""Return the belief that the target has the characteristics, given published counts.
 
-        Let D be the noise of the block less that of its siblings. The published count is :math:`x +
-        \lfloor (D + 1) / 2 \rfloor`, kept within [0, N], so that
+        Let D be the noise of the block less that of its siblings. The published count is
+        :math:`x + \lfloor (D + 1) / 2 \rfloor`, clipped to [0, N], so that
 
         .. math:: P(a \mid x) = \begin{cases}
             P(D \le -2x) & a = 0 \\
@@ -327,9 +328,9 @@ class PostprocessedCount:
             P(D \ge 2(N - x) - 1) & a = N
             \end{cases}
 
-        ``released`` are counts a in [0, N].  The log-odds of the posterior have a relative error of
+        ``released`` are counts a in [0, N]. The log-odds of the posterior have a relative error of
         at most 2**-46 and an absolute one of at most 2**-48 (1 + 1 / (2 sigma2)). Log-likelihoods
-        are compared relative to one exponent, so releases far out lose nothing.
+        are compared relative to one exponent, so releases in the far tails lose no precision.
         """
         n, m, k, precision, p, exact = self._values
         a = check.count_array(released, "released", lower=0)

@@ -1,13 +1,13 @@
 r"""Exact distribution of integers with known weighted sums, by dense arrays (boxes) of sums.
 
-The same law as in :mod:`~bayesrisk.inference.microdata.contraction`, for few unknowns whose sums
-have few values: weights of all values of the open sums of a part stand in an array, and parts are
-joined as two arrays are convolved.  The order of the joins depends on the matrix of the sums alone,
-so that one plan serves all places, releases and records of a workload.
+The law is that of :mod:`~bayesrisk.inference.microdata.contraction`, for few unknowns whose sums
+have few values. An array holds the weights of all values of the open sums of a part, and two parts
+are joined by convolving their arrays. The order of the joins depends only on the matrix of the
+sums. So one plan serves all places, releases and records of a workload.
 
-Weights are kept as numbers, each array divided by its largest.  What underflows is at most
-:math:`10^{-307}` times the number of points, in units in which every factor is at most 1; where
-this might be seen in the whole weight, there is no answer.
+Weights are kept as plain numbers, each array divided by its largest. Underflow loses at most
+:math:`10^{-307}` times the number of points, in units in which every factor is at most 1. If this
+could be seen in the whole weight, no answer is returned.
 """
 
 import math
@@ -300,8 +300,8 @@ def _close(
 ) -> None:
     """Weigh a box's closed rows and sum over them; with ``slope``, pass derivatives back.
 
-    ``part`` are the weights of the part, or the derivatives by them, ``unit`` what they were
-    divided by; ``slope`` is empty, or anything else.
+    ``part`` are the weights of the part, or derivatives by them, and ``unit`` their common divisor.
+    ``slope`` is empty or not, as a switch.
     """
     backward = slope.size > 0
     p, n = plan.left.size + 1 + join, plan.inner_axes[join]
@@ -491,9 +491,9 @@ def box_laws(
 ) -> tuple[float, FloatArray] | None:
     """Return the log total weight and the unknowns' laws (unknowns, values), or None if impossible.
 
-    ``weights`` are for each row the log weights of the sums ``low[r]``, ``low[r] + 1``, ...;
-    ``priors`` (unknowns, values) those of the unknowns.  None where more than ``limit`` pairs of
-    weights would be looked at, and where nothing has a weight.
+    ``weights`` are, for each row, the log weights of the sums ``low[r]``, ``low[r] + 1``, ...;
+    ``priors`` (unknowns, values) are those of the unknowns. None if more than ``limit`` pairs of
+    weights would be needed, or if nothing has a weight.
     """
     matrix = np.ascontiguousarray(matrix, np.int64)
     plan = box_plan(matrix.tobytes(), matrix.shape[0])

@@ -1,8 +1,8 @@
 """Markov chains over a place's records (lists of people, or lattice points), and their draws.
 
-Chains that do not agree yet run for as long again, and all earlier draws become warm-up.  So half
-of a chain's sweeps are kept at any time, as equally many draws further apart: longer runs need no
-more memory.
+Chains that do not agree yet run for as long again, and all earlier draws become warm-up. So half of
+a chain's sweeps are always kept, as equally many draws further apart. Longer runs need no more
+memory.
 """
 
 from __future__ import annotations
@@ -217,8 +217,8 @@ def small_moves(
 ) -> IntArray:
     """Return combinations of two to four basis moves that hardly change the soft sums.
 
-    ``changes`` says by how much every move changes every soft sum.  Sums that are known within a
-    range leave no room for other moves.
+    ``changes`` gives the change of every soft sum by every move. Sums that are known within a range
+    leave no room for other moves.
     """
     rows = np.empty((count if len(basis) > 1 else 0, basis.shape[1]), np.int64)
     left, reach = np.empty((2, len(basis)))
@@ -386,8 +386,8 @@ def _distant_states(
 ) -> list[IntArray]:
     """Return ``count`` solutions far apart: nearly extreme points in random directions.
 
-    Where sums have several runs, the first state has sums in the first runs if possible, and so on.
-    Past the deadline it is a TooLateError.
+    If sums have several runs, the first state has sums in the first runs if possible, and so on.
+    After the deadline a TooLateError is raised.
     """
     if not all(map(len, system.runs)):
         raise DataError("release contradicts itself or the prior: a count cannot be as it is")
@@ -414,7 +414,7 @@ def _solution(
 ) -> IntArray | None:
     """Return a solution extreme in a direction, with sums in the wanted runs (or any), or None.
 
-    Where a sum has several runs, a binary variable for each says whether the sum is in it.
+    If a sum has several runs, a binary variable for each says whether the sum is in it.
     """
     matrix, top = system.model.rows, system.model.high
     low, high = np.array([(runs[0, 0], runs[-1, 1]) for runs in system.runs], float).T
@@ -509,7 +509,7 @@ class Draws:
 
     @property
     def agreed(self) -> bool:
-        """Whether the chains agree by their diagnostics; False where no number varies."""
+        """Whether the chains agree by their diagnostics; False if no number varies."""
         return agreed(self.watched)
 
 
@@ -528,11 +528,11 @@ def draw(
 ) -> Draws:
     """Return draws after the chains agree, or after the last doubling if they do not.
 
-    An ``impatient`` run ends where its draws are worth so little that all that is left of it would
+    An ``impatient`` run ends when its draws are worth so little that the rest of the run would
     hardly help.
 
-    An observer sees many states in a batch where ``batched``, or each while the chain is in it.
-    At the deadline they are those of the last doubling that ended; without one it is an error.
+    An observer sees many states at once if ``batched``, else each state in turn. At the deadline
+    they are those of the last finished doubling; without one an error is raised.
     """
     directions = np.random.default_rng(0).normal(size=(2, functions.shape[1]))
     for doubling in range(doublings + 1):
@@ -621,9 +621,9 @@ def agreed(watched: Sequence[ChainNumbers]) -> bool:
 def moving(traces: Iterable[FloatArray]) -> list[FloatArray]:
     """Return the traces that vary by more than rounding error, rounded.
 
-    A density that is added up along a chain is off by a different rounding error in each.  Equal
-    states would then have ranks of their own chain, and chains that agree seem to disagree.  What
-    is no number stays: its diagnostics are none either, and such chains do not agree.
+    A density added up along a chain has a different rounding error in each chain. Equal states
+    would then have different ranks, and chains that agree would seem to disagree. NaN values stay:
+    their diagnostics are NaN too, and such chains do not agree.
     """
     varied = []
     for values in traces:

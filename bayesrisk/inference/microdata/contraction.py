@@ -1,16 +1,15 @@
 r"""Exact distribution of integers with known weighted sums, by tensor contraction.
 
-The unknowns are whole numbers :math:`x_g \ge 0` with weights :math:`\varphi_g(x_g)`, and a row r
-gives a weight to every value of a sum of them:
+The unknowns are whole numbers :math:`x_g \ge 0` with weights :math:`\varphi_g(x_g)`. A row r gives
+a weight to every value of a sum of them:
 
 .. math:: P(x) \propto \prod_g \varphi_g(x_g) \prod_r w_r\Bigl(\sum_g a_{rg} x_g\Bigr).
 
-A row of exact counts allows one value, a rounded count or a range some, a noisy count all.  The
-rest of the unknowns sees a *part* of them only through the *open* rows, which have unknowns on
-both sides: the weights of all values of the open sums say everything about a part.  Parts are
-joined two at a time, and a row is closed by its weight as soon as all of its unknowns are in one
-part.  What is left in the end is the total weight; back along the same tree go the probabilities of
-all states.
+A row of exact counts allows one value, a rounded count or a range some, a noisy count all. A *part*
+is a set of unknowns. The other unknowns depend on it only through the *open* rows, which have
+unknowns on both sides. So the weights of all values of the open sums summarise a part. Parts are
+joined two at a time, and a row is closed by its weight once all its unknowns are in one part. The
+end result is the total weight; the probabilities of all states pass back along the same tree.
 """
 
 from __future__ import annotations
@@ -66,8 +65,8 @@ class JoinedRows(NamedTuple):
 class States(NamedTuple):
     """Distinct values of a part's open sums with their weights, stored in a hash table or in order.
 
-    Where the open sums say what all unknowns are, no two pairs have the same ones, and nothing is
-    looked up: ``first`` has the number of states before each state of the left part.
+    If the open sums determine all unknowns, no two pairs have the same sums, and no look-up is
+    needed. Then ``first`` has the number of states before each state of the left part.
     """
 
     sums: IntArray  # (room, rows)
@@ -144,9 +143,9 @@ def _join(
     states: States,
     budget: int,
 ) -> int:
-    """Add pairs of states to the joint states, from ``begin`` on; return where to go on.
+    """Add pairs of states to the joint states, from ``begin`` on; return where to continue.
 
-    State i is paired with those of ``right`` from ``span[0, i]`` up to ``span[1, i]``.
+    State i is paired with states ``span[0, i]`` up to ``span[1, i]`` of ``right``.
     """
     sums, hashed = np.empty(states.sums.shape[1], np.int64), states.slots.size > 0
     for i in range(begin, left_weight.size):
@@ -213,10 +212,10 @@ def _share(
 ) -> int:
     """Pass probabilities of joint states down to both parts, or means of factors up.
 
-    ``shares`` are the probability of every joint state divided by its weight, e^-peak p / total,
-    and the probabilities of the states of both parts, to which is added: one column for each law.
-    ``factors`` are what the states of both parts are multiplied by, for each other.  Upward, the
-    products of both are added to ``shares``.
+    ``shares`` are the probability of every joint state divided by its weight, e^-peak p / total.
+    They are added to the probabilities of the states of both parts, one column for each law.
+    ``factors`` multiply the states of each part, for the other. Upward, the products of both are
+    added to ``shares``.
     """
     sums, hashed = np.empty(states.sums.shape[1], np.int64), states.slots.size > 0
     left_factor, right_factor = factors
@@ -257,7 +256,7 @@ def _independent_states(
 ) -> tuple[float, int]:
     """Return an estimate of the number of states of some unknowns, and the work it took.
 
-    The number of values of those open sums that no others fix, those of few values first.
+    It is the number of values of those open sums that no others fix, sums of few values first.
     """
     rows = np.empty(matrix.shape[0], np.int64)
     span = np.empty(matrix.shape[0])
@@ -380,7 +379,7 @@ class _Join:
     ) -> tuple[FloatArray, FloatArray]:
         """Return the probabilities of both parts' states, given those of the joint states.
 
-        They are matrices, with a column for each law; each part is weighed with the means of the
+        They are matrices with a column for each law. Each part is weighted with the means of the
         other's factor.
         """
         left, right = np.zeros_like(left_mean), np.zeros_like(right_mean)
@@ -416,9 +415,9 @@ class _Join:
 class WeighedModel:
     """Whole numbers >= 0 with log weights for their values and for the sums of rows.
 
-    ``priors`` has the weights of 0, 1, ... of every unknown, ``row_weights`` those of the sums of
-    every row between its ends.  No coefficient is negative; rows that are ``noisy`` are counts with
-    noise, which every sum may have led to.
+    ``priors`` has the weights of 0, 1, ... of every unknown, and ``row_weights`` those of the sums
+    of every row between its ends. No coefficient is negative. Rows that are ``noisy`` are counts
+    with noise, which every sum is compatible with.
     """
 
     model: IntegerModel
@@ -470,8 +469,8 @@ def weighed_model(
 class Contraction:
     """Computes the total weight and the unknowns' distributions of a system of sums.
 
-    Of the rows ``keep`` the joint law of the sums is found: they stay open to the end.  Errors of
-    probabilities and of the log weight are those of sums of double precision, some 1e-13.
+    The rows ``keep`` stay open to the end, for the joint law of their sums. Errors of probabilities
+    and of the log weight are those of sums in double precision, about 1e-13.
     """
 
     def __init__(
@@ -555,8 +554,8 @@ class Contraction:
     ) -> list[FloatArray]:
         """Return laws of all unknowns, given the laws (states, laws) of the root's states.
 
-        ``means`` are those of the factor of each law given the states of all parts; none by
-        default.
+        ``means`` are those of the factor of each law given the states of all parts; by default
+        none.
         """
         probability, ones = {self._root: root_law}, np.ones((1, root_law.shape[1]))
 

@@ -1,26 +1,27 @@
 r"""Exact distributions of a place's records: by two sides, by one contraction, or on boxes.
 
-Tables that share little are summed side by side: that gives exact laws of very many kinds of
-records.  Let every published sum be one of a *side* A or of a side B.  Side A sees of a group of
-unknowns its cell a alone (groups in one cell have equal weights in all sums of A), side B its cell
-b.  A *separator* s is a function of a, and one of b, given which shares are products:
+Tables that share few attributes are summed side by side, which gives exact laws of very many kinds
+of records. Every published sum belongs to a *side* A or a side B. For a group of unknowns, side A
+depends only on its cell a: groups in one cell have equal weights in all sums of A. Side B depends
+only on its cell b. A *separator* s is a function of a, and one of b, given which shares are
+products:
 
 .. math:: \theta_{ab} = \theta_a \theta_b / \theta_s.
 
-Counts with weights :math:`\prod_{ab} \theta_{ab}^{x_{ab}} / x_{ab}!` have then sums y over cells of
-A, z over cells of B, and n over separators, with
+Counts with weights :math:`\prod_{ab} \theta_{ab}^{x_{ab}} / x_{ab}!` have sums y over cells of A, z
+over cells of B, and n over separators, with
 
 .. math:: \sum_{x: y, z} \prod_{ab} \frac{\theta_{ab}^{x_{ab}}}{x_{ab}!} =
    \prod_a \frac{\theta_a^{y_a}}{y_a!} \prod_b \frac{\theta_b^{z_b}}{z_b!}
    \prod_s \frac{n_s!}{\theta_s^{n_s}}.
 
-So the sides are independent given n; each is contracted alone, with n open to the end.  Given y and
-z, the records are paired at random within a separator: :math:`x_{ab}` is hypergeometric.  Race by
-ethnicity on one side and sex by age on the other need 126 + 76 unknowns instead of 9,576.
+So the sides are independent given n; each is contracted alone, with n left open. Given y and z, the
+records are paired at random within a separator: :math:`x_{ab}` is hypergeometric. Race by ethnicity
+on one side and sex by age on the other need 126 + 76 unknowns instead of 9,576.
 
-The cells of B whose shares of the cells of A are in the same proportions are one separator, which
-makes the equation true whatever the shares are.  Where shares are no products, there are as many
-separators as cells, and nothing is gained.
+Cells of B with proportional shares of the cells of A form one separator, which makes the equation
+true for any shares. If shares are not products, there are as many separators as cells, and nothing
+is gained.
 """
 
 import math
@@ -305,7 +306,7 @@ def _shared(cells: dict[int, IntArray], pair: tuple[int, int], mass: FloatArray)
 def _separators(one: IntArray, other: IntArray, mass: FloatArray) -> IntArray | None:
     """Return each group's separator: cells of ``other`` with equal shares over ``one``.
 
-    None where there are too many.
+    None if there are too many.
     """
     rows, columns = int(one.max()) + 1, int(other.max()) + 1
     if rows * columns > _CELLS:
@@ -427,7 +428,7 @@ class SideSums:
     def pair_law(self, function: IntArray) -> FloatArray | None:
         """Return the law of the number of records in some cells of both sides at once.
 
-        None of another function, of several separators, and of too many states.
+        None for another function, for several separators, and for too many states.
         """
         one, other = self._sides.one, self._sides.other
         one_function, other_function = (
@@ -557,7 +558,7 @@ class PlaceLaw(NamedTuple):
 def place_law(system: MicrodataSystem, limit: int) -> PlaceLaw | None:
     """Return a place's exact law by boxes, or None where boxes do not apply or are too large.
 
-    ``limit`` is the number of pairs of weights that may be looked at for one law.
+    ``limit`` is the largest number of pairs of weights for one law.
     """
     prior, knowledge = system.prior, system.knowledge
     if len(system.places) > 1 or prior.size is None or knowledge.groups or knowledge.exact_groups:
@@ -656,8 +657,8 @@ def _sum_weights(
 ) -> tuple[int, FloatArray]:
     """Return the least sum that a published count allows, and log weights from there on.
 
-    ``off`` of the count are known records; ``most`` is the largest sum of the others; ``errors``
-    are those of :func:`_noise`, where there is noise.
+    ``off`` are known records in the count, and ``most`` is the largest sum of the others.
+    ``errors`` are those of :func:`_noise`, if there is noise.
     """
     if law.exact:
         return count - off, np.zeros(1)

@@ -1,28 +1,27 @@
 r"""Expected numbers of people of rare groups by the Mecke equation.
 
-Take a part of a place with n people and counts y, where n is open. Every list with a person of
-class c is a list without, and one person more. So the mean number of these is
+Take a part of a place with n people and counts y, where n is not fixed. Every list with a person of
+class c is a list without that person, plus the person. So the mean number of such people is
 
 .. math::
     E[x_c] = E\left[(n + 1) \frac{P(n + 1)}{P(n)} s_c(y) \frac{L(y + e_c)}{L(y)}\right]
 
 with P the prior weight of the number of people and L the likelihood of all noisy counts. It is the
-equation of Mecke, and of Georgii, Nguyen and Zessin. The share of the class is s_c, or (a_c + y_c)
-/ (A + n) for Dirichlet parameters a of sum A. The terms are positive in every draw of a chain, also
-in those in which the group is empty. It holds if no list without the person is impossible while
-that with the person is not: if P has no gap from 0 on, and no count is exact. Where counts are
-almost exact, the ratio of the likelihoods is large in rare draws only, and an error would not be
-seen: it is not used there.
+equation of Mecke, and of Georgii, Nguyen and Zessin. The share s_c of the class is fixed, or (a_c +
+y_c) / (A + n) for Dirichlet parameters a of sum A. The terms are positive in every draw of a chain,
+even if the group is empty there. The equation needs that a list without the person is possible
+whenever that with the person is. So P has no gap from 0 on, and no count is exact. It is not used
+for almost exact counts: their likelihood ratio is large only in rare draws, which would hide an
+error.
 
-What is still undecided then is looked at more often: between two draws only the people of its
-places change, several times, and the terms are averaged.  Where nothing else is undecided, the
-chains go on for half as many draws, as far apart as before, of which only these terms are kept.
-Otherwise, or if that is not enough, it is done in the next round.
+Terms that are still undecided are looked at more often. Between two draws only the people of its
+places change, several times, and the terms are averaged. If nothing else is undecided, the chains
+go on for half as many draws, spaced as before, of which only these terms are kept. Otherwise, or if
+that is not enough, this happens in the next round.
 
-That there are further draws depends on the effective sizes of those before.  A question is then
-answered from the further ones alone, not together with those that were the reason for them.  So
-every answer is the mean of a number of draws that was fixed before they were made, and no answer
-is added to until it seems good enough.
+Whether further draws are made depends on the effective sizes of earlier ones. A question is then
+answered from the further draws alone, without those that led to them. So every answer is the mean
+of a number of draws fixed in advance. No answer is extended until it seems good enough.
 """
 
 import math
@@ -231,8 +230,8 @@ class ExpectedCounts:
     def extend_chains(self, frame: pd.DataFrame, states: Draws) -> pd.DataFrame:
         """Return the answers, with undecided ones replaced where extended chains decide them.
 
-        The chains go on only where nothing else is undecided, more looks do not cost too much, and
-        the draws that there are were worth a quarter of what is needed.
+        The chains go on only under three conditions. Nothing else is undecided; more looks do not
+        cost too much; and the draws so far have a quarter of the needed effective size.
         """
         undecided = frame["status"].to_numpy() == "undecided"
         view = self._view(self._short)

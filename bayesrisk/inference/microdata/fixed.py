@@ -20,8 +20,8 @@ def mean_ends(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the least and the largest mean of sums of records that agree with the counts.
 
-    ``shares`` (classes, sums) says how much of a sum a record of a class in the place at
-    ``position`` is.
+    ``shares`` (classes, sums) gives the contribution to a sum of a record of a class in the place
+    at ``position``.
     """
     # A sum is sum_s s f_s, where f_s counts the records of the classes with share s.
     pairs = [(v, s) for v, column in enumerate(shares.T) for s in np.unique(column[column > 0.0])]

@@ -1,14 +1,14 @@
 r"""Steps of the Markov chains on lattice points, along moves and of single records; and moves.
 
-A *move* z changes some counts and leaves every hard row as it is.  A step along it draws how far to
-go from the exact conditional law.  Where groups have equal hard columns, every second step is of
-one record: it goes to another of these groups, or comes or goes where no hard row counts it.  Such
-a step is accepted with
+A *move* z changes some counts and leaves every hard row unchanged. A step along it draws its length
+from the exact conditional law. If groups have equal hard columns, every second step concerns one
+record. The record goes to another of these groups, or it is added or removed if no hard row counts
+it. Such a step is accepted with
 
     min(1, [P(x') L(x')] / [P(x) L(x)] * q(x | x') / q(x' | x))
 
-for the prior P, the likelihood L of the soft rows and the chance q of the proposal.  Steps along
-moves connect what single records cannot.
+for the prior P, the likelihood L of the soft rows and the proposal probability q. Steps along moves
+connect states that single records cannot.
 """
 
 import math
@@ -139,7 +139,7 @@ def _share(reach: FloatArray, g: Index) -> float:
 def _change(lattice: Lattice, x: IntArray, sums: IntArray, old: Index, new: Index) -> float:
     """Return the change of log P(x) L(x) if a record of ``old`` turns into one of ``new``.
 
-    The record is not in ``x`` any more, and still in the sums; -1 stands for no record.
+    The record is no longer in ``x``, but still in the sums; -1 means no record.
     """
     prior_ptr, prior = lattice.prior_ptr, lattice.prior
     soft_ptr, soft = lattice.soft_ptr, lattice.soft
@@ -175,7 +175,7 @@ def _change(lattice: Lattice, x: IntArray, sums: IntArray, old: Index, new: Inde
 
 @lean_step
 def _row_range(lattice: Lattice, g: Index) -> tuple[Index, Index]:
-    """Return where the soft rows of a group stand, and their end; none for no group."""
+    """Return the start and end of a group's soft rows; none for no group."""
     if g < 0:
         return 0, 0
     return lattice.group_ptr[g], lattice.group_ptr[g + 1]

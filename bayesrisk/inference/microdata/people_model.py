@@ -121,8 +121,8 @@ class PeopleModel:
 def suits(system: MicrodataSystem) -> bool:
     """Return whether the chain can be used: all counts are noisy or totals of finest places.
 
-    Any step then has a chance.  Rounded counts forbid some sums, and steps of one or two people
-    may not lead around them.  What is known exactly must not overlap.
+    Then any step is possible. Rounded counts forbid some sums, and steps of one or two people may
+    not lead around them. Exactly known sets must not overlap.
     """
     for layer in system.layers:
         if any(law.rule is not None for law in layer.likelihoods) and layer.hidden.any():
@@ -417,7 +417,7 @@ def _tracks(layer: Layer) -> list[list[int]]:
 def _tables(layers: tuple[Layer, ...], people: int) -> tuple[IntArray, FloatArray]:
     """Return the concatenated log-likelihood tables, and where each row's sum 0 stands in them.
 
-    A likelihood depends on the difference of the published count and the sum alone, so one table
+    A likelihood depends only on the difference of the published count and the sum, so one table
     serves all rows of a law.
     """
     heaviest = max((int(layer.weights.data.max(initial=1)) for layer in layers), default=1)

@@ -1,12 +1,11 @@
 r"""Metropolis-Hastings moves and sweeps of the chain over lists of people.
 
-A move changes one person or two, or the number of people of a part, and is accepted with
+A move changes one or two persons, or the number of people of a part, and is accepted with
 
     min(1, [P(x') L(x')] / [P(x) L(x)] * q(x | x') / q(x' | x))
 
-for the prior P of the lists, the likelihood L of all published counts and the chance q that a move
-is proposed.  Where a class is proposed by what the prior predicts, P and q cancel.  Nothing here
-checks its arguments.
+for the prior P of the lists, the likelihood L of all published counts and the proposal probability
+q. If a class is proposed from the prior predictive, P and q cancel. Arguments are not checked.
 """
 
 import math
@@ -298,9 +297,9 @@ def _step(model: ModelArrays, state: ChainState, part: Index, cls: Index, sign: 
 def _leap(rng: Rng, model: ModelArrays, state: ChainState, part: Index) -> bool:
     """Propose to add or remove many people, across impossible numbers; return whether accepted.
 
-    Of m people with the counts y, class c is added with probability b_c(y) / B(y) and removed with
+    From m people with counts y, class c is added with probability b_c(y) / B(y) and removed with
     d_c(y) / D(y). B and D are the sums of b_c = s_c(y) (L(y + e_c) / L(y))**(1/2) and d_c = y_c
-    (L(y - e_c) / L(y))**(1/2), with the share s_c that is predicted. Since
+    (L(y - e_c) / L(y))**(1/2). Here s_c is the predicted share. Since
 
         pi(y + e_c) / pi(y) = P(m + 1) / P(m) * (m + 1) / (y_c + 1) * s_c(y) * L(y + e_c) / L(y),
 
@@ -308,8 +307,8 @@ def _leap(rng: Rng, model: ModelArrays, state: ChainState, part: Index) -> bool:
 
         P(n + k) / P(n) * prod_i (n + i) B(y_{i-1}) / D(y_i),    i = 1 ... k,
 
-    in which no P of a number between the ends is left.  Paths up are accepted by this ratio, paths
-    down by its inverse; both are proposed equally often, so that no other factor enters.
+    which contains no P of a number between the ends. Paths up are accepted with this ratio, paths
+    down with its inverse. Both are proposed equally often, so no other factor enters.
     """
     # k people with the chance of the table, up or down with probability 1/2 each
     u, k = rng.random(), 0
@@ -465,10 +464,10 @@ def sweep(
 ) -> None:
     """Make ``proposals`` proposals before each draw, and store its counts and log-likelihood.
 
-    ``counts`` has the shape (draws, parts, classes), without parts where nobody asks for them.
-    Proposals are to all, or to those whose first person or free slot is in ``slots``.  Nobody moves
-    to another part from some slots: the step back would begin in a slot that may not be one of
-    these.  Every other step and its reverse begin in the same slot, or in equally many.
+    ``counts`` has the shape (draws, parts, classes), without parts that no question needs.
+    Proposals are made to all people, or to those whose first person or free slot is in ``slots``.
+    From some slots nobody moves to another part: the reverse step would begin in a slot that may be
+    outside ``slots``. Every other step and its reverse begin in the same slot, or in equally many.
     """
     for d in range(density.size):
         for _ in range(proposals if model.part.size else 0):

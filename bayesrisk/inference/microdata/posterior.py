@@ -80,7 +80,7 @@ class ChainNeededError(ArgumentError):
 class RecordLaw:
     """Mean numbers of records of groups of unknowns, with draws if the law is not exact.
 
-    A group is a set of unknowns that no row tells apart; inside it records are exchangeable.
+    A group is a set of unknowns that no row distinguishes; its records are exchangeable.
     """
 
     # for every unknown its group (-1: there are none for certain) and its share of the group
@@ -110,16 +110,16 @@ def record_law(
 ) -> RecordLaw:
     """Return the posterior means of a system's records: exact where possible, else by chains.
 
-    Where chains are needed and there is no ``rng`` it is a ChainNeededError; where they do not end
+    If chains are needed and there is no ``rng``, a ChainNeededError is raised; if they do not end
     by the deadline, a TooLateError.
 
-    No chain is run where all counts are exact and of more than ``_MOST_HARD`` groups: such a law
-    is undecided.
+    No chain is run if all counts are exact and of more than ``_MOST_HARD`` groups: such a law is
+    undecided.
 
-    An exact law has means alone.  Where the prior gives every number of records the same weight, it
-    is taken only if that number is certain: else means are not enough for who uses it.
-    ``removed`` are unknowns; of their groups an exact law by one contraction has the means of the
-    others where one of their records is removed from all counts, too.
+    An exact law has means only. If the prior gives every number of records the same weight, it is
+    used only if that number is certain: otherwise means do not suffice for the caller. ``removed``
+    are unknowns. An exact law by one contraction also has, for their groups, the means of the
+    others if one of their records is removed from all counts.
     """
     if (place := place_law(system, max_pairs)) is not None:
         return RecordLaw(*place, None, "exact")
@@ -224,13 +224,13 @@ def microdata_posterior(
 ) -> MicrodataPosterior:
     r"""Return the posterior of the records of a place given a release.
 
-    The unknown counts x of all kinds of records in the finest places have the law
+    Let x be the counts of all kinds of records in the finest places. Their law is
 
     .. math:: P(x \mid R) \propto P(x) \prod_q L_q(R_q \mid (A x)_q),
 
-    with the prior of :class:`RecordPrior` and, for each published cell q, the likelihood that the
-    spec of the release names: true counts, independent noise or rounding.  A withheld count says
-    nothing here.
+    with the prior of :class:`RecordPrior` and, for each published cell q, the likelihood in the
+    spec of the release: true counts, independent noise or rounding. A withheld count is ignored
+    here.
 
     Parameters
     ----------
@@ -238,68 +238,67 @@ def microdata_posterior(
         Tables with their likelihoods; several releases of the same people are combined, see
         :meth:`Release.combine`.
     questions : sequence of RecordQuestion
-        What is asked; of persons in households also :class:`MemberQuestion`.
+        The questions; for persons in households also :class:`MemberQuestion`.
     level, place : str
         The place; its own tables and those of the places inside are used.
     prior : RecordPrior
-        Prior of the records of every finest place.
+        Prior on the records of every finest place.
     known : sequence of KnownRecords
-        What the adversary knows beyond the release.
+        The adversary's knowledge beyond the release.
     engine : {"auto", "exact", "people", "lattice"}
-        ``exact`` sums over every x, part by part.  ``people`` is a chain over lists of people,
-        for noisy counts; ``lattice`` one on the x that agree with exact counts.  ``auto`` takes
-        the first that can do it.
+        ``exact`` sums over every x, part by part. ``people`` is a chain over lists of people, for
+        noisy counts; ``lattice`` is a chain on the x that agree with exact counts. ``auto`` takes
+        the first engine that can solve the problem.
     rng : Generator, int or other seed, optional
-        For the chains.
+        Randomness of the chains.
     draws, chains : int
-        Draws kept of each chain, after as many that are discarded; number of chains, >= 2.
+        Draws kept of each chain, after as many discarded ones; number of chains, >= 2.
     thin : int, default 1
-        Sweeps between two draws, at first.
+        Sweeps between two draws, at the start.
     doublings : int, default 3
-        How often the chains go on for as long again as they have gone, while they do not agree or
-        a question is undecided.  What they drew before is discarded then, and as many draws are
-        kept, twice as far apart: that costs time and no memory.  Further draws for single questions
-        (see Notes) are made without it as well.
+        How often the chains may double their length while they do not agree, or a question is
+        undecided. Each time all earlier draws are discarded, and as many are kept, twice as far
+        apart: this costs time but no memory. Further draws for single questions (see Notes) do not
+        count.
     time_limit : float, optional
-        Seconds, of which an exact law takes at most half where chains may follow.  Chains that do
-        not end by then answer with the draws before their last doubling; where there are none, it
-        is an error.
+        Seconds; an exact law takes at most half if chains may follow. Chains that run out of time
+        answer with the draws before their last doubling. Without such draws an error is raised.
 
     Returns
     -------
     MicrodataPosterior
-        Answers with their errors. ``prior`` is what is believed given ``known`` alone; NaN for
-        numbers of records where the prior does not say how many there are, and where what is known
-        overlaps. NaN also for a least number of persons, of whom a household has several.
+        Answers with their errors. ``prior`` is the belief given ``known`` alone. It is NaN for
+        numbers of records if the prior has no law of their number, and if the known records
+        overlap. It is also NaN for a least number of persons, as a household may have several.
 
     Notes
     -----
-    Exact laws have a relative error of about 1e-12, of which at most 1e-13 is weight of noisy
-    counts that is left out. The error of a mean of draws is its Monte Carlo standard error, from
-    the effective number of draws. A sweep is about one proposal for each
-    person, or one step for each move; of sweeps that begin with few proposals the first doublings
-    are not counted. An answer has status ``undecided`` unless two conditions hold. The log density
-    and two random projections of the state need a rank-normalised R-hat of at most 1.01, and bulk
-    and tail effective sizes of at least 400. The answer's own mean needs a split R-hat of at most
-    1.01 and an effective size of at least 400. For a probability p of error s that is also at most
-    p (1 - p) / s**2: draws in which nobody can be the target do not count.
+    Exact laws have a relative error of about 1e-12, of which at most 1e-13 is omitted weight of
+    noisy counts. The error of a mean of draws is its Monte Carlo standard error, from the effective
+    number of draws. A sweep is about one proposal for each person, or one step for each move.
+    Sweeps that begin with few proposals do not count in the first doublings. An answer has status
+    ``undecided`` unless two conditions hold. The log density and two random projections of the
+    state need a rank-normalised R-hat of at most 1.01, and bulk and tail effective sizes of at
+    least 400. The answer's own mean needs a split R-hat of at most 1.01 and an effective size of at
+    least 400. For a probability p of error s, that size is also at most p (1 - p) / s**2: draws
+    without a possible target do not count.
 
-    Where the law of the number of people has gaps, chains start on every side of them, if there are
-    as many chains.  Those over people cross a gap by steps of many people; where no step of a
-    lattice chain does, the answers are undecided.
+    If the law of the number of people has gaps, chains start on every side of them, if there are
+    enough chains. Chains over people cross a gap by steps of many people. If no step of a lattice
+    chain crosses it, the answers are undecided.
 
-    A share that the chain over people leaves undecided is asked of the equation of Mecke: with n
-    people of the place, the mean number of people of a class is the mean of a product. Its factors
-    are (n + 1) P(n + 1) / P(n), the share that the prior gives the class, and the ratio of the
-    likelihoods with and without one more of it. ``reason`` says how many answers were found so. It
-    needs a number of people that is not published exactly, a prior that allows every smaller one,
-    and noise: of the counts that see one class the sum of 1 / variance is at most 1.5. Where more
-    draws are needed for it, the answer is from these alone: those for which it was undecided are no
-    part of it.
+    If the chain over people leaves a share undecided, the equation of Mecke may answer. It gives
+    the mean number of people of a class, with n people in the place, as the mean of a product. Its
+    factors are (n + 1) P(n + 1) / P(n), the prior share of the class, and a likelihood ratio. That
+    is the ratio with and without one more such person. ``reason`` gives the number of answers found
+    this way. It needs a number of people that is not published exactly, a prior that allows every
+    smaller one, and noise. For the counts that include one class, the sum of 1 / variance must be
+    at most 1.5. If it needs more draws, the answer is from these alone, without those for which it
+    was undecided.
 
     Examples
     --------
-    Two of five people are women, four are of age group 0, and who is what is not published:
+    Two of five people are women and four are of age group 0; the joint counts are not published:
 
     >>> import pandas as pd
     >>> from bayesrisk import Records, Release, Schema, Workload, tabulate
@@ -522,8 +521,8 @@ def _draw_answers(
 ) -> tuple[Draws, pd.DataFrame]:
     """Return draws and answers, extended until all questions are decided or doublings end.
 
-    ``special`` are an observer of the states, further answers, how far a number may leap, and
-    whether the observer sees many states together.
+    ``special`` are an observer of the states, further answers, the largest jump of a number, and
+    whether the observer sees many states at once.
     """
     observer, answer, leap, batched = special
     leap *= int(functions.cells.data.max(initial=1))  # a record may count several times

@@ -33,23 +33,23 @@ class RecordPrior:
     r"""Prior of the counts x of a place's cells, given its number of records.
 
     Without a concentration, the n records are drawn independently with the shares theta of a
-    composition, P(x | n) = n! prod theta_c**x_c / x_c!.  With a concentration A, the shares are
-    themselves unknown, Dirichlet with parameters A theta_c, and integrated out: records of one
-    place are then alike.  Places are independent.
+    composition, P(x | n) = n! prod theta_c**x_c / x_c!. With a concentration A, the shares are
+    unknown and integrated out: they are Dirichlet with parameters A theta_c. Records of one place
+    are then alike. Places are independent.
 
     Attributes
     ----------
     schema : Schema
-        What the records are.
+        Schema of the records.
     shares : ndarray of float, shape (cells of the schema,), or None
         The composition, with sum 1; None for equal shares.
     concentration : float or None
-        Concentration A > 0; None where the shares are known.
+        Concentration A > 0; None if the shares are known.
     size : ndarray of float, or None
-        Probability of n = 0, 1, ... records, where no table says how many there are; None gives
-        every number the same weight.
+        Probability of n = 0, 1, ... records, if no table gives their number; None gives every
+        number the same weight.
     name : str
-        How the prior is called in results.
+        Name of the prior in results.
     """
 
     schema: Schema
@@ -76,7 +76,7 @@ class RecordPrior:
     def uniform_data_sets(cls, schema: Schema, *, size: ArrayLike | None = None) -> Self:
         """Return the prior under which all lists of n records are equally probable.
 
-        Records are independent, with equal shares; ``size`` is P(n), if it is known.
+        Records are independent, with equal shares; ``size`` is P(n), if known.
         """
         return cls(schema, size=_size(size))
 
@@ -96,19 +96,19 @@ class RecordPrior:
         Parameters
         ----------
         schema : Schema
-            What the records are.
+            Schema of the records.
         counts : array_like of float, shape (cells of the schema,)
             Counts or shares, >= 0, not all 0.
         concentration : float, optional
-            Concentration A > 0, in records: with n records a share has the variance of
-            n A / (n + A) independent ones.
+            Concentration A > 0, in records. With n records, a share has the variance of n A / (n +
+            A) independent ones.
         more : float, default 0
-            Number of records that are added in equal parts to all cells: with 0, a record that
-            the counts do not have is impossible.
+            Number of records added in equal parts to all cells. With 0, a record that the counts do
+            not have is impossible.
         size : array_like of float, optional
             Probability of n = 0, 1, ... records.
         name : str, default "composition"
-            How the prior is called in results.
+            Name of the prior in results.
 
         Returns
         -------
@@ -132,9 +132,9 @@ class RecordPrior:
         r"""Return the prior of a place's records in two years under a law of population change.
 
         Numbers of records of the first year, of arrivals and of births are Poisson. So the number n
-        of trajectories is Poisson, and given n they have the composition of the law. Whatever the
-        mean of the first year is, each of its records stays, leaves and changes as
-        :class:`~bayesrisk.tables.PopulationChange` says. Arrivals are Poisson still.
+        of trajectories is Poisson, and given n they have the composition of the law. For any mean
+        of the first year, each of its records stays, leaves and changes as
+        :class:`~bayesrisk.tables.PopulationChange` says. Arrivals remain Poisson.
 
         Parameters
         ----------
@@ -182,15 +182,15 @@ class RecordPrior:
 def fit_concentration(counts: ArrayLike, shares: ArrayLike) -> float:
     r"""Return the concentration that maximises the likelihood of several places' histograms.
 
-    Maximises sum over places of log Dirichlet-multinomial(x_p | n_p, A theta) over A in
-    (1e-3, 1e9); the largest value stands for independent records.
+    It maximises the sum over places of log Dirichlet-multinomial(x_p | n_p, A theta) over A in
+    (1e-3, 1e9). The largest value stands for independent records.
 
     Parameters
     ----------
     counts : array_like of int, shape (places, cells)
         Public counts of places, such as block groups.
     shares : array_like of float, shape (cells,)
-        The composition theta around them, > 0 where a count is.
+        The composition theta around them, > 0 in every cell with a count.
 
     Examples
     --------
@@ -297,19 +297,19 @@ AT_LEAST, EXACTLY = "at least", "exactly"
 
 @dataclass(frozen=True, eq=False)
 class KnownRecords:
-    """Number of records of a place that the adversary knows to fulfil a condition.
+    """Number of records of a place that the adversary knows to satisfy a condition.
 
-    - ``at least``: the adversary knows ``count`` people of the place and that each of them fulfils
-      ``where``; who they are says nothing else.  Of a person whose attributes are all known,
-      nothing is left to find out: the others have the law of the prior *given* these.
-    - ``exactly``: and nobody else of the place fulfils it.
+    - ``at least``: the adversary knows ``count`` people of the place who all satisfy ``where``;
+      their identity says nothing else. About a person whose attributes are all known, nothing is
+      left to learn. The others have the law of the prior *given* these people.
+    - ``exactly``: moreover, nobody else of the place satisfies it.
 
-    Use it for a question about one place: a condition may name some attributes only, and classes of
-    records are as fine as it needs. In an audit all attributes of all known people are known, and
+    Use it for a question about one place. A condition may name only some attributes, and classes of
+    records are as fine as it needs. In an audit, all attributes of all known people are known, and
     the same tables serve many targets. There the known records are subtracted from the counts
-    instead (``MicrodataSystem.without_records``, with a prior of the others): that is quicker, as
-    it keeps the classes of the tables, and gives the same law. Nor can a condition say how many
-    people a place has; a prior can (``size``).
+    instead (``MicrodataSystem.without_records``, with a prior of the others). This is quicker, as
+    it keeps the classes of the tables, and gives the same law. A condition cannot give the number
+    of people of a place; a prior can (``size``).
 
     Attributes
     ----------
@@ -318,9 +318,9 @@ class KnownRecords:
     count : int, default 1
         Number of records, >= 0.
     relation : {"at least", "exactly"}
-        Whether there may be more.
+        Whether there may be more records.
     place : str, optional
-        Code of a finest place; needed where there are several.
+        Code of a finest place; required if there are several.
     """
 
     where: Condition
@@ -339,11 +339,11 @@ class KnownRecords:
     def from_frame(
         cls, people: pd.DataFrame, *, place: str | None = None, relation: str = AT_LEAST
     ) -> list[Self]:
-        """Return the people of a file as knowledge, with a count for those who look alike.
+        """Return the people of a file as knowledge, with a count for equal people.
 
-        One row is one person, with a column of whole codes for each attribute that is known.
-        ``place`` names the column with the code of the person's finest place. ``exactly`` says that
-        the file has everybody of these places who looks like one of its people.
+        One row is one person, with a column of whole codes for each known attribute. ``place``
+        names the column with the code of the person's finest place. With ``exactly``, the file has
+        everybody of these places with the attributes of one of its people.
 
         Examples
         --------

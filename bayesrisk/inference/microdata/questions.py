@@ -32,27 +32,28 @@ from bayesrisk.tables.schema import Schema
 
 @dataclass(frozen=True, eq=False)
 class RecordQuestion:
-    r"""A question about the records of a place: how many, or whether the target is one of them.
+    r"""A question about the records of a place: their number, or whether the target is among them.
 
-    - ``among``: does the target, known to fulfil ``among``, fulfil ``where`` too?  Let X records
-      fulfil both, and G ``among``: the answer is E[X] / E[G].  A place with more of these records
-      is the more probably the target's.  Where the release says how large G is, that is E[X / G].
-      Records that are known in full (:class:`KnownRecords`) are somebody else's, and not counted.
-    - ``at_least`` m: are there m or more records that fulfil ``where``?
-    - neither: how many are there?  The answer is the expected number.
+    - ``among``: does the target, known to satisfy ``among``, also satisfy ``where``? Let X records
+      satisfy both, and G satisfy ``among``: the answer is E[X] / E[G]. A place with more such
+      records is more probably the target's. If the release gives G, the answer is E[X / G]. Records
+      known in full (:class:`KnownRecords`) are other people's, and do not count.
+    - ``at_least`` m: do m or more records satisfy ``where``?
+    - neither: how many records satisfy it? The answer is the expected number.
 
     Attributes
     ----------
     where : mapping of str to iterable of int
         Codes that a record may have, for some of the attributes.
     among : mapping of str to iterable of int, optional
-        What is known of the target, in the same form; an empty mapping where only the place is.
+        Known attributes of the target, in the same form; an empty mapping if only the place is
+        known.
     at_least : int, optional
         Number of records, at least 1.
     place : str, optional
-        Code of a finest place; by default all of them together.
+        Code of a finest place; by default all finest places together.
     name : str, optional
-        How the question is called in results.
+        Name of the question in results.
     """
 
     where: Condition
@@ -84,7 +85,7 @@ class RecordQuestion:
         return text if self.at_least is None else f"at least {self.at_least}: {text}"
 
     def weights(self, classes: CellSpace) -> tuple[IntArray, IntArray]:
-        """Return two indicators for each class: its records are asked for, and are in the group."""
+        """Return two indicators for each class: its records are counted, and are in the group."""
         group = class_indicator(self.among or {}, classes)
         return class_indicator(self.where, classes) * group, group
 
@@ -106,17 +107,17 @@ class RecordQuestion:
 class MemberQuestion(RecordQuestion):
     r"""A question about the persons who live in the households of a place.
 
-    The three questions of :class:`RecordQuestion`, asked of persons: ``where`` and ``among`` are
-    conditions on attributes of persons, and a household counts with as many of its members as
-    fulfil them.  The answer about a target is E[X] / E[G] with X and G numbers of persons: given
+    The three questions are those of :class:`RecordQuestion`, asked about persons. ``where`` and
+    ``among`` are conditions on attributes of persons, and a household counts with as many members
+    as satisfy them. The answer about a target is E[X] / E[G] with X and G numbers of persons. Given
     the households, each person of the group is equally probably the target.
 
     Attributes
     ----------
     where, among, at_least, place, name
-        As of :class:`RecordQuestion`, with conditions on attributes of persons.
+        As for :class:`RecordQuestion`, with conditions on attributes of persons.
     link : HouseholdLink
-        What the households of the release are made of.
+        Link of persons to the households of the release.
     """
 
     link: HouseholdLink = field(kw_only=True, repr=False)
@@ -136,7 +137,7 @@ class MemberQuestion(RecordQuestion):
         return f"members {where}", f"members {group}"
 
     def kinds(self) -> tuple[IntArray, IntArray]:
-        """Return for each kind of person 1 if asked for, and 1 if in the group."""
+        """Return for each kind of person 1 if counted, and 1 if in the group."""
         cells = self.link.persons.codes(np.arange(self.link.persons.size))
         target, group = np.ones((2, self.link.persons.size), np.int64)
         for indicator, condition in ((target, self.where), (group, self.among or {})):
@@ -145,13 +146,13 @@ class MemberQuestion(RecordQuestion):
         return target * group, group
 
     def weights(self, classes: CellSpace) -> tuple[IntArray, IntArray]:
-        """Return for each class the household members asked for, and those in the group."""
+        """Return for each class the household members counted, and those in the group."""
         code = classes.schema.indices(classes.representatives())[MEMBERS]
         part, group = (self.link.members @ kinds for kinds in self.kinds())
         return part[code], group[code]
 
     def tables(self, schema: Schema) -> list[Table]:
-        """Return one table that counts the household members asked for and those in the group."""
+        """Return one table that counts the household members counted and those in the group."""
         if schema != self.link.schema:
             raise ArgumentError(f"link must be of the schema of the release, {schema.name!r}")
         counts = np.array([self.link.members @ kinds for kinds in self.kinds()])
@@ -419,10 +420,10 @@ def answer_interval(
 ) -> tuple[float, float]:
     """Return the interval of an answer, given its standard error and effective draws.
 
-    The interval of a share is Clopper and Pearson's for as many trials as would have this error
-    (the effective draws, if every draw is 0 or 1), as a normal law is wrong for rare events. Draws
-    that all say the same leave at most the share of a run of so many trials without one event,
-    which changes a share by 1 and a number by ``leap``.
+    A normal law is wrong for rare events. So the interval of a share is Clopper and Pearson's, for
+    as many trials as have this error. These are the effective draws, if every draw is 0 or 1. Draws
+    that all agree still leave room for an event that so many trials may miss. It changes a share by
+    1 and a number by ``leap``.
     """
     tail = 0.5 * (1.0 - level)
     if error == 0.0:
@@ -500,7 +501,7 @@ class GroupLaws:
 
 @dataclass
 class Tally:
-    """For every unknown, how many draws of each chain have 1, 2, ... records or more."""
+    """For every unknown, the number of draws of each chain with 1, 2, ... records or more."""
 
     chains: int  # number of chains and of unknowns
     size: int
@@ -547,7 +548,7 @@ def rank_records(
     names: list[str],
     top: int,
 ) -> pd.DataFrame:
-    """Return the most probable records: class, how many, probability and standard error."""
+    """Return the most probable records: class, number, probability and standard error."""
     left = np.arange(law.size)
     parts: list[tuple[IntArray, IntArray, FloatArray, FloatArray]] = []
     best, k = np.zeros(0), 1
@@ -622,24 +623,23 @@ class MicrodataPosterior:
     Attributes
     ----------
     answers : pandas.DataFrame
-        One row for each question: ``question``, ``prior``, ``posterior``, ``error`` (0 where it is
-        exact), ``lower``, ``upper``, ``status``, ``r_hat`` and ``ess``. The ends are the 95 %
-        interval of the Monte Carlo error, Clopper and Pearson's for probabilities. The status is
-        ``exact``, ``sampled``, or ``undecided`` where chains do not agree: there is no posterior
-        then.
+        One row for each question: ``question``, ``prior``, ``posterior``, ``error`` (0 if exact),
+        ``lower``, ``upper``, ``status``, ``r_hat`` and ``ess``. The ends are the 95 % interval of
+        the Monte Carlo error, Clopper and Pearson's for probabilities. The status is ``exact``,
+        ``sampled``, or ``undecided`` if chains do not agree, without a posterior.
     expected : pandas.DataFrame
-        One row for each class of records that may be there: ``place``, a column for each
-        attribute (its codes, ``a-b`` for a range), and ``expected``, the posterior mean of their
-        number; NaN where chains do not agree.
+        One row for each possible class of records: ``place``, a column for each attribute (its
+        codes, ``a-b`` for a range), and ``expected``, the posterior mean of their number. That is
+        NaN if chains do not agree.
     engine : str
         ``exact``, ``people`` or ``lattice``.
     reason : str
-        Why this engine.
+        Reason for this engine.
     points : int
-        Pairs of sums that were weighed for an exact law; 0 else.
+        Pairs of sums weighed for an exact law; otherwise 0.
     samples : Samples or None
-        Draws of the numbers that questions are about, for ArviZ; None where the law is exact, and
-        where they would be more than 2^25 numbers.
+        Draws of the numbers in the questions, for ArviZ; None if the law is exact, or if they would
+        be more than 2^25 numbers.
     """
 
     answers: pd.DataFrame
@@ -653,14 +653,14 @@ class MicrodataPosterior:
     def ranked_records(self, top: int = 100) -> pd.DataFrame:
         """Return the ``top`` most probable records.
 
-        For each class c of a place and k = 1, 2, ..., the probability that at least k records of
-        the class are there.  An adversary who lists those of probability q or more is right with
-        each of them so often.  Columns are ``place``, one for each attribute as in ``expected``,
-        ``known`` (of which known people, by what is known; empty for all others), ``number`` k,
-        ``probability`` and ``error``: 0 where it is exact, else the standard error between chains.
-        People whose class is known are left out, and do not count in k.  Draws whose chains do not
-        agree are refused; chains count up to k = 2^25 / (chains * classes of all places), at least
-        1.
+        For each class c of a place and k = 1, 2, ..., it is the probability that the place has at
+        least k records of the class. An adversary who lists records of probability at least q is
+        right at that rate for each. Columns are ``place``, one for each attribute as in
+        ``expected``, ``known``, ``number`` k, ``probability`` and ``error``. ``known`` gives the
+        known attributes of known people and is empty for others. ``error`` is 0 if exact, else the
+        standard error between chains. People whose class is known are left out, and do not count in
+        k. Draws of chains that do not agree are refused. Chains count up to k = 2^25 / (chains *
+        classes of all places), at least 1.
         """
         check.integer(top, "top", lower=1)
         if not self._law.agreed:

@@ -1,9 +1,9 @@
-"""The unknown counts of a place, and what a release says about their sums.
+"""The unknown counts of a place, and a release's information about their sums.
 
-An unknown is the number of records of one *class* in one of the finest places: a class is a set
-of cells of the schema that no published cell tells apart.  A published cell of any level is a row,
-a weighted sum of unknowns.  A row is *hard* where the release states the sum, and otherwise
-*soft*: it gives a log weight to every value of the sum.
+An unknown is the number of records of one *class* in one of the finest places. A class is a set of
+cells of the schema that no published cell separates. A published cell of any level is a row, a
+weighted sum of unknowns. A row is *hard* if the release states the sum. Otherwise it is *soft* and
+gives a log weight to every value of the sum.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ class Layer:
     def read(self, place: int) -> tuple[IntArray, list[Likelihood], IntArray]:
         """Return a place's informative cells, with the likelihood and count of each.
 
-        A cell that is withheld by a known rule says that its count is one of those; what was taken
-        off is in all counts.
+        A cell withheld by a known rule says that its count is one of those of the rule. The
+        subtracted records are in all counts.
         """
         rules = [law.rule for law in self.likelihoods]
         ruled = np.array([rule is not None for rule in rules], np.bool_)
@@ -88,9 +88,9 @@ class Layer:
 class MicrodataSystem:
     """A place's unknown counts, and the published sums of them.
 
-    Unknown ``p * classes.size + c`` is the number of records of class c in place p, but for people
-    who are known.  After these stand the numbers of each class among the people of every group
-    that is known in part.
+    Unknown ``p * classes.size + c`` is the number of records of class c in place p, without known
+    people. After these come the numbers of each class among the people of every group that is known
+    in part.
     """
 
     classes: CellSpace  # classes of cells
@@ -151,10 +151,10 @@ class MicrodataSystem:
     def without_records(self, place: int, records: IntArray) -> MicrodataSystem:
         """Return the system with known records subtracted from a place's published counts.
 
-        To be used where all attributes of the known records are known, for a prior of the others,
-        and where the known record is no knowledge: that which a release is without.  The classes
-        stay those of the tables, which one system for many targets needs.  Conditions on some
-        attributes are :class:`KnownRecords`, for which a system is made anew.
+        Use it if all attributes of the known records are known, for a prior on the others; and if
+        the record is not knowledge, but the one missing from a release. The classes stay those of
+        the tables, as one system for many targets needs. Conditions on some attributes are
+        :class:`KnownRecords`, which need a new system.
         """
         layers = []
         for layer in self.layers:
@@ -332,7 +332,7 @@ class GroupSystem(WeighedModel):
 def presolve(system: MicrodataSystem, functions: sp.csr_array) -> tuple[GroupSystem, sp.csr_array]:
     """Return the reduced system of groups, and the functions rewritten over these groups.
 
-    Dead unknowns and implied rows are left out, and equal columns put together.
+    Dead unknowns and implied rows are left out, and equal columns merged.
     """
     prior, mass, rows = system.prior, _mass(system), _published_rows(system)
     model = rows.model
@@ -599,7 +599,7 @@ def log_size(
 
 @dataclass(frozen=True)
 class Stratum:
-    """People of one finest place who share one law of classes, given how many they are."""
+    """People of one finest place who share one law of classes, given their number."""
 
     place: int  # position of the place
     # (classes,): share, or Dirichlet parameter, of every class; 0 where it is impossible
@@ -615,7 +615,7 @@ class Stratum:
 
         Of u = ``exact_count`` + r people who are not known by name, ``exact_count`` have the
         classes that nobody else has. With shares it is P(n) u! / r! s**r for the share s of all
-        other classes. With Dirichlet parameters of sum A a ratio of gamma functions takes its
+        other classes. With Dirichlet parameters of sum A, a ratio of gamma functions takes its
         place. ``total`` is the sum of the masses of all classes of the place.
         """
         r = np.arange(most + 1)

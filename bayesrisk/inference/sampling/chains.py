@@ -54,19 +54,19 @@ Prior = Callable[[np.random.Generator, int], dict[str, IntArray]]
 class Samples(Tabular):
     """Draws of a posterior by Gibbs sampling, with their settings and seed.
 
-    Read :func:`diagnose` before using them: an average of draws is no better than the chains'
+    Read :func:`diagnose` before using them: an average of draws is only as good as the chains'
     convergence.
 
-    ``counts``, shape (chains, draws, variables), are without the ``warmup`` sweeps at the start of
-    each chain; ``target``, shape (chains, draws), is 1 where the target has the characteristics:
-    the block's count less ``known_count``, None for a tree without a single target.  ``labels``
-    name each variable, of a level from the block upwards or of a node, as ``dimension`` says.
+    ``counts``, shape (chains, draws, variables), exclude the ``warmup`` sweeps at the start of each
+    chain. ``target``, shape (chains, draws), is 1 if the target has the characteristics: the
+    block's count less ``known_count``. It is None for a tree without a single target. ``labels``
+    name the variables: levels from the block upwards, or nodes, as ``dimension`` says.
 
-    ``sampler`` says which conditionals were used, ``spec`` has the arguments, ``seed`` entropy and
-    spawn key of the generators' seed, and the draws are the same where both ``versions``, of
-    bayesrisk and NumPy, are.  ``releases`` name the noisy counts that were published: of a level or
-    node that is kept, or ``"siblings"``, the total of the other blocks; ``observed`` is what was
-    released, ``constants`` what was known without it: numbers, or an entry for each release.
+    ``sampler`` names the conditionals, ``spec`` has the arguments, and ``seed`` the entropy and
+    spawn key of the generators' seed. The draws are reproducible with equal ``versions`` of
+    bayesrisk and NumPy. ``releases`` name the published noisy counts: of a kept level or node, or
+    ``"siblings"``, the total of the other blocks. ``observed`` is what was released, and
+    ``constants`` what was known before: numbers, or an entry for each release.
     """
 
     counts: IntArray
@@ -128,9 +128,9 @@ class Samples(Tabular):
         return float(standard_error(self._target()))
 
     def estimate(self, confidence: float) -> Estimate:
-        """Return the target's probability with its error and a normal-law interval.
+        """Return the target's probability with its error and a normal interval.
 
-        Warns (:class:`~bayesrisk.exceptions.ConvergenceWarning`) where chains have not converged.
+        It warns (:class:`~bayesrisk.exceptions.ConvergenceWarning`) if chains have not converged.
         """
         if np.isnan(self.target_error):
             raise ArgumentError(
@@ -157,8 +157,8 @@ class Samples(Tabular):
     def pmf(self, label: str) -> pd.DataFrame:
         """Return the frequency of each count among the draws, with its Monte Carlo standard error.
 
-        The ``status`` is ``sampled``, or ``undecided`` where :func:`diagnose` would say that the
-        chains have not converged in this variable; of draws that are all equal it is ``constant``.
+        The ``status`` is ``sampled``; ``undecided`` if :func:`diagnose` finds that the chains have
+        not converged in this variable; or ``constant`` if all draws are equal.
         """
         draws = self.of(label)
         status = "constant" if np.all(draws == draws.flat[0]) else "sampled"
@@ -255,8 +255,8 @@ def run_chains(
 ) -> None:
     """Fill ``counts[chain]`` by the step function of ``begin(chain)``, the chains in threads.
 
-    The kernels release the GIL.  A chain runs in pieces, whose sizes change nothing in what is
-    drawn: between two of them it can be interrupted.
+    The kernels release the GIL. A chain runs in pieces, between which it can be interrupted. Their
+    sizes do not change the draws.
     """
     chains = len(counts)
     workers = min(chains, os.cpu_count() or 1)
@@ -319,7 +319,7 @@ def _statistic(name: str, draws: NumberArray, **options: object) -> float:
 def _published(samples: Samples) -> tuple[IntArray, FloatArray]:
     """Return predicted noisy counts and log-likelihoods, with releases on the last axis.
 
-    The numbers are those of the origin of the draws, and so the same whenever they are asked for.
+    The random numbers belong to the origin of the draws, so results are reproducible.
     """
     count = dict(zip(samples.labels, np.moveaxis(samples.counts, -1, 0), strict=True))
     if samples.dimension == "level":
@@ -373,13 +373,13 @@ def to_arviz(samples: Samples) -> Any:
     Returns
     -------
     arviz.InferenceData or xarray.DataTree
-        The former on ArviZ 0.x, the latter on 1.x.  Groups ``posterior`` and ``prior`` (before the
-        release, as far as it is proper) have ``target`` and ``count``, by level or node.  Groups
+        The former for ArviZ 0.x, the latter for 1.x. Groups ``posterior`` and ``prior`` (before the
+        release, if proper) have ``target`` and ``count``, by level or node. Groups
         ``observed_data``, ``posterior_predictive`` and ``log_likelihood`` have ``noisy_count``, by
-        release: each published count that is kept, and ``siblings``, the total of the other
-        blocks.  Group ``constant_data`` has ``precision`` (rho over the squared sensitivity), and
-        ``prior`` and ``known_count`` of the target.  Origin, seed and versions are attributes of
-        ``posterior``; there is no ``sample_stats``, because a Gibbs sampler accepts every move.
+        release: each kept published count, and ``siblings``, the total of the other blocks. Group
+        ``constant_data`` has ``precision`` (rho over the squared sensitivity), and the target's
+        ``prior`` and ``known_count``. Origin, seed and versions are attributes of ``posterior``.
+        There is no ``sample_stats``, because a Gibbs sampler accepts every move.
 
     Examples
     --------
@@ -428,15 +428,14 @@ def to_arviz(samples: Samples) -> Any:
 class Diagnosis(Tabular):
     """Convergence diagnostics of each variable, and a verdict.
 
-    The ``variables`` are the ``target``, if there is one, and the levels or nodes.  Each has the
-    mean of the draws with its Monte Carlo standard error (``mcse``).  It has the rank-normalised
-    split R-hat, NaN where that has no meaning.  ``ess_bulk`` and ``ess_tail`` are the effective
-    numbers of draws for the centre and for the 5 % and 95 % quantiles (NaN for a constant).  A
-    variable is ``constant`` where all draws of all chains are equal: nothing can then be said about
-    convergence.
+    The ``variables`` are the ``target``, if there is one, and the levels or nodes. Each has the
+    mean of the draws with its Monte Carlo standard error (``mcse``), and the rank-normalised split
+    R-hat, NaN if undefined. ``ess_bulk`` and ``ess_tail`` are the effective numbers of draws for
+    the centre and for the 5 % and 95 % quantiles (NaN for a constant). A variable is ``constant``
+    if all draws of all chains are equal; then nothing can be said about its convergence.
 
-    The ``verdict`` is ``"converged"`` or ``"not converged"``, for some ``reasons``; ``notes`` say
-    what it does not cover, such as constant variables.
+    The ``verdict`` is ``"converged"`` or ``"not converged"``, with ``reasons``. ``notes`` say what
+    it does not cover, such as constant variables.
     """
 
     variables: tuple[str, ...]
@@ -507,8 +506,8 @@ def chain_numbers(draws: NumberArray) -> ChainNumbers:
 def mean_r_hat(draws: NumberArray) -> float:
     """Return split R-hat of the mean of draws (chains, draws), for at least two chains.
 
-    No ranks are used, because the question is whether chains agree in the mean of their draws,
-    whatever differences are too small to matter for it.
+    No ranks are used: the question is whether chains agree in the mean of their draws, despite
+    differences too small to matter for it.
     """
     if np.all(draws == draws[:, :1]):
         return float("nan") if np.all(draws == draws.flat[0]) else float("inf")
@@ -565,9 +564,9 @@ def diagnose(
 ) -> Diagnosis:
     r"""Return the diagnostics of draws, and a verdict with its reasons.
 
-    The chains have converged, as far as draws can tell, if three conditions hold for each variable.
-    The rank-normalised split :math:`\hat R` is at most 1.01.  Bulk and tail ESS are at least 100
-    for each chain.  No chain stands still where the others move.
+    As far as draws can tell, the chains have converged if three conditions hold for each variable.
+    The rank-normalised split :math:`\hat R` is at most 1.01. Bulk and tail ESS are at least 100 for
+    each chain. No chain stands still while others move.
 
     Source: Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021), Bayesian Analysis 16(2),
     667-718.
@@ -577,15 +576,15 @@ def diagnose(
     samples : Samples
         Draws of one of the samplers.
     max_rhat : float, default 1.01
-        Largest R-hat accepted, > 1.  The default is that of the reference.
+        Largest accepted R-hat, > 1. The default is that of the reference.
     min_ess_per_chain : float, default 100.0
-        Smallest bulk and tail ESS accepted, times the number of chains, > 0; as in the reference.
+        Smallest accepted bulk and tail ESS per chain, > 0; the default is that of the reference.
 
     Notes
     -----
-    A variable whose draws are all equal has no R-hat: its law may be a point, or nothing ever
-    moved.  It is noted and left out of the verdict, unless every variable is so.  One chain alone
-    is never called converged.
+    A variable whose draws are all equal has no R-hat: its law may be a point, or the chains never
+    moved. It is noted and left out of the verdict, unless all variables are so. A single chain is
+    never called converged.
 
     Examples
     --------

@@ -145,7 +145,8 @@ def _bounded(prior: OneLeafPrior) -> int | None:
 class _Weights:
     """Log weights of the nodes' counts, and each node's possible counts.
 
-    ``listed`` are the possible counts of nodes with a table, ``least`` and ``most`` those of all.
+    ``listed`` are the possible counts of nodes with a table; ``least`` and ``most`` bound those of
+    all.
     """
 
     tables: dict[int, LogTable]
@@ -169,8 +170,8 @@ class _Weights:
 def _weights(tree: Tree, tables: dict[int, LogTable], restricted: bool) -> _Weights:
     """Return each node's possible counts, given the tables, from the leaves up.
 
-    Where totals are restricted, moves keep them: between two leaves they reach every set of counts
-    if no leaf's own counts have gaps.
+    If totals are restricted, moves keep them: moves between two leaves reach every set of counts if
+    no leaf's own counts have gaps.
     """
     least, most = np.zeros(tree.n_nodes, np.int64), np.full(tree.n_nodes, _NO_END)
     listed: dict[int, IntArray] = {}
@@ -234,7 +235,7 @@ def _add_up(tree: Tree, weights: _Weights, leaf_counts: IntArray) -> IntArray:
 
 
 def _all_weights(tree: Tree, leaves: _Leaves, priors: dict[int, OneLeafPrior]) -> _Weights:
-    """Return tables of all priors, long enough that what is cut off is negligible."""
+    """Return tables of all priors, long enough that the mass cut off is negligible."""
     node_tables = dict(tree.tables)
     for v in np.flatnonzero(tree.exact >= 0).tolist():
         node_tables[v] = LogTable(int(tree.exact[v]), np.zeros(1)).times(node_tables.get(v, FLAT))
@@ -288,7 +289,7 @@ def _all_weights(tree: Tree, leaves: _Leaves, priors: dict[int, OneLeafPrior]) -
 def _reach(tree: Tree, state: IntArray, lost: float, endless: list[int]) -> int:
     """Return a count that no unbounded leaf can exceed in any state that could be drawn.
 
-    The likelihood of a possible state, less what the priors lose there, bounds the best weight from
+    The likelihood of a possible state, less the loss by the priors, bounds the best weight from
     below. A leaf of count c makes every total above it at least c, which bounds the weight of the
     state from above.
     """
@@ -361,8 +362,8 @@ def sample_tree(
         \prod_{\text{nodes } v} e^{-\tau_v (y_v - c_v)^2}, \quad
         c_v = \sum_{i \text{ below } v} c_i
 
-    A leaf with a target counts ``known_count`` or one more, the latter with its ``prior``, as in
-    :func:`tree_posterior`; a total that is known (``exact_count``) stays what it is.
+    The count of a leaf with a target is ``known_count`` or one more, the latter with its ``prior``,
+    as in :func:`tree_posterior`. A known total (``exact_count``) stays fixed.
 
     Parameters
     ----------
@@ -370,34 +371,34 @@ def sample_tree(
         Hierarchy with its releases.
     leaf_prior : LeafPrior, CountLaw, callable, sequence of these, or "flat"
         Prior w of a leaf's count: one for all, or one for each leaf in the order of
-        ``tree.leaves``.  A callable takes an array of counts and returns their log prior, which
-        need not be normalised nor have a closed form.
+        ``tree.leaves``. A callable takes an array of counts and returns their log prior. It needs
+        neither a normaliser nor a closed form.
     draws, warmup, chains : int
-        Sweeps kept and discarded in each chain, and number of chains. At most 1e8 sweeps, and
-        2**28 numbers kept in all (2 GiB).
+        Sweeps kept and discarded in each chain, and number of chains; at most 1e8 sweeps, and 2**28
+        numbers kept in all (2 GiB).
     rng : Generator or int
-        Source of randomness; each chain gets a child of its own.
+        Source of randomness; each chain gets its own child.
     threads : int, optional
-        Threads to use; the draws do not depend on it. None: as many as there are processors.
+        Number of threads; the draws do not depend on it. None: one for each processor.
     nodes : iterable of node names, optional
-        Which counts to keep; None keeps them all.
+        Counts to keep; None keeps them all.
     pair_moves : bool, default True
-        Also move counts from leaf to leaf with totals fixed.  Without them the law is the same,
-        and chains mix slowly where a total is known better than its parts.
+        Whether to also move counts between leaves with totals fixed. Without these moves the law is
+        the same, but chains mix slowly if a total is known better than its parts.
 
     Returns
     -------
     Samples
-        Variables are nodes; ``target`` is that of the one leaf with a target (of :meth:`Tree.path`,
-        for example), if it is kept.
+        Variables are nodes; ``target`` is that of the only leaf with a target (for example of
+        :meth:`Tree.path`), if it is kept.
 
     Notes
     -----
     A sweep redraws each leaf from its exact conditional, which changes all totals above it. Then it
-    moves counts between the leaf and a random one below one of its ancestors, from the exact
+    moves counts between the leaf and a random leaf below one of its ancestors, from the exact
     conditional along that line. Any feasible state can be reached leaf by leaf, because leaves are
-    independent a priori and every likelihood is positive; where totals are known, by moves between
-    two leaves. Cost of a sweep: leaves times depth.
+    independent a priori and every likelihood is positive. With known totals it can be reached by
+    moves between two leaves. A sweep costs leaves times depth.
 
     Examples
     --------

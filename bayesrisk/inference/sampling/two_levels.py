@@ -1,10 +1,10 @@
 """Gibbs sampler for releases at two levels, an independent check of exact posteriors.
 
-The adversary's model is that of Kazan and Reiter, section 3.2: a block inside a group, releases
-with noise at both levels, and the noisy total of the other blocks. They are a tree of three nodes,
-with a kernel of their own for its speed. All their laws are tables, and a sweep takes 40 ns where
-that of a tree takes 2.3 us. It is 58 times as fast, 43 times for each effective draw. They also
-have the published conditionals, which belong to no tree.
+The model is that of Kazan and Reiter, section 3.2: a block inside a group, noisy releases of both,
+and the noisy total of the other blocks. They are a tree of three nodes, with a kernel of their own
+for speed. All their laws are tables, and a sweep takes 40 ns instead of a tree's 2.3 us. It is 58
+times as fast, 43 times for each effective draw. This sampler also has the published conditionals,
+which belong to no tree.
 """
 
 from functools import partial

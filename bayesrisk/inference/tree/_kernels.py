@@ -1,9 +1,9 @@
 """Compiled inner loops of trees: shape, leaf messages, tilts; arguments are not checked.
 
-A *unit* is a maximal chain of nodes that have one count (each but the last has a single child).
-Its evidence is exp(-lam (x - y - frac)**2), y whole and frac the small rest.  A leaf's message is
-tilted by exp(theta x); windows are cut by bounds on the ratio of successive terms, which hold
-for every prior of the family (see ``LeafPrior``).
+A *unit* is a maximal chain of nodes that have one count (each but the last has a single child). Its
+evidence is exp(-lam (x - y - frac)**2), with y whole and frac the small rest. A leaf's message is
+tilted by exp(theta x). Windows are cut by bounds on the ratio of successive terms, which hold for
+every prior of the family (see ``LeafPrior``).
 """
 
 import math
@@ -136,8 +136,8 @@ def _endless(start: int, leaf: Leaf, log_eps: float) -> bool:
 def leaf_window(leaf: Leaf, log_eps: float, least: int, most: int) -> tuple[int, int, int, float]:
     """Return a leaf's window (low, high), where to start filling it, and the share cut off.
 
-    The count is known to be in ``least``, ..., ``most``: what is outside is not cut off.
-    The share is relative to the mass kept, at most ``2 exp(log_eps)``.  A window of size 0 means
+    The count is known to be in ``least``, ..., ``most``; values outside do not count as cut off.
+    The share is relative to the mass kept, at most ``2 exp(log_eps)``. A window of size 0 means
     that the terms cannot be summed.
     """
     law = leaf.law
@@ -339,8 +339,8 @@ def leaf_moments(leaves: LeafArrays, theta: FloatArray, mean: FloatArray, var: F
 class NodeReleases(NamedTuple):
     """The units with a release, and the nearest such unit above each.
 
-    ``owner`` is the nearest unit above with one, -1 for none.  ``bias`` is what the mean of a
-    unit's message exceeds the point that the bound of :func:`newton_direction` takes for it.
+    ``owner`` is the nearest unit above with a release, -1 for none. ``bias`` is the excess of the
+    mean of a unit's message over the point used for it in the bound of :func:`newton_direction`.
     """
 
     owner: IntArray

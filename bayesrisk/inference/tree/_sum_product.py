@@ -1,9 +1,9 @@
 """Sum-product on a tree of counts: messages up from the leaves and down from the root.
 
-Messages are tilted (see below), so that they are large where the posterior is, however much parent
-and children disagree.  Mass cut off a message then weighs about as much in the posterior, and the
-upward passage alone bounds it; if the bound is too large, tilts are improved and windows widened.
-A compiled passage may stop with a code, and be resumed.
+Messages are tilted (see below), so that they are large where the posterior is, even if parent and
+children disagree. Mass cut off a message then weighs about as much in the posterior, and the upward
+pass alone bounds it. If the bound is too large, tilts are improved and windows widened. A compiled
+pass may stop with a code, and be resumed.
 """
 
 import math
@@ -44,8 +44,9 @@ def factor_window(
 ) -> tuple[int, float, int, int, float]:
     """Return the peak and window of a unit's factor exp(-lam (x - y - frac)**2 + delta x).
 
-    Returns its largest point x0, the slope of the logarithm there, the window outside which it
-    is below exp(-depth) of the largest, and a bound on its sum (largest value 1).
+    The result has the largest point x0 and the slope of the logarithm there. It has the window
+    outside which the factor is below exp(-depth) of the largest value. Last comes a bound on its
+    sum, with largest value 1.
     """
     shift = frac + delta / (2.0 * lam)
     x0 = max(y + int(np.rint(min(max(shift, -4.5e15), 4.5e15))), 0)
@@ -198,8 +199,9 @@ class Leaves(NamedTuple):
 class Messages(NamedTuple):
     """Messages as probabilities on windows, concatenated in ``store``.
 
-    ``spot[s]`` is (lowest count, offset in the store, size).  ``lost[s]`` bounds, relative to the
-    message's mass, the mass that was cut off below s (column 0) and what transforms rounded (1).
+    ``spot[s]`` is (lowest count, offset in the store, size). ``lost[s]`` has two bounds relative to
+    the message's mass: the mass cut off below s (column 0), and the rounding of transforms (column
+    1).
     """
 
     spot: IntArray
@@ -261,8 +263,8 @@ def close_merge(
 ) -> int:
     """Store a merge's message: convolution times factor, cut and scaled; return a code.
 
-    ``missing`` is the log of what the factor is outside the window, and what transforms rounded.
-    The message goes to the offset that stands in its spot.
+    ``missing`` is the log of the factor outside the window, plus the rounding of transforms. The
+    message is stored at the offset in its spot.
     """
     outside, rounded = missing
     spot, lost = messages.spot, messages.lost

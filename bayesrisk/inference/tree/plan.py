@@ -21,18 +21,18 @@ class LeafPrior:
     r"""Prior of each leaf's count, given by the ratios of successive probabilities.
 
     Use one of the constructors :meth:`flat`, :meth:`poisson`, :meth:`negative_binomial` and
-    :meth:`hurdle`; their parameters are scalars, or arrays with one value per leaf in the order
-    of ``tree.leaves``.  Any other law is given as a ``FiniteLaw`` in place of a ``LeafPrior``.
+    :meth:`hurdle`. Their parameters are scalars, or arrays with one value per leaf in the order of
+    ``tree.leaves``. Give any other law as a ``FiniteLaw`` in place of a ``LeafPrior``.
 
     .. math:: \frac{\pi(1)}{\pi(0)} = e^{\mathtt{log\_jump}}, \qquad
         \frac{\pi(x+1)}{\pi(x)} = q\,\frac{x + r}{x + 1} \quad (x \ge 1)
 
-    and :math:`\mu / (x + 1)` when r is infinite.  Normalisers cancel in a posterior.
+    It is :math:`\mu / (x + 1)` if r is infinite. Normalisers cancel in a posterior.
 
     Attributes
     ----------
     name : str
-        Which constructor made it.
+        Name of the constructor.
     log_jump : ndarray
         Log of the ratio of the probabilities of 1 and 0.
     size : ndarray
@@ -68,13 +68,13 @@ class LeafPrior:
 
     @classmethod
     def poisson(cls, mean: ArrayLike) -> "LeafPrior":
-        """Return the Poisson prior of a mean in (0, 2**52]."""
+        """Return the Poisson prior with a mean in (0, 2**52]."""
         log_mean = np.log(_positive(mean, "mean"))
         return cls("poisson", log_mean, np.full(log_mean.shape, np.inf), log_mean)
 
     @classmethod
     def negative_binomial(cls, mean: ArrayLike, *, dispersion: ArrayLike) -> "LeafPrior":
-        r"""Return the negative binomial prior of a mean in (0, 2**52].
+        r"""Return the negative binomial prior with a mean in (0, 2**52].
 
         The dispersion is :math:`\alpha` in the variance :math:`\mu + \alpha \mu^2`, in [1e-300,
         1e300].
@@ -93,8 +93,8 @@ class LeafPrior:
     ) -> "LeafPrior":
         r"""Return the hurdle prior: 0 with probability 1 - w, else a law on 1, 2, ...
 
-        ``probability`` is w, in (0, 1), and a ``positive`` count is geometric of a mean >= 1, or
-        ``"poisson"``: with zero removed from the law of that mean, > 0.
+        ``probability`` is w, in (0, 1). A ``positive`` count is geometric with a mean >= 1, or
+        ``"poisson"``: Poisson with that mean, > 0, without zero.
         """
         check.choice(positive, "positive", ("geometric", "poisson"))
         w = check.probability(probability, "probability")

@@ -25,19 +25,18 @@ from bayesrisk.tables.published import by_release
 class TreePosterior(Tabular):
     """The posterior of every node's count, exact up to a stated truncation.
 
-    Arrays have one entry per node, in the order of ``tree.names``, and are read-only. They are the
-    posterior expectation ``mean`` and standard deviation ``sd``, in persons, and the most probable
-    count ``mode`` (the smallest one in a tie). ``at_least_one`` is the probability that the count
-    is not zero. The pmf of a node is ``probabilities[offset:offset + size]``, of the counts
-    ``lowest``, ``lowest + 1``, ...; nodes that have the same count share one.
+    Arrays have one entry per node, in the order of ``tree.names``, and are read-only. ``mean`` and
+    ``sd`` are the posterior expectation and standard deviation, in persons; ``mode`` is the most
+    probable count, the smallest in a tie. ``at_least_one`` is the probability that the count is not
+    zero. The pmf of a node is ``probabilities[offset:offset + size]``, for the counts ``lowest``,
+    ``lowest + 1``, ...; nodes with the same count share one pmf.
 
-    ``truncation_bound`` is a bound on the posterior mass that was cut off: on the total-variation
-    distance of every pmf here, and of the joint law, to the exact one.  ``rounding_bound`` is one
-    on the share that rounding of fast Fourier transforms may have moved; 0 when all sums were
-    direct (they add a relative error of about 1e-15 per level of merging).  The ``status`` is
-    ``"exact"``, or ``"bound above tail"`` when the evidence contradicts itself so much that the
-    truncation asked for could not be reached; ``leaf_prior`` describes the prior, and
-    ``peak_bytes`` is the memory that messages took.
+    ``truncation_bound`` bounds the posterior mass that was cut off: the total-variation distance of
+    every pmf, and of the joint law, to the exact one. ``rounding_bound`` bounds the share that
+    rounding of fast Fourier transforms may have moved. It is 0 if all sums were direct (they add a
+    relative error of about 1e-15 per level of merging). The ``status`` is ``"exact"``, or
+    ``"bound above tail"`` if contradictory evidence prevents the requested truncation.
+    ``leaf_prior`` describes the prior, and ``peak_bytes`` is the memory of the messages.
     """
 
     tree: Tree
@@ -66,7 +65,7 @@ class TreePosterior(Tabular):
     def pmf(self, node: object) -> pd.Series:
         """Return the posterior of one node's count: probability by count.
 
-        Counts that are not listed have together at most the probability ``truncation_bound``.
+        Counts that are not listed have a total probability of at most ``truncation_bound``.
         """
         v = self.tree.index(node)
         low, offset, size = int(self.lowest[v]), int(self.offset[v]), int(self.size[v])
@@ -124,41 +123,40 @@ def tree_posterior(
         \prod_{v} e^{-\lambda_v (y_v - X_v)^2}, \qquad X_v = \sum_{c \in \text{children}(v)} X_c,
         \quad X_i \ge 0
 
-    with :math:`\lambda_v = 1 / (2 \sigma_v^2)`, restricted to :math:`\ell_v \le X_v \le u_v` where
-    the tree has bounds (an exact total has both equal), by sum-product. Messages up the tree are
+    with :math:`\lambda_v = 1 / (2 \sigma_v^2)`, restricted to :math:`\ell_v \le X_v \le u_v` if the
+    tree has bounds (equal for an exact total). The method is sum-product. Messages up the tree are
     convolutions over siblings, messages down it correlations, both along a balanced binary tree of
-    siblings. A node whose count is known exactly (``exact_count`` of the table) has no other: the
-    limit of noise 0, taken as an equation.
+    siblings. A node with an exactly known count (``exact_count`` of the table) has no other value:
+    the limit of noise 0, taken as an equation.
 
     Parameters
     ----------
     tree : Tree, or sequence of them, or mapping by name
-        Hierarchy and releases.  Noisy counts may be negative; a node may have no release.  Trees of
+        Hierarchy and releases. Noisy counts may be negative; a node may have no release. Trees of
         several releases of the same counts are combined (:meth:`Tree.combine`).
     leaf_prior : LeafPrior, CountLaw, sequence of CountLaw, or "flat"
-        Prior of the leaves' counts, independent of each other: one for all, or one per leaf in
-        the order of ``tree.leaves``.  A ``CountLaw`` has finite support.  The flat prior is
-        improper.
+        Prior of the leaves' counts, which are independent: one for all, or one per leaf in the
+        order of ``tree.leaves``. A ``CountLaw`` has finite support. The flat prior is improper.
     use_targets : bool, default True
-        A leaf with a target counts ``known_count`` or one more, the latter with its ``prior``,
-        in place of ``leaf_prior``.  False: every leaf has ``leaf_prior``.
+        Whether the count of a leaf with a target is ``known_count`` or one more, the latter with
+        its ``prior``. If False, every leaf has ``leaf_prior``.
     tail : float, default 1e-15
-        Posterior mass that may be cut off, in (0, 1e-3].
+        Largest posterior mass that may be cut off, in (0, 1e-3].
 
     Raises
     ------
     ArgumentError
-        If the posterior is improper: a leaf under a flat prior has no release, and nothing above
-        it has.  If prior and bounds exclude every set of counts.  If more than 2**27 probabilities
-        (2 GiB with those of the passage down) would be needed.
+        If the posterior is improper: neither a leaf under a flat prior nor any node above it has a
+        release. If prior and bounds exclude every set of counts. If more than 2**27 probabilities
+        (2 GiB with those of the downward pass) would be needed.
 
     Notes
     -----
-    Time grows as the sum of the products of the windows of neighbouring siblings, near-linearly
-    in the number of leaves; memory is 16 bytes for every entry of every window, about 2 KiB per
-    leaf for the 2020 Census budgets.  The bound on what is cut off is rigorous apart from
-    rounding: cut mass is followed to the root at the largest rate at which evidence can amplify
-    it, and windows widen until the bound is below ``tail``.
+    Time grows as the sum of the products of the windows of neighbouring siblings, near-linearly in
+    the number of leaves. Memory is 16 bytes for every entry of every window, about 2 KiB per leaf
+    for the 2020 Census budgets. The truncation bound is rigorous apart from rounding. Cut mass is
+    followed to the root at the largest rate at which evidence can amplify it, and windows widen
+    until the bound is below ``tail``.
 
     Examples
     --------
@@ -212,9 +210,9 @@ def tree_posterior(
 class TargetPosteriors(Tabular):
     """Posterior probability of the target in each leaf, given all releases of a tree.
 
-    Arrays have one entry per leaf with a target: others known to be counted in it, the probability
-    that the target is, before and after the releases, their quotient, and a bound on the error of
-    the posterior.  ``leaf_prior`` is that of the other leaves, ``status`` ``"exact"`` or
+    Arrays have one entry per leaf with a target. They are the number of others known to be counted
+    there; the target's prior and posterior probability; their ratio; and a bound on the posterior's
+    error. ``leaf_prior`` is that of the other leaves. ``status`` is ``"exact"`` or
     ``"bound above tail"``.
     """
 
@@ -246,28 +244,27 @@ def target_posteriors(
 ) -> TargetPosteriors:
     r"""Return the belief that the target is counted in each leaf, given all noisy counts.
 
-    The adversary who attacks leaf i knows that its count is ``known_count`` k or k + 1. It is k +
-    1, with the target, with probability ``prior`` p. Every other leaf has ``leaf_prior``:
+    The adversary who attacks leaf i knows that its count is k = ``known_count`` or, with
+    probability p = ``prior``, k + 1 with the target. Every other leaf has ``leaf_prior``:
 
     .. math:: \frac{\pi_i}{1 - \pi_i} = \frac{p}{1 - p}\;
         \frac{e^{-\lambda_i (y_i - k - 1)^2} D_i(k + 1)}{e^{-\lambda_i (y_i - k)^2} D_i(k)}
 
-    where D_i(x) is the probability of all other releases given that leaf i counts x.  Counts that
-    are known exactly are events that hold with and without the target: the other leaves make up
-    what it leaves, and how probable that is belongs to D_i(x).  Each
-    target is analysed on its own: other targets' leaves keep ``leaf_prior``.  One passage up and
-    down the tree gives every D_i, but for targets whose k is nearly impossible under
-    ``leaf_prior``: each of these takes a passage of its own.
+    where D_i(x) is the probability of all other releases given that leaf i counts x. Exactly known
+    counts hold with and without the target. The other leaves make up the rest, whose probability is
+    part of D_i(x). Each target is analysed alone: other targets' leaves keep ``leaf_prior``. One
+    pass up and down the tree gives every D_i. Only targets whose k is nearly impossible under
+    ``leaf_prior`` take a pass of their own.
 
     Parameters
     ----------
     tree : Tree
-        Made from a table with columns ``known_count`` and ``prior``; without bounds.
+        Tree from a table with columns ``known_count`` and ``prior``, without bounds.
     leaf_prior : LeafPrior, CountLaw, sequence of CountLaw, or "flat"
-        Prior of the other leaves, as for :func:`tree_posterior`; in a target's own leaf it only
-        sets the scale of the computation, and must allow k and k + 1.
+        Prior of the other leaves, as for :func:`tree_posterior`. In a target's own leaf it only
+        sets the scale of the computation; it must allow k and k + 1.
     tail : float, default 1e-12
-        Error of a posterior probability that may come from cutting off windows, in (0, 1e-3].
+        Largest error of a posterior probability from cutting windows, in (0, 1e-3].
 
     Examples
     --------
@@ -326,10 +323,11 @@ def target_posteriors(
 def _joint_passage(
     plan: Plan, unit: IntArray, k: IntArray, prior: FloatArray, step: FloatArray, tail: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return every target's posterior and its error bound from one passage for all.
+    """Return every target's posterior and its error bound from one pass for all.
 
-    The odds of k + 1 against k under ``leaf_prior``, divided by the prior odds in ``leaf_prior``
-    and multiplied by those of the target.  Mass that was cut off may all belong to one of the two.
+    They are the odds of k + 1 against k under ``leaf_prior``, divided by the prior odds in
+    ``leaf_prior`` and multiplied by those of the target. The mass cut off may all belong to one of
+    the two.
     """
     needed = np.full(plan.lam.size, -1, dtype=np.int64)
     needed[unit] = k

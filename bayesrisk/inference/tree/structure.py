@@ -27,9 +27,9 @@ _MAX_PRECISION = 1e280  # as in `_base.validation`: beyond that nothing changes
 class Tree:
     """Additive counts: a parent's count is the sum of its children's.
 
-    Make it with :meth:`from_frame`, :meth:`from_release` or :meth:`path`.  Nodes are stored breadth
-    first: node 0 is the root, parents stand before their children, and siblings together.  Arrays
-    are read-only and have one entry per node in that order, unless stated otherwise.
+    Make it with :meth:`from_frame`, :meth:`from_release` or :meth:`path`. Nodes are stored breadth
+    first: node 0 is the root, parents precede their children, and siblings are adjacent. Arrays are
+    read-only and have one entry per node in that order, unless stated otherwise.
 
     Attributes
     ----------
@@ -44,22 +44,22 @@ class Tree:
     depth : ndarray of int64
         Number of edges to the root.
     noisy : ndarray of int64
-        Noisy count; 0 where nothing was released.
+        Noisy count; 0 if nothing was released.
     precision : ndarray of float64
         ``1 / (2 sigma2)`` of its noise: the likelihood of a count x is
-        ``exp(-precision * (noisy - x)**2)``.  0 where nothing was released.
+        ``exp(-precision * (noisy - x)**2)``. It is 0 if nothing was released.
     leaves : ndarray of int64, shape (leaves,)
         Indices of the nodes without children.
     known_count : ndarray of int64
-        For a leaf with a target, the others known to be counted in it; -1 for no target.
+        For a leaf with a target, the number of others known to be counted in it; -1 for no target.
     prior : ndarray of float64
         Prior probability that the target is counted there; NaN for no target.
     lower, upper : ndarray of int64
-        What is known exactly: the count is at least ``lower`` (0 where nothing is known) and at
-        most ``upper`` (2**52 where nothing is).  Tightened up the tree: a count is at least the
-        sum of what its children are at least, and at most that of what they are at most.
+        Known bounds: the count is at least ``lower`` (0 if nothing is known) and at most ``upper``
+        (2**52 if nothing is). They are tightened up the tree: a count lies between the sums of its
+        children's bounds.
     exact : ndarray of int64
-        Count that was published without noise; -1 where none was.
+        Count that was published without noise; -1 if there is none.
 
     Examples
     --------
@@ -131,13 +131,13 @@ class Tree:
         Parameters
         ----------
         frame : pandas.DataFrame
-            Columns ``node`` (unique names), ``parent`` (its name; missing or empty for the root),
-            ``noisy_count`` (whole number, may be negative), and ``rho`` (zCDP budget) or ``sigma2``
-            (scale of the noise). Of a node without a release these are missing; ``rho`` may be 0.
-            For leaves with a target also ``known_count`` and ``prior``, both or neither in a row.
-            For nodes whose true count was published too, or is known (an invariant), also
-            ``exact_count``, >= 0; for what is known to bound a count, ``lower`` and ``upper``
-            (whole numbers >= 0, missing for unknown).
+            Columns are ``node`` (unique names), ``parent`` (its name; missing or empty for the
+            root), ``noisy_count`` (whole number, may be negative), and ``rho`` (zCDP budget) or
+            ``sigma2`` (scale of the noise). For a node without a release they are missing, or
+            ``rho`` is 0. Leaves with a target also have ``known_count`` and ``prior``, both or
+            neither. Nodes with a published or known true count (an invariant) also have
+            ``exact_count``, >= 0. Known bounds of a count are ``lower`` and ``upper`` (whole
+            numbers >= 0, missing if unknown).
         sensitivity : float, default 1.0
             L2 sensitivity that ``rho`` refers to: ``sigma2 = sensitivity**2 / (2 rho)``.
         """
@@ -203,15 +203,15 @@ class Tree:
         release : Release, or sequence of them, or mapping by name
             Tables, with the likelihood of each; several are combined (:meth:`combine`).
         table, cell : str
-            Name of a table, and of one of its cells.  Levels without the table have no nodes.
+            Name of a table, and of one of its cells. Levels without the table have no nodes.
         place : str, optional
-            Code of the place at the top; needed where several stand there.
+            Code of the place at the top; required if there are several.
 
         Returns
         -------
         Tree
-            Nodes are codes of places, or the name of the level where a code is empty.  Counts
-            with Gaussian noise are releases, true ones ``exact_count``, withheld ones nothing.
+            Nodes are codes of places, or the name of the level if a code is empty. Counts with
+            Gaussian noise are releases, true ones ``exact_count``, withheld ones nothing.
 
         Examples
         --------
@@ -235,17 +235,17 @@ class Tree:
     def combine(cls, trees: SeveralTrees) -> Tree:
         """Return the tree of several releases of the same counts, each with its own noise.
 
-        A node of whose count a further release says something noisy has a node ``release: node``
-        above it, whose only child it is: both are one count, and the likelihoods multiply. Let two
-        releases have precisions l and l' and counts y and y'. Together they say what one of
-        precision l + l' says at (l y + l' y') / (l + l'), which need not be whole. Equal exact
-        counts are one.
+        If a further release has a noisy count of a node, that node gets a parent ``release: node``
+        of which it is the only child. Both have one count, and the likelihoods multiply. Let two
+        releases have precisions l and l' and counts y and y'. Together they are equivalent to one
+        of precision l + l' at (l y + l' y') / (l + l'), which need not be whole. Equal exact counts
+        are merged.
 
         Parameters
         ----------
         trees : mapping of str to Tree, or sequence of them
-            Trees with the same nodes, by the name of their release, which is its number in a
-            sequence; targets and bounds belong to the first one, and none has priors of groups.
+            Trees with the same nodes, by the name of their release (its number in a sequence).
+            Targets and bounds are those of the first tree; no tree may have priors of groups.
         """
         (title, first), *rest = by_release(trees, Tree, "trees").items()
         names, above, n = list(first.names), first.parent.tolist(), first.n_nodes
@@ -299,13 +299,13 @@ class Tree:
     ) -> Tree:
         r"""Return the tree of nested groups around one target: block, block group, tract, ...
 
-        With :math:`X_0 \in \{k, k + 1\}` the block's count, :math:`X_l` that of the group at level
-        l, and a flat prior on the other children's total, the posterior is
+        Let :math:`X_0 \in \{k, k + 1\}` be the block's count and :math:`X_l` that of the group at
+        level l. With a flat prior on the other children's total, the posterior is
 
         .. math:: P(X \mid y, S) \propto P(X_0) \prod_{l=0}^{L} e^{-\rho_l (y_l - X_l)^2}
             \prod_{l=1}^{L} P(X_l)\, e^{-(r_l / m_l) (S_l - X_l + X_{l-1})^2}\, 1[X_l \ge X_{l-1}]
 
-        One level above the block gives two levels: the coherent posterior of
+        With one level above the block, it is the coherent posterior of
         :func:`hierarchical_posterior`.
 
         Source: Kazan and Reiter (arXiv:2204.04253), section 3.2, for one level above the block.
@@ -313,7 +313,7 @@ class Tree:
         Parameters
         ----------
         noisy_counts : array_like of int, shape (levels,)
-            Noisy counts y, block first; ignored where ``rho`` is 0.
+            Noisy counts y, block first; ignored if ``rho`` is 0.
         siblings : array_like of int, shape (levels - 1,)
             For every level above the block, the total S of the noisy counts of the group's other
             children.
@@ -324,23 +324,23 @@ class Tree:
         prior : float
             Probability p that the block's count is k + 1, in (0, 1).
         known_count : int, default 0
-            Others in the block known to have the characteristics, k.
+            Number k of others in the block known to have the characteristics.
         sibling_rho : array_like, shape () or (levels - 1,), optional
             Budget r of each of the other children; by default that of the level below.
         count_priors : sequence of CountLaw or None, length levels - 1, optional
             Prior on the count of each group, with finite support; None is flat on 0, 1, 2, ...
         known_totals : sequence of int or None, length levels - 1, optional
-            Counts of groups that are published without noise, each above ``known_count`` and never
-            below that of a level further down: events that hold with and without the target.
+            Counts of groups that are published without noise, each above ``known_count`` and at
+            least that of any level further down. They hold with and without the target.
         sensitivity, sibling_noise
             As for :func:`hierarchical_posterior`.
 
         Returns
         -------
         Tree
-            Nodes ``level_0`` (the block, with the target), ``level_1``, ... and, for the other
-            children beside level l, ``siblings_l``.  Levels at the top about which nothing is known
-            are left out; a level between others keeps its count without a release.
+            Nodes are ``level_0`` (the block, with the target), ``level_1``, ... and, for the other
+            children beside level l, ``siblings_l``. Unknown levels at the top are left out; an
+            unknown level between others keeps its count without a release.
 
         Examples
         --------

@@ -1,9 +1,9 @@
 """Compiled inner loops of the two-level model; arguments are not checked.
 
-Throughout, counts are relative to the known count k: ``n`` is the noisy group count minus k, t the
-group count minus k, i = 0 or 1 the block count minus k; ``s = t - i >= 0`` is the true count in the
-other blocks and ``total`` their noisy total.  ``b`` and ``c`` are the precisions of the group count
-and of that total, ``tau = b + c``.
+Counts are relative to the known count k: ``n`` is the noisy group count minus k, t the group count
+minus k, i = 0 or 1 the block count minus k. ``s = t - i >= 0`` is the true count in the other
+blocks and ``total`` their noisy total. ``b`` and ``c`` are the precisions of the group count and of
+that total, ``tau = b + c``.
 """
 
 import math
@@ -114,10 +114,10 @@ def group_evidence(n: float, total: float, b: float, c: float) -> float:
 
     log A_1 - log A_0, A_i = sum over s >= 0 of exp(-b (n - i - s)**2 - c (total - s)**2).
 
-    In s the summand is Gaussian, tau (s - mu_i)**2 + (b c / tau) (n - i - total)**2 with
-    mu_i = total + (b / tau) (n - i - total).  Far from the edge s = 0 and for small tau only the
-    second square is left.  Otherwise each sum is taken relative to its largest term, so that
-    nothing overflows and no large logarithms are subtracted.
+    In s the summand is Gaussian, tau (s - mu_i)**2 + (b c / tau) (n - i - total)**2, where mu_i =
+    total + (b / tau) (n - i - total). Far from the edge s = 0 and for small tau only the second
+    square is left. Otherwise each sum is taken relative to its largest term, so nothing overflows
+    and no large logarithms are subtracted.
     """
     tau = b + c
     if b == 0.0 or tau == 0.0:
@@ -168,9 +168,9 @@ def fill(
 ) -> tuple[float, float]:
     """Fill ``work`` with log A_0(t), log A_1(t) and log ratios; return the logs of both sums.
 
-    A_i(t) = P(N = k + t) exp(-b (n - t)**2) g(total - t + i) for t >= i, log g(d) = -c d**2 +
-    ripple[d mod m]; an empty ``log_prior`` is flat.  Row 2 is log g(total - t + 1) - log
-    g(total - t); rows 3 and 4 are A_0 and A_1 relative to their largest values.  Returns the
+    A_i(t) = P(N = k + t) exp(-b (n - t)**2) g(total - t + i) for t >= i, with log g(d) = -c d**2 +
+    ripple[d mod m]. An empty ``log_prior`` is flat. Row 2 is log g(total - t + 1) - log g(total -
+    t); rows 3 and 4 are A_0 and A_1 relative to their largest values. The results are the
     logarithms of the sums of A_0 and of A_1.
     """
     first, size = window

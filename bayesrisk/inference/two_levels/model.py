@@ -1,6 +1,6 @@
 """Evidence and posteriors of the two-level model, from checked settings and arrays.
 
-Used by the adversary and, with the truth known, by ``risk.two_levels``.
+The adversary uses it and, with the truth known, ``risk.two_levels``.
 """
 
 import warnings
@@ -161,7 +161,7 @@ def _run_kernel(
 ) -> FloatArray:
     """Return a kernel's results for all releases, one law of sibling noise at a time.
 
-    ``leading`` are scalars, passed as they are, or arrays of releases.
+    ``leading`` are scalars, passed unchanged, or arrays of releases.
     """
 
     def flat(value: NDArray[T]) -> NDArray[T]:
@@ -266,7 +266,7 @@ def thresholds(
 def threshold(log_odds: FloatArray | float, a: float) -> tuple[FloatArray, FloatArray]:
     """Return the smallest whole d with ``log_odds + a (2 d - 1)`` >= 0, and with > 0.
 
-    Under a point prior and p = 1/2 the log odds are multiples of one number and ties are common:
-    what is within rounding of 0 is one.
+    Under a point prior and p = 1/2 the log odds are multiples of one number and ties are common;
+    values within rounding of 0 count as ties.
     """
     return first_reached(log_odds + kernels.TIE, a), first_reached(log_odds - kernels.TIE, a)

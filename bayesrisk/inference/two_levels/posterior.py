@@ -1,7 +1,8 @@
 """Posterior of an adversary who uses the block, its group and the group's other blocks.
 
-Kazan and Reiter, section 3.2: block count X, known up to one person; group count N; the noisy
-counts of block and group, and the noisy total S of the other m blocks, whose true total is N - X.
+The model is that of Kazan and Reiter, section 3.2. The block count X is known up to one person, and
+N is the group count. Releases are the noisy counts of block and group, and the noisy total S of the
+other m blocks, whose true total is N - X.
 """
 
 from __future__ import annotations
@@ -167,12 +168,12 @@ def group_pmf(
 class HierarchicalPosterior(Tabular):
     """Posterior of the target and of the group count, given releases of two levels.
 
-    Exact but for the truncation stated; arrays have one common shape.
+    It is exact but for the stated truncation; arrays have one common shape.
 
-    ``settings`` are what was known before the releases (budgets, priors, number of siblings), and
-    these the noisy count of the ``block``, of the ``group``, and the total over the other blocks.
-    ``target_probability`` is that the target has the characteristics, after the releases;
-    ``block_probability`` the same given the block's count alone, to compare the hierarchy with.
+    ``settings`` are budgets, priors and number of siblings. Releases are the noisy counts of the
+    ``block`` and of the ``group``, and ``siblings``, the total over the other blocks.
+    ``target_probability`` is the posterior probability that the target has the characteristics.
+    ``block_probability`` is the same given the block's count alone, to compare the hierarchy with.
     """
 
     settings: TwoLevelSettings
@@ -253,7 +254,8 @@ class HierarchicalPosterior(Tabular):
     def group_frame(self) -> pd.DataFrame:
         """Return the posterior of the group count of every release, in long form.
 
-        Columns ``release`` (its position in :meth:`to_frame`), ``group_count`` and ``probability``.
+        Columns are ``release`` (its position in :meth:`to_frame`), ``group_count`` and
+        ``probability``.
         """
         parts = [self.group_pmf_of(i) for i in range(self.target_probability.size)]
         long = pd.concat(parts, keys=range(len(parts)), names=["release"])

@@ -399,9 +399,9 @@ def _ancestor_positions(tables: PublishedTables, level: str, coarser: str) -> In
 def endless_variables(bounded: sparse.csr_array, ties: sparse.csr_array) -> BoolArray:
     """Return a mask of the variables without an upper bound, alone or jointly with others.
 
-    ``bounded`` are rows of weights >= 0 that have a bound: what they hold cannot.  Where nothing
-    on one side of a tie can, nothing on the other can.  What is left can: cliques are a tree, so
-    that a cell with a partner across each tie is part of a record.
+    ``bounded`` are rows of weights >= 0 with a bound: their variables are bounded. If all variables
+    on one side of a tie are bounded, so are those on the other. The rest are unbounded: cliques are
+    a tree, so a cell with a partner across each tie is part of a record.
     """
     free = np.ones(bounded.shape[1], dtype=np.bool_)
     free[bounded.indices] = False
@@ -441,7 +441,7 @@ def group_ranges(
 ) -> tuple[IntArray, IntArray, BoolArray]:
     """Return each hidden row's smallest and largest count, and whether both are attained.
 
-    ``least`` and ``most`` bound every hidden count.  What is not proved is an outer bound.
+    ``least`` and ``most`` bound every hidden count. Unproved ends are outer bounds.
     """
     model, hidden = group.model, group.hidden
     # Cells that the same variables make up have one count.
@@ -497,8 +497,8 @@ def _settled(
 class _RowPart(NamedTuple):
     """A component of a model, with the target rows that it contains.
 
-    ``number`` says which of the rows wanted are ``forms`` of its ``variables``, beside what is
-    ``fixed`` of them; ``star`` is a solution, None if the search for one gave up.
+    ``number`` says which of the wanted rows are ``forms`` of its ``variables``, beside their
+    ``fixed`` part. ``star`` is a solution, or None if the search for one gave up.
     """
 
     number: IntArray

@@ -1,14 +1,14 @@
 r"""Cell suppression: small counts are withheld, and others that would reveal them by sums.
 
-For each row, z says whether it is withheld.  Given z, linear programs find the ends of a withheld
-count p, over records x >= 0 that have all published counts and at least 1 in what is withheld.
-Where both ends reveal the count, their dual values name the published rows S that do so.  It stays
-revealed until one of these is withheld, too:
+For each row, z says whether it is withheld. Given z, linear programs find the ends of a withheld
+count p. They range over records x >= 0 that have all published counts and at least 1 in withheld
+ones. If both ends reveal the count, their dual values name the published rows S that do so. It
+stays revealed until one of these is withheld, too:
 
     sum_{s in S} z_s >= z_p.
 
-The z with the fewest cells under all such rows is searched for, and then the ends again, until no
-count is revealed.  The caller proves the answer in integers, and withholds more where that fails.
+The search finds the z with the fewest cells under all such rules, and then the ends again, until no
+count is revealed. The caller proves the answer in integers, and withholds more if that fails.
 """
 
 from __future__ import annotations
@@ -271,34 +271,34 @@ class Suppression(BaseMechanism):
 
     Primary suppression withholds every count from 1 to ``threshold - 1``. Complementary suppression
     withholds further counts above 0, small ones first, so that every withheld count keeps a range
-    of at least ``protection``. Some other histogram of whole, non-negative numbers then has every
-    published count, no withheld count of 0, and a count there that is as far away. A zero is always
-    published.
+    of at least ``protection``. That is, another histogram of whole, non-negative numbers has every
+    published count and a positive number in every withheld cell. Its count in the cell differs by
+    at least so much. A zero is always published.
 
     Parameters
     ----------
     threshold : int
-        Smallest count that is published besides 0, >= 2.
+        Smallest count above 0 that is published, >= 2.
     complementary : bool, default True
-        Whether further cells are withheld; without them sums give many counts away.
+        Whether to withhold further cells; without them, sums reveal many counts.
     protection : int, default 1
-        Smallest difference between the largest and the smallest count that a withheld cell may
-        have, >= 1; 1 means that no count can be recovered.
+        Smallest range of a withheld cell: its largest less its smallest possible count, >= 1. With
+        1, no count can be recovered.
     fewest : bool, default False
-        Whether the fewest further cells are looked for, rather than small counts one after the
-        other: slower, and with fewer cells withheld in most tables.
+        Whether to search for the fewest further cells, instead of taking small counts in turn. It
+        is slower and withholds fewer cells in most tables.
 
     Notes
     -----
-    The adversary of the guarantee knows all published counts of all tables and levels, what each
-    counts, and that a withheld count is at least 1, because zeros are published; not which cells
-    are primary, and nobody's record.  Whoever knows more, such as people of the place or how the
-    cells were chosen, may recover more.
+    The guarantee is against an adversary who knows all published counts of all tables and levels,
+    and their definitions. The adversary also knows that a withheld count is at least 1, because
+    zeros are published; but not which cells are primary, and nobody's record. An adversary who
+    knows more, such as people of the place or how the cells were chosen, may recover more.
 
-    The cells are sufficient, not the fewest possible, which ``fewest`` comes near.  The choice is
-    deterministic: nothing is drawn.  Which cells are withheld depends on the records and is
-    published; ``diagnostics["suppressed_cells"]`` of a release is their number.  Tables may tell at
-    most 4,194,304 kinds of records apart, and counts are below 2**31.
+    The withheld cells suffice, but may not be the fewest possible; ``fewest`` comes near. The
+    choice is deterministic. It depends on the records, and it is published.
+    ``diagnostics["suppressed_cells"]`` of a release is the number of withheld cells. Tables may
+    separate at most 4,194,304 kinds of records, and counts are below 2**31.
 
     Examples
     --------
@@ -334,8 +334,8 @@ class Suppression(BaseMechanism):
     ) -> PublishedTables:
         """Return the tables with cells withheld and the withheld counts removed.
 
-        Protection is proved from records that have the counts.  :meth:`release` has them; without
-        ``data`` some are looked for first, which is harder than all the rest, and other records may
+        The proof of protection starts from records that have the counts. :meth:`release` has them.
+        Without ``data`` such records are searched for first, which is harder than the rest, and may
         lead to other cells.
 
         Raises
@@ -433,12 +433,12 @@ class ProtectionRanges(Tabular):
     Attributes
     ----------
     level, geoid, table, cell : ndarray of str
-        Where each suppressed cell is.
+        Position of each suppressed cell.
     lower, upper : ndarray of float64
-        Smallest and largest count, both whole, that agrees with every published one; ``upper``
-        may be infinite.
+        Smallest and largest whole count that agrees with all published counts; ``upper`` may be
+        infinite.
     proved : ndarray of bool
-        Whether both ends are reached; where not, the range reached is narrower.
+        Whether both ends are attained; if not, the attained range is narrower.
     """
 
     level: TextArray
@@ -465,33 +465,34 @@ def audit_suppression(
     """Return the exact range of every suppressed cell, given the published cells.
 
     Every suppressed count is minimised and maximised over all histograms of whole, non-negative
-    numbers, one for each place of the finest level. They have every published count of every table
-    at every level.
+    numbers for the places of the finest level. The histograms have every published count of every
+    table at every level.
 
-    Cells come level by level, by place and cell.
+    Rows are sorted by level, place and cell.
 
     Parameters
     ----------
     tables : PublishedTables
-        With suppressed cells.
+        Tables with suppressed cells.
     least : int, default 0
-        Smallest count that the adversary takes a suppressed cell to have, >= 0.  Zeros that
-        :class:`~bayesrisk.Suppression` leaves are published, so that it is 1 for its tables.
+        Smallest count that the adversary assumes in a suppressed cell, >= 0. It is 1 for tables of
+        :class:`~bayesrisk.Suppression`, which publishes zeros.
     most : int, optional
-        Largest such count, >= ``least``; none by default.  It is ``threshold - 1`` for primary
+        Largest such count, >= ``least``; by default none. It is ``threshold - 1`` for primary
         suppression alone.
 
     Raises
     ------
     DataError
-        If no histogram has the published counts, as with noisy or rounded ones, a level lacks a
-        place, or a count is 2**31 or more.
+        If no histogram has the published counts, as with noisy or rounded ones; if a level lacks a
+        place; or if a count is 2**31 or more.
 
     Notes
     -----
-    Linear programs propose; an end is reached by a histogram that is checked in every published
-    cell, and bounded by dual values in exact fractions.  Where the two do not meet, the program is
-    split at a variable, up to 2,000 times; then ``proved`` is False and the end is the bound.
+    Linear programs propose ends. An end is attained by a histogram that is checked in every
+    published cell, and bounded by dual values in exact fractions. If the two differ, the program is
+    split at a variable, up to 2,000 times. If they still differ, ``proved`` is False and the end is
+    the bound.
 
     Examples
     --------
@@ -566,11 +567,11 @@ def fewest_withheld(
     counts : ndarray of int64
         The true counts, all above 0.
     cells : ndarray of int64
-        How many cells each row stands for.
+        Number of cells of each row.
     primary : ndarray of bool
         Rows that must be withheld.
     protection : int
-        The smallest width of what a withheld count may be.
+        Smallest width of the range of a withheld count.
     """
     from bayesrisk.constraints.highs import HighsSolver, HighsWarm  # loads a compiled solver
     from bayesrisk.constraints.solvers import Limits

@@ -199,14 +199,13 @@ class SwappedMicrodata:
     microdata : Microdata
         The records, in their order, some at other places.
     partner : ndarray of int64
-        For each household (or person) the position of the one it changed places with; -1 for
-        those that stayed.
+        For each household (or person) the position of its partner; -1 for those that stayed.
     tier : ndarray of int64
-        Tier of each, 0 the riskiest.
+        Tier of each unit, 0 the riskiest.
     stated_rate, realised_rate : float
-        Share of swapped households that was asked for, and that was reached.
+        Requested and attained share of swapped households.
     tier_rates : tuple of float
-        Share of swapped households in each tier; 0 for an empty one.
+        Share of swapped households in each tier; 0 for an empty tier.
     """
 
     microdata: Microdata
@@ -220,53 +219,53 @@ class SwappedMicrodata:
 class Swapping(PreparingMechanism[PreparedSwapping]):
     """Exchange the places of risky households with those of similar households nearby.
 
-    Households are ranked by risk within each region: those whose characteristics are rarest in
-    their tract first, among equally rare ones those in blocks with the fewest persons, then by
-    chance.  Ranks form tiers, each with a probability of being chosen; the numbers chosen are
-    these probabilities rescaled, by largest remainder, so that the share of households that are
-    swapped, chosen or as partner, is the stated rate.  A partner is drawn from the nearest
-    households with the same swap key that are in another block of the region and not swapped yet.
-    The whole record moves, its persons with it; nobody is swapped twice.
+    Households are ranked by risk within each region. Those with the rarest characteristics in their
+    tract come first, then those in blocks with the fewest persons, then by chance. Ranks form
+    tiers, each with a probability of selection. These probabilities are rescaled, by largest
+    remainder, so that the stated rate is the share of households that are swapped, selected or as
+    partner. A partner is drawn from the nearest households with the same swap key, in another block
+    of the region and not yet swapped. The whole record moves with its persons; nobody is swapped
+    twice.
 
-    Counts of households by block and swap key do not change, nor any count of a geography that is a
-    region or holds regions whole.  Source: The tiers and the five nearest partners with equal size
-    and number of adults: Steed, Qing and Wu (2024, arXiv:2407.04776), section 4.2 and note 6, after
-    Kim (2015) and Christ et al. (2022).
+    Counts of households by block and swap key do not change, nor any count of a geography that
+    consists of whole regions. Source: Steed, Qing and Wu (2024, arXiv:2407.04776), section 4.2 and
+    note 6, after Kim (2015) and Christ et al. (2022). It has the tiers, and the five nearest
+    partners with equal size and number of adults.
 
     Parameters
     ----------
     rate : number
         Share of swapped households, in [0, 1].
     swap_key : sequence of str, optional
-        Columns in which partners agree: of the households; ``size``, ``adults`` and ``children``,
-        which are also counted from the persons (adults are 18 or older); or of the persons,
-        where households must agree in the multiset of values.
+        Columns in which partners agree. They may be columns of the households; ``size``, ``adults``
+        and ``children``, which can also be counted from the persons (adults are 18 or older); or
+        columns of the persons, in whose multiset of values households must agree.
     unique_by : sequence of str, optional
         Columns whose combination may be rare, named as above.
     within : str, optional
         Level of the geography whose places are the regions.
     unique_within : str, optional
-        Level within which a combination is counted, ``within`` or finer.
+        Level within which a combination is counted: ``within`` or finer.
     unit : {"household", "person"}, optional
-        What is swapped.  A person takes the other's place and household.
+        The swapped unit. A person takes the other's place and household.
     neighbours : int, default 5
-        How many of the nearest a partner is drawn from, as in the source.
+        Number of nearest candidates from which a partner is drawn, as in the source.
     tiers : sequence of (share, probability), default TIERS
-        Riskiest first; shares sum to 1, and probabilities are in [0, 1].  The default is that of
-        the source.
+        Riskiest first; shares sum to 1, and probabilities are in [0, 1]. The default is that of the
+        source.
 
     Notes
     -----
-    What is left open has its usual value (:func:`usual_parameters`), which follows from the records
-    and the tables of a release.
+    Open parameters have their usual values (:func:`usual_parameters`), which follow from the
+    records and the tables of a release.
 
-    "Near" is the distance of block centres, without coordinates that in the sorted list of blocks.
-    Persons whose household has no record (group quarters) stay, and households without persons do
-    where persons are given.  The realised rate is below the stated one only when too few households
-    have a partner at all.  In small data it tells how many households there are, so that a release
-    does not hold it: :meth:`swap`, for the custodian alone, returns it for the same ``rng``.  The
-    spec of a release names the tables that swapping cannot change; the likelihood of the others has
-    no closed form.
+    "Nearest" is by distance of block centres, or without coordinates by position in the sorted list
+    of blocks. Persons whose household has no record (group quarters) stay. If persons are given,
+    households without persons stay too. The realised rate is below the stated one only if too few
+    households have a partner. In small data it reveals the number of households, so a release omits
+    it; :meth:`swap`, for the custodian alone, returns it for the same ``rng``. The spec of a
+    release names the tables that swapping cannot change; the likelihood of the others has no closed
+    form.
 
     Examples
     --------
@@ -431,8 +430,8 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
     def acts_within(self, workload: Workload) -> str | None:
         """Return the level of the regions; partners come from the same region.
 
-        The rate is shared out over all regions that are released together: made place by place, a
-        release has it in each place.
+        The rate is shared over all regions released together. If a release is made place by place,
+        each place has the rate.
         """
         levels = check.instance(workload, Workload, "workload").schema.geography.levels
         if not self._region:

@@ -1,7 +1,7 @@
 """Least-squares estimates of a node's children, their rounding, and a cache of solutions.
 
-Two data sets that differ in one record pose nearly the same problems under the same noise:
-families with equal counts above and equal noisy answers have equal children.
+Two data sets that differ in one record pose nearly the same problems under the same noise. Families
+with equal counts above and equal noisy answers have equal children.
 """
 
 import hashlib
@@ -106,8 +106,9 @@ def solve(problem: LeastSquares) -> Optimum:
     """Return an optimum of ``problem``; the fitted answers ``R x`` are the same in every optimum.
 
     At the top a problem has no equalities and far more unknowns than rows. It is solved among few
-    unknowns. Others are let in while their derivative there is not above zero. All that may be
-    above zero in some optimum are among them then: the derivatives are those of every optimum.
+    unknowns, and others are added while their derivative there is not above zero. In the end these
+    include all that may be above zero in some optimum, as the derivatives are those of every
+    optimum.
     """
     size = problem.diagonal.size
     if problem.totals.size or size < FEW * max(problem.weights.size, AT_ONCE):
@@ -519,7 +520,7 @@ def _chance(family: Family) -> np.random.Generator:
 def solve_family(family: Family) -> IntArray:
     """Return the children's integer counts (children, cells).
 
-    The fit is rounded over classes of cells that nothing tells apart; these are split afterwards.
+    The fit is rounded over classes of cells that nothing distinguishes; these are split afterwards.
     """
     if family.parent is not None and (family.live.shape[0] == 1 or not family.parent.any()):
         # An only child, or nobody to place: there is nothing to choose.

@@ -1,8 +1,8 @@
 """Exact counts of TopDown-like releases: nested sets of cells, public zeros and lookahead.
 
-Exact counts at a level are exact, as sums, at every level above.  Sets must be nested (two sets
-are disjoint, or one holds the other): then a parent's integers can always be split over its
-children, and the rounding stays a transportation problem.
+Exact counts at a level are exact, as sums, at every level above. Sets must be nested: two sets are
+disjoint, or one contains the other. Then a parent's integers can always be split over its children,
+and the rounding remains a transportation problem.
 """
 
 from collections.abc import Mapping, Sequence
@@ -85,8 +85,8 @@ class CellClasses:
     def split(self, sums: IntArray, parent: IntArray | None, rng: np.random.Generator) -> IntArray:
         """Return integer counts of cells (children, cells), split from the counts of classes.
 
-        Every cell gets its share of the sum of its class, rounded down; who is left of a class is
-        dealt to the places left in its cells at random.  At the top all cells have equal shares.
+        Every cell gets its share of the sum of its class, rounded down. The rest of a class is
+        assigned at random to the places left in its cells. At the top all cells have equal shares.
         """
         label = self.label
         if sums.shape[1] == label.size:  # no cells were merged
@@ -155,7 +155,7 @@ def _tells_all_apart(query: Query) -> bool:
 def _one_query(family: Family, rows: sparse.csr_array) -> Query:
     """Return all queries merged into one without repeated rows.
 
-    Answers ``y_k`` to one sum with weights ``w_k`` are, but for a constant, one answer
+    Answers ``y_k`` to one sum with weights ``w_k`` are, up to a constant, one answer
     ``sum_k w_k y_k / sum_k w_k`` with weight ``sum_k w_k``.
     """
     weight = np.concatenate([np.broadcast_to(q.weight, q.rows.shape[0]) for q in family.queries])
@@ -265,8 +265,8 @@ def sigma2(rho: Fraction, rows: sparse.csr_array) -> Fraction:
 def weights(variances: FloatArray) -> FloatArray:
     """Return 1 / variance, scaled into [1e-8, 1].
 
-    A query a hundred million times more precise than another decides alone either way; the bound
-    keeps the solver's numbers in range when a huge budget leaves no noise at all.
+    A query a hundred million times more precise than another decides alone in any case. The bound
+    keeps the solver's numbers in range when a huge budget leaves no noise.
     """
     if not variances.any():
         return np.ones(variances.size)

@@ -296,8 +296,8 @@ def _family(
 def solve_level(level: Level, above: Rows | None, rng: np.random.Generator, solve: Solve) -> Rows:
     """Return a level's integer histograms, given those of the level above.
 
-    Noise is drawn for every node in order, used or not, so that two runs with one seed differ
-    only where their data do.
+    Noise is drawn for every node in order, used or not, so two runs with one seed differ only if
+    their data do.
     """
     empty = np.zeros(0, dtype=np.int64)
     entries = [(empty, empty, empty)]  # node, cell and count
@@ -421,52 +421,53 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
 
     Every measured table :math:`q` of every node gets discrete Gaussian noise of scale
     :math:`\sigma_q^2 = \Delta_q^2 / (2 \rho_q)`. Here :math:`\Delta_q^2` is the squared L2
-    sensitivity to one changed record: 2 for a cross of attributes, so :math:`\sigma_q^2 = 1 /
-    \rho_q`. Then, from the top down, the children of one node are estimated jointly,
+    sensitivity to one changed record: 2 for a cross of attributes, so
+    :math:`\sigma_q^2 = 1 / \rho_q`. Then, from the top down, the children of one node are estimated
+    jointly,
 
     .. math:: \min_{x \ge 0} \sum_{c, q} \frac{\|A_q x_c - y_{cq}\|^2}{v_q}, \quad
         \sum_c x_c = h, \quad B x_c = b_c,
 
-    with :math:`v_q` the variance of the noise, h the parent's integer counts and B the invariants,
-    and rounded to neighbouring integers that keep every sum.  All published tables are computed
-    from these integers, so they are non-negative and agree with each other.  Source: Abowd et al.
+    with :math:`v_q` the variance of the noise, h the parent's integer counts and B the invariants.
+    The estimates are rounded to neighbouring integers that keep every sum. All published tables are
+    computed from these integers, so they are non-negative and consistent. Source: Abowd et al.
     (2022, arXiv:2204.08986), The 2020 Census Disclosure Avoidance System TopDown Algorithm.
 
     Parameters
     ----------
     rho : number or str, optional
-        Total zCDP budget, split exactly.  By default, and for redistricting persons (schema
-        ``pl94``) only, the production budget of 2020 at the levels that the tree has.
+        Total zCDP budget, split exactly. By default, for redistricting persons (schema ``pl94``)
+        only, it is the production budget of 2020 at the levels of the tree.
     budget : mapping of level to mapping of table to number, optional
-        rho of every measured table, instead of ``rho`` and the shares.
+        rho of every measured table, in place of ``rho`` and the shares.
     level_shares : mapping of level to number, optional
         Weights of the levels; only these are measured.
     query_shares : mapping of table to number, optional
         Weights of the tables within each level; only these are measured.
     measurements : Workload or dict, optional
-        Definitions of the tables to measure, or what its ``to_dict`` gives.  By default the
-        eleven queries of 2020 for schema ``pl94``, else the tables that are published.
+        Definitions of the tables to measure, or their ``to_dict`` form. By default the eleven
+        queries of 2020 for schema ``pl94``, else the published tables.
     invariants : sequence of (level, table), optional
-        Tables that are exact; they must be nested counts.  By default the total of the top level
-        for schema ``pl94`` (as in 2020 for the states), none otherwise.
+        Tables that are exact; they must be nested counts. By default the total of the top level for
+        schema ``pl94`` (as in 2020 for the states), else none.
     zero_patterns : mapping of attribute to sequence of codes, optional
-        For these codes it is public at the finest level where nobody has them: for example
-        ``{"hhgq": [1, 2, 3, 4, 5, 6, 7]}``, where there are no group quarters of a kind.
+        Codes for which the places without such people are public, at the finest level. An example
+        is ``{"hhgq": [1, 2, 3, 4, 5, 6, 7]}``: places without group quarters of a kind.
     facilities : mapping of attribute to mapping of place to sequence of codes, optional
-        Where the codes of ``zero_patterns`` may occur, from a public list of facilities; without
-        it, where they do occur in the records.
+        Places where the codes of ``zero_patterns`` may occur, from a public list of facilities; by
+        default where they occur in the records.
     rounding : sequence of str, optional
-        Nested tables whose counts may only move to a neighbouring integer in the rounding.  By
-        default, tables are taken from the smallest up while they stay nested.
+        Nested tables whose counts may only move to a neighbouring integer in the rounding. By
+        default, tables are added from the smallest up while they stay nested.
 
     Notes
     -----
-    The released counts have no likelihood in closed form; :meth:`measurement_noise` says what was
-    drawn, with NumPy, for simulation.  A release is post-processing of the noisy counts, but for
-    what is invariant; its spec holds the budget of every measured table.  Tables are published at
-    the measured levels or coarser ones.  The fit of the tables is unique; the cells are so where
-    tables tell all of them apart, and else what is open beyond the parent's proportions is the
-    solver's choice.
+    The released counts have no closed-form likelihood. :meth:`measurement_noise` gives the laws of
+    the noise, drawn with NumPy for simulation. A release is post-processing of the noisy counts,
+    apart from the invariants. Its spec holds the budget of every measured table. Tables are
+    published at the measured levels or coarser ones. The fit of the tables is unique. The cells are
+    unique if tables tell all of them apart; otherwise the solver chooses what the parent's
+    proportions leave open.
 
     Examples
     --------
@@ -635,7 +636,7 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
     def for_neighbours(self) -> Self:
         """Return the mechanism with a cache of solved problems, of at most 64 MiB.
 
-        With the same noise and truths that differ in one record, nearly all families are the same.
+        With the same noise and truths that differ in one record, nearly all families agree.
         """
         mechanism = copy.copy(self)
         mechanism._solve = SolvedFamilies()

@@ -1,4 +1,4 @@
-"""Claims about places and what is proved of each, as frames and in words."""
+"""Claims about places, and their proofs, as frames and in words."""
 
 from __future__ import annotations
 
@@ -37,39 +37,40 @@ STATUS = {VERIFIED: Status.VERIFIED, REFUTED: Status.REFUTED, UNDECIDED: Status.
 @displayed
 @dataclass(frozen=True)
 class Claims(AttackResult, Tabular):
-    """Claims about the records of places, and the status of each: verified, refuted or undecided.
+    """Claims about the records of places, with the status of each: verified, refuted or undecided.
 
     Attributes
     ----------
     claims : pandas.DataFrame
-        A row for each claim: the place (named after its level), the code of each column (missing
-        for any; the first of codes that no table tells apart), and ``multiplicity``. ``status`` is
-        ``verified``, ``refuted`` or ``undecided``; ``n_columns`` counts columns, ``n_needed`` the
-        fewest that imply the others. ``readable`` says whether it is a sum of cells of one table,
-        ``readable_here`` the same once cells that zeros rule out are left out. Where published
-        cells allow several counts ``at_least`` says that it is about so many records or more, not
-        exactly so many.
+        A row for each claim. It has the place (named after its level), the code of each column
+        (missing for any; the first of codes that no table separates), and ``multiplicity``.
+        ``status`` is ``verified``, ``refuted`` or ``undecided``. ``n_columns`` is the number of
+        columns, and ``n_needed`` the smallest number that implies the others. ``readable`` says
+        whether the claim is a sum of cells of one table; ``readable_here`` says so after cells
+        excluded by zeros are dropped. If published cells allow several counts, ``at_least`` marks
+        claims about a least number of records, not an exact one.
     blocks : pandas.DataFrame
-        A row for each place: ``status`` (``decided``; ``undecided`` where a limit left claims open;
-        ``infeasible``; ``unknown`` where a limit left no solution; ``empty``), ``records`` that
-        claims can be about (of the data set in ``rows``), ``live_cells``, ``verified``,
-        ``undecided``, ``conflict`` (the published cells that contradict).
+        A row for each place. ``status`` is ``decided``, ``undecided`` (a limit left claims open),
+        ``infeasible``, ``unknown`` (a limit left no solution) or ``empty``. ``records`` is the
+        number of records that claims can be about, in the data set of ``rows``. ``live_cells``,
+        ``verified`` and ``undecided`` are numbers; ``conflict`` names the published cells that
+        contradict each other.
     kinds : pandas.DataFrame
-        Records of one data set that fits the tables, in the same codes: a row for those alike, with
-        how many they are, ``multiplicity``.
+        Records of one data set that fits the tables, in the same codes: a row for each set of equal
+        records, with their number ``multiplicity``.
     level : str
         Level of the places.
     columns : tuple of str
-        Columns that claims are about.
+        Columns of the claims.
     grouped : Mapping of str to tuple
-        For each column whose codes are put together the groups of codes.
+        For each column with merged codes, the groups of codes.
     among : Mapping of str to tuple
-        Codes of the records that claims are about; empty for all.
+        Codes of the records that claims are about; empty for all records.
     schema : Schema
-        What the records have.
+        Schema of the records.
     taken_as_true : bool
-        Whether counts of a release were taken as true that need not be: what is ``verified`` holds
-        if they were.
+        Whether counts of a release were taken as true without being so. Then ``verified`` claims
+        hold only if they were true.
     """
 
     stated_by = "bayesrisk.risk.statements.results:stated_by_claims"
@@ -119,11 +120,10 @@ class Claims(AttackResult, Tabular):
         Parameters
         ----------
         status : str, optional
-            Only claims of this status, by default ``"verified"``; None for all.
+            Status of the claims to keep, by default ``"verified"``; None for all.
         readable : str, optional
-            Leave out what a table states itself: ``"table"`` for claims that are sums of cells of
-            a table, ``"here"`` for those that are once ruled out cells are dropped; by default
-            nothing is left out.
+            Claims to leave out because a table states them: ``"table"`` for claims that are sums of
+            cells of a table, ``"here"`` also after excluded cells are dropped. By default none.
         """
         keep = np.ones(len(self.claims), np.bool_)
         if status is not None:
@@ -152,11 +152,11 @@ class Claims(AttackResult, Tabular):
         rows : pandas.DataFrame, optional
             The records (place and columns); by default those of the data set that was found.
         singletons : bool, default True
-            Whether only claims about one record count (Table 2 of the paper; else Table 3).
+            Whether to count only claims about one record (Table 2 of the paper; else Table 3).
         count : str, default "n_columns"
-            ``"n_columns"`` as the paper counts, ``"n_needed"`` without implied columns.
+            ``"n_columns"`` as in the paper, ``"n_needed"`` without implied columns.
         readable : str, optional
-            What is left out, as for :meth:`to_frame`.
+            Claims to leave out, as for :meth:`to_frame`.
         """
         check.choice(count, "count", ("n_columns", "n_needed"))
         check.flag(singletons, "singletons")
@@ -186,7 +186,7 @@ class Claims(AttackResult, Tabular):
         return pd.DataFrame(lines, columns=names)
 
     def coded(self, frame: pd.DataFrame) -> NDArray[np.int16]:
-        """Return the columns' codes, with indistinguishable codes made equal and -1 for missing."""
+        """Return the columns' codes: one for all that no table separates, -1 for missing."""
         patterns = np.full((len(frame), len(self.columns)), -1, np.int16)
         for column, name in enumerate(self.columns):
             codes = frame[name].fillna(-1).to_numpy(np.int16)
@@ -197,7 +197,7 @@ class Claims(AttackResult, Tabular):
 
 
 def several(claims: pd.DataFrame) -> BoolArray:
-    """Return a mask of claims about at least a number of records, not about exactly one number."""
+    """Return a mask of claims about a least number of records, not an exact one."""
     if "at_least" not in claims:
         return np.zeros(len(claims), np.bool_)
     return claims["at_least"].to_numpy(np.bool_)
@@ -252,7 +252,7 @@ def _joined(studies: Sequence[BlockClaims], name: str) -> NDArray[Any]:
 def _decoded(
     problem: ClaimProblem, places: NDArray[np.object_], patterns: CodeArray
 ) -> pd.DataFrame:
-    """Return places and codes (the first of each group) as a frame; missing stands for any."""
+    """Return places and codes (the first of each group) as a frame; missing means any code."""
     space = problem.space
     columns: dict[str, object] = {problem.level: places}
     for name in problem.columns:
@@ -319,9 +319,9 @@ def claim_sentences(claims: Claims, frame: pd.DataFrame | None = None) -> list[s
     Parameters
     ----------
     claims : Claims
-        Where they are from.
+        The source of the claims.
     frame : pandas.DataFrame, optional
-        Some of its claims; the verified ones by default.
+        Some of its claims; by default the verified ones.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Search for claims that must be true: candidates from the tables, each verified (Liu et al.).
 
-A claim R(a, m) says that exactly m records of a place agree with the partial assignment a.  It is
-verified when it holds in every data set that fits the published tables.
+A claim R(a, m) says that exactly m records of a place agree with the partial assignment a. It is
+verified if it holds in every data set that fits the published tables.
 """
 
 from __future__ import annotations
@@ -41,41 +41,40 @@ class ClaimOptions:
     level : str, optional
         Level of the places, by default the finest; tables of other levels are not used.
     columns : sequence of str, optional
-        Columns that claims are about; all by default.
+        Columns of the claims; by default all.
     max_columns : int, optional
-        Most columns of a claim; no limit by default.
+        Largest number of columns of a claim; by default no limit.
     structural_rules : bool, default True
-        For households whether only combinations that can exist count, see
-        :func:`household_valid`; False for every combination of the codes, as in the paper.
+        For households: whether to consider only combinations that can exist, see
+        :func:`household_valid`. If False, every combination of the codes counts, as in the paper.
     tenure : {"merged", "cash", "four-way"}
-        How tables that publish renters together are read: ``merged`` makes claims about renters
-        with and without payment of rent together; ``cash`` assumes that all pay; ``four-way``
-        makes claims about each, which the tables then cannot verify.
+        Reading of tables that publish renters together. ``merged`` makes claims about renters with
+        and without payment of rent together. ``cash`` assumes that all pay. ``four-way`` makes
+        claims about each, which the tables then cannot verify.
     cells : sequence of int, optional
-        Cells of the schema that records can lie in, instead of those of the rules.
+        Cells of the schema in which records can lie, in place of those of the rules.
     among : mapping of str to sequence of int, optional
-        Codes of the records that claims are about; by default occupied units of household
-        schemas, and all records of others.
+        Codes of the records that claims are about; by default occupied units of household schemas,
+        and all records of other schemas.
     refuted : bool, default False
-        Whether refuted candidates are kept in the answer.
+        Whether to keep refuted candidates in the result.
     n_solutions : int, default 1
-        Data sets that candidates must hold in (K of the paper, which has 100); the verified claims
-        do not depend on it.
+        Number of data sets in which candidates must hold (K of the paper, which has 100). The
+        verified claims do not depend on it.
     solver : str or SolverBackend, default "highs"
-        For what linear relaxations do not settle, see :func:`make_solver`.
+        Solver for cases that linear relaxations do not settle, see :func:`make_solver`.
     time_limit : float, optional
-        Seconds for a place, in all stages together; claims left open are ``undecided``, never
-        verified.  It is kept to within the stage that runs when the time is over: well under a
-        second with HiGHS.
+        Seconds for a place, for all stages together. Claims left open are ``undecided``, never
+        verified. The stage that runs when the time is over is finished: with HiGHS, well under a
+        second.
     taken_as_true : bool, default False
-        Whether counts of a release that need not be true (``tables.laws``) are read as if they
-        were, as somebody naive reads them.  Without it a count that was rounded, or stands for a
-        range, is read as all counts that it allows, and noisy ones are refused.
+        Whether to read counts of a release that need not be true (``tables.laws``) as if they were,
+        as a naive reader does. Otherwise a count that was rounded, or stands for a range, is read
+        as all counts that it allows, and noisy counts are refused.
     known_rule : bool, default True
-        Whether the rule by which counts are withheld (:class:`SuppressedCounts`) is known and used.
+        Whether the rule for withholding counts (:class:`SuppressedCounts`) is known and used.
     rng : int, default 0
-        Seed of the objectives near whose optima data sets are looked for; no decision depends on
-        it.
+        Seed of the objectives near whose optima data sets are searched; no decision depends on it.
 
     Examples
     --------
@@ -128,7 +127,7 @@ class ClaimOptions:
         return tuple(name for name in schema.names if name in names)
 
     def schema_codes(self, schema: Schema) -> dict[str, tuple[int, ...]]:
-        """Return the codes that define the records which claims can be about."""
+        """Return the codes that define the records of the claims."""
         among = self.among
         if among is None:
             among = _OCCUPIED if schema.name == HOUSEHOLD else {}
@@ -197,31 +196,31 @@ def claim_problem(tables: SeveralTables | Problem, options: ClaimOptions) -> Cla
 def find_claims(tables: SeveralTables | Problem, **options: object) -> Claims:
     """Return every claim about records that must be true, given the published tables.
 
-    Candidates are all partial assignments of the records of one data set that fits the tables:
-    what holds in every data set holds in that one.  Each is then decided exactly.  Where counts
-    are rounded, published in ranges or withheld by a rule, it is the strongest claim of its
-    columns: exactly so many records where that is proved, else at least so many.
+    Candidates are all partial assignments of the records of one data set that fits the tables: a
+    claim that holds in every data set holds in this one. Each is then decided exactly. If counts
+    are rounded, published in ranges or withheld by a rule, the claim is the strongest of its
+    columns. It gives the exact number of records if that is proved, else a least number.
 
     Parameters
     ----------
     tables : PublishedTables, or sequence of them, or mapping by name
-        Tables of any schema and workload, of true counts or of such that limit the true ones; of
-        one release, or of several of the same people; or their problem, as a reconstruction has it.
+        Tables of any schema and workload, with true counts or counts that limit the true ones; of
+        one release, or of several of the same people. Or their problem, as a reconstruction has it.
     **options : object
-        Those of :class:`ClaimOptions`, by name.
+        Options of :class:`ClaimOptions`, by name.
 
     Notes
     -----
     A claim is verified by a whole-numbered combination of published counts (row space), or by
-    bounds of the linear relaxation proved in integers. Else by an integer program without a
-    solution, confirmed a second way. It is refuted by a data set that fits every count. A count
-    that may be one of several makes a row of two sides, which the bounds and programs take as it
-    is; only rows with one count are combined. Memory grows with the published cells that count each
-    live cell, and with the claims.
+    bounds of the linear relaxation proved in integers. Otherwise it is verified by an integer
+    program without a solution, confirmed a second way. It is refuted by a data set that fits every
+    count. A count with several possible values makes a two-sided row, which bounds and programs use
+    directly; only rows with one count are combined. Memory grows with the published cells that
+    count each live cell, and with the claims.
 
     Source: T. Liu, E. Xiao, P. Thaker, A. Smith, Z. S. Wu, "Generate-then-Verify: Reconstructing
-    Data from Limited Published Statistics", section 2 (definitions) and 3 (which decides by a
-    program over one-hot records; here by one over counts of cells, with the same answers).
+    Data from Limited Published Statistics", section 2 (definitions) and 3. The paper decides by a
+    program over one-hot records; here it is over counts of cells, with the same answers.
 
     Examples
     --------
@@ -258,9 +257,9 @@ def verify_claims(
         Tables as for :func:`find_claims`.
     candidates : Claims or pandas.DataFrame
         Place, code of each column (missing for any) and ``multiplicity`` of each claim, which may
-        be 0; perhaps ``at_least``, whether it is about so many records or more.
+        be 0. Optionally ``at_least``, whether the claim is about a least number of records.
     **options : object
-        Those of :class:`ClaimOptions`, by name; columns default to those of the candidates.
+        Options of :class:`ClaimOptions`, by name; columns default to those of the candidates.
 
     Examples
     --------

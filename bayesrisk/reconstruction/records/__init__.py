@@ -1,1 +1,1 @@
-"""Records that agree with the tables, and how far other such records can differ."""
+"""Records that agree with the tables, and the largest difference from other such records."""

@@ -64,9 +64,9 @@ _LARGER = 2
 def _question_problem(
     problem: Problem, star: sp.csr_array, questions: Sequence[StatedCounts]
 ) -> tuple[Problem, BlockBounds, sp.csr_array, list[sp.csr_array]]:
-    """Return a smaller equivalent problem with bounds and a solution, and the rows asked for.
+    """Return a smaller equivalent problem with bounds and a solution, and the requested rows.
 
-    Its cells are those of margins where these are fewer, and its first rows those of ``questions``.
+    Its cells are those of margins if these are fewer, and its first rows those of ``questions``.
     """
     sets = [(one.queries, one.ranges, one.group) for one in questions if one.rows is not None]
     bounds = problem.bounds
@@ -116,7 +116,7 @@ def _row_ends(
     program: Program, low: IntArray, high: IntArray, point: IntArray, targets: BoolArray,
     solver: SolverBackend, limits: Limits,
 ) -> ReachedEnds:  # fmt: skip
-    """Return the ends of each row: by dives, and by linear programs where these leave some open."""
+    """Return the ends of each row: by dives, and by linear programs for ends left open."""
     p, ends = program.parts, reached_ends(program.arrays, low, high, point)
     model = replace(p.model, low=low, high=high, row_low=ends.low, row_high=ends.high)
     left = np.flatnonzero(targets & ((ends.least > ends.low) | (ends.most < ends.high)))
@@ -132,7 +132,7 @@ def _row_ends(
 
 
 def _target_mask(question: StatedCounts, cells: pd.DataFrame | None) -> BoolArray:
-    """Return a mask (places, queries) of the counts that are asked about; None asks about all."""
+    """Return a mask (places, queries) of the requested counts; None requests all."""
     shape = question.geoids.size, len(question.queries.names)
     if cells is None:
         return np.ones(shape, np.bool_)
@@ -219,17 +219,18 @@ class CountBounds(Tabular):
     Attributes
     ----------
     counts : pandas.DataFrame
-        One row for each count: ``level``, ``geoid``, ``table``, ``cell``; ``published``, missing
-        where it is withheld or not published; ``low_stated`` and ``high_stated``, what the
-        published count says by itself; ``low`` and ``high``, what all published counts together
-        allow; ``status``. A largest count is missing where there is none. The status is ``proved``
-        if histograms that fit reach both ends and none goes beyond. It is ``undecided`` if a limit
-        was reached: the ends are proved, but may not be reached. It is ``infeasible`` if no
-        histogram fits, which is proved; the ends are those stated.
+        One row for each count: ``level``, ``geoid``, ``table``, ``cell``; ``published``, missing if
+        withheld or unpublished; ``low_stated`` and ``high_stated``, the ends from the published
+        count alone; ``low`` and ``high``, those from all published counts together; ``status``. A
+        largest count is missing if there is none. The status is ``proved`` if fitting histograms
+        attain both ends and none goes beyond. It is ``undecided`` if a limit was reached: the ends
+        are proved, but may not be attained. It is ``infeasible`` if it is proved that no histogram
+        fits; the ends are then those stated.
     conflict : mapping of str to str
-        For blocks without a solution the published cells that contradict each other, or the reason.
+        For blocks without a solution, the published cells that contradict each other, or the
+        reason.
     scope : str
-        The level whose tables were taken together.
+        The level whose tables were used together.
     """
 
     counts: pd.DataFrame
@@ -238,10 +239,10 @@ class CountBounds(Tabular):
 
     @property
     def facts(self) -> dict[str, int]:
-        """Numbers of counts: all, those stated as ranges, and what is proved about these.
+        """Numbers of counts: all, those stated as ranges, and those with proofs.
 
-        ``recovered`` are those with one possible count, ``empty`` those of them that are 0, and
-        ``at_least_one`` those that could be 0 by themselves and are not.
+        ``recovered`` are those with one possible count, and ``empty`` those of them that are 0.
+        ``at_least_one`` are those that could be 0 by themselves, but are not.
         """
         frame = self.counts
         ends = frame[["low_stated", "high_stated", "low", "high"]].astype("Int64").fillna(UNBOUNDED)
@@ -321,31 +322,32 @@ def count_bounds(
 ) -> CountBounds:
     """Return the smallest and the largest true count that each published cell allows.
 
-    A published count that was rounded, given as a range or withheld stands for several true ones;
-    all published counts together mostly allow fewer. Each end is the count of a histogram of whole
+    A published count that was rounded, given as a range or withheld stands for several true ones.
+    All published counts together usually allow fewer. Each end is the count of a histogram of whole
     numbers that every published cell allows, and is proved to be the last such count. The proof is
     a bound of a linear program in integer arithmetic, or an integer program without a solution
-    beyond.
+    beyond the end.
 
     Parameters
     ----------
     tables : PublishedTables, or sequence of them, or mapping by name
-        Tables of true counts, or of counts that limit the true ones; noisy counts do not.  Of one
-        release, or of several of the same people; or their problem, as a reconstruction has it.
+        Tables of true counts, or of counts that limit the true ones; noisy counts do not. They are
+        of one release, or of several of the same people. Or their problem, as a reconstruction has
+        it.
     scope : str, optional
-        The level whose tables are taken together, with those of finer levels: by default the finest
-        level, every place by itself.
+        The level whose tables are used together, with those of finer levels. By default it is the
+        finest level, with every place alone.
     queries : Workload, optional
         Other counts of the same schema, at levels of the tables up to ``scope``; by default the
-        published ones.
+        published counts.
     cells : pandas.DataFrame, optional
-        Columns ``geoid``, ``table`` and ``cell``: the counts that are bounded, by default all.
-        Those of other places are passed over.
+        Columns ``geoid``, ``table`` and ``cell``: the counts to bound; by default all. Counts of
+        other places are skipped.
     known_rule, solver, time_limit
         As for :func:`reconstruct`.
     node_limit : int, optional
-        Linear programs and nodes of branch and bound for each component; none by default.  What it
-        leaves open is the same on a slow machine.  Not for solvers of PuLP.
+        Linear programs and nodes of branch and bound for each component; by default no limit.
+        Unlike a time limit, it gives the same results on a slow machine. Not for solvers of PuLP.
 
     Returns
     -------
@@ -400,7 +402,7 @@ def count_bounds(
 
 
 def _frame(pairs: Sequence[tuple[StatedCounts, _Answers, BoolArray]]) -> pd.DataFrame:
-    """Return one frame with a row for each count of all levels that is asked about."""
+    """Return one frame with a row for each requested count of all levels."""
     parts = [(_columns(question, answer), targets.ravel()) for question, answer, targets in pairs]
     columns: dict[str, Any] = {
         name: np.concatenate([part[name][targets] for part, targets in parts])

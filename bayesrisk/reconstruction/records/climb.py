@@ -1,10 +1,10 @@
 """Records of blocks whose counts leave room, found by local search (adding and removing records).
 
-A rounded count of 0 excludes no cell, so that a program would have thousands of them for a block
-of a few people.  But such counts mostly allow many lists of records, and it is enough to find
-two: the block is then feasible, and not unique.  Where counts are withheld and zeros are not,
-bounds of the cells come first, and a climb stays within them.  The blocks of which no list, or no
-other, is found in time are left to programs.
+A rounded count of 0 excludes no cell, so a program would have thousands of cells for a block of a
+few people. But such counts usually allow many lists of records, and two suffice: the block is then
+feasible, and not unique. If counts are withheld and zeros are not, bounds of the cells come first,
+and a climb stays within them. Blocks for which no list, or no second one, is found in time are left
+to programs.
 """
 
 from typing import NamedTuple
@@ -162,10 +162,10 @@ def least_gain_cell(w: Climb, step: int, first: int) -> int:
 def climb(w: Climb, steps: int) -> bool:
     """Search for records that satisfy all rows; return whether ``w.records`` satisfies them.
 
-    The distance is sum_r d_r, d_r how far A_r x lies outside of L_r to H_r.  Each time the record
-    comes or goes that lowers sum_r w_r d_r most, or raises it least; after a first rise none of a
-    cell that just changed (tabu search).  Where it does not fall, the rows with d_r > 0 gain weight
-    (the breakout method: Morris, 1993).
+    The distance is sum_r d_r, where d_r is how far A_r x lies outside of L_r to H_r. Each step adds
+    or removes the record that lowers sum_r w_r d_r most, or raises it least. After a first rise,
+    cells that just changed are excluded (tabu search). If it does not fall, the rows with d_r > 0
+    gain weight (the breakout method: Morris, 1993).
     """
     n_cells, n_rows = w.records.size, w.total.size
     left, first, stuck = start_over(w), 0, False

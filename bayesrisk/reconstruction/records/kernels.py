@@ -21,8 +21,9 @@ FIXED, OPEN, INFEASIBLE, UNCOUNTED, UNLIMITED = 0, 1, 2, 3, 4
 class BlockRows(NamedTuple):
     """The rows of every cell with coefficients, and a set of rows that covers every cell once.
 
-    Every cell lies in exactly one cover row.  ``ceiling`` bounds the cells that no published row of
-    a block does, by larger places; ``need`` is as many as rows of these may ask of such a cell.
+    Every cell lies in exactly one cover row. ``ceiling`` bounds, by larger places, the cells that
+    no published row of a block bounds. ``need`` is the largest number that rows of these places may
+    require of such a cell.
     """
 
     columns: Columns
@@ -55,9 +56,9 @@ def solve_block(
 ) -> tuple[int, int, int]:
     """Bound the cells of one block; return its status, the violated row and the number of cells.
 
-    ``rows`` are the rows of the block that are not zero: only the cells of the cover rows among
-    them are looked at, and ``cell`` lists those that no row excludes.  Those without a bound in
-    larger places either make the block ``UNCOUNTED``, or ``UNLIMITED`` where a row asks for them.
+    ``rows`` are the nonzero rows of the block. Only the cells of the cover rows among them are
+    examined, and ``cell`` lists those that no row excludes. Cells without a bound in larger places
+    make the block ``UNCOUNTED``, or ``UNLIMITED`` if a row requires them.
     """
     cell_ptr, cell_row, cell_coef = s.columns
     row_low, row_high, least, most = ends

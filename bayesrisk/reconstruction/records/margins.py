@@ -1,11 +1,11 @@
 """Histograms replaced by margins that fit together, each for some of the tables.
 
-Where the tables fall into two sets, each set sees a margin of the histogram, and both see the
+If the tables fall into two sets, each set depends on a margin of the histogram. Both depend on the
 coarsest margin that is a sum of either. Suppose that any two cells of the margins in one common
 cell share a cell of the histogram. Then margins with equal sums in all common cells are those of a
 histogram of whole numbers: the records of a common cell are paired in any order. So the unknown
-counts are those of the margins, which are far fewer than the cells of the histogram, and the rows
-are the published counts and the equal sums.
+counts are those of the margins, which are far fewer than the cells of the histogram. The rows are
+the published counts and the equal sums.
 """
 
 import itertools
@@ -139,7 +139,7 @@ def _split_margins(space: CellSpace, sets: Sequence[Queries]) -> _Parts:
     """Return the margins of tables, split off one after the other.
 
     Tables whose attributes are among those of one table are split off together, the best first, as
-    long as that makes fewer cells.
+    long as the number of cells falls.
     """
     rest: list[_Item] = []
     for number, queries in enumerate(sets):

@@ -117,10 +117,10 @@ class CountRanges:
 class RowSource:
     """Rows that every group of cells (a block, a tract) has, and their ranges (groups, rows).
 
-    Rows of one ``family`` share no cell; ``group`` is the group of every block.  The cells add up
-    to a count within ``ranges`` where ``equal``, else to at most its largest; where
-    ``single_block`` a group is one block's, and cells of other blocks do not enter its rows.  Rows
-    that say nothing are left out of programs, but where they are ``required``.
+    Rows of one ``family`` share no cell; ``group`` is the group of every block. If ``equal``, the
+    cells add up to a count within ``ranges``, else to at most its largest. If ``single_block``, a
+    group is one block's, and cells of other blocks are not in its rows. Uninformative rows are left
+    out of programs, unless they are ``required``.
     """
 
     columns: Columns
@@ -143,10 +143,10 @@ class RowSource:
 class StatedCounts:
     """One level's queries and published counts, and the place that contains each block.
 
-    ``group`` is that place by position among ``geoids``; ``published`` has the counts of the
-    places, ``HIDDEN`` where suppressed, or is None, and ``ranges`` the counts that are allowed.
-    ``rows`` are the queries over the cells of a problem; None where these are too coarse for them,
-    and the counts are true.
+    ``group`` is that place by position among ``geoids``. ``published`` has the counts of the
+    places, ``HIDDEN`` if suppressed, or is None; ``ranges`` are the allowed counts. ``rows`` are
+    the queries over the cells of a problem; None if these are too coarse for them and the counts
+    are true.
     """
 
     level: str
@@ -197,13 +197,13 @@ _Options: TypeAlias = tuple[tuple[str, ...], bool, bool, tuple[Table, ...]]
 class Problem:
     """The blocks' histograms as constrained by published tables; never changed.
 
-    ``level`` is the finest one, called block here, ``system`` the rows of a block in terms of its
-    published cells; ``published`` are the counts of the blocks, ``HIDDEN`` where suppressed, and
-    ``ranges`` the counts that they allow; ``larger`` are tables of larger places, the largest
-    first.  ``rows`` are those of the blocks with their counts, then those of each larger level.
+    ``level`` is the finest one, called block here, and ``system`` the rows of a block in terms of
+    its published cells. ``published`` are the counts of the blocks, ``HIDDEN`` if suppressed, and
+    ``ranges`` the allowed counts. ``larger`` are tables of larger places, the largest first.
+    ``rows`` are those of the blocks with their counts, then those of each larger level.
     ``taken_as_true`` says whether some counts are of a release that does not say that they are
-    true, ``coarsened`` whether some are read as ranges.  It was posed of ``tables`` with the
-    options of its ``question``.
+    true, and ``coarsened`` whether some are read as ranges. ``tables`` and the options in
+    ``question`` define the problem.
     """
 
     tables: PublishedTables
@@ -335,10 +335,10 @@ def published_problem(
 ) -> Problem:
     """Return the problem of the finest level's tables, and of larger levels up to ``scope``.
 
-    A count that was rounded, or published as a range, stands for all counts that it allows, and a
-    withheld one for those of the rule where ``known_rule``.  Cells are told apart as finely as
-    ``queries`` do, too.  A scope may name one of some ``kinds``; by default it is the finest level.
-    A problem that was posed already is returned, or else one of its tables.
+    A count that was rounded, or published as a range, stands for all counts that it allows. With
+    ``known_rule``, a withheld count stands for those of the rule. Cells also separate the groups of
+    ``queries``. A scope may name one of some ``kinds``; by default it is the finest level. A given
+    problem is returned, else one is made from the tables.
     """
     posed, source = (tables, tables.tables) if isinstance(tables, Problem) else (None, tables)
     tables, levels, assumed = read_tables(source, scope, taken_as_true=taken_as_true, kinds=kinds)

@@ -1,4 +1,4 @@
-"""Records reconstructed from published tables, with what is proved about every block."""
+"""Records reconstructed from published tables, with proofs for every block."""
 
 from __future__ import annotations
 
@@ -32,27 +32,27 @@ class Reconstruction(AttackResult, Tabular):
     Attributes
     ----------
     problem : Problem
-        The tables as an integer system; where its ``taken_as_true`` is set, all that is said to be
-        proved is so only if the published counts were true.
+        The tables as an integer system. If its ``taken_as_true`` is set, all proofs hold only if
+        the published counts are true.
     scope : str
         The level whose tables were solved together.
     status : tuple of str
-        For every block ``unique`` (proved: no others fit, as far as :attr:`resolution` goes),
-        ``feasible`` (others fit, or might), ``infeasible`` (proved: none fit), or ``nearest`` (none
-        fit; these deviate least). It is ``unknown``, without records, if a limit was reached, or if
-        some cell is in no published count and may hold any number.
+        For every block ``unique`` (proved: no others fit, up to :attr:`resolution`), ``feasible``
+        (others fit, or might), ``infeasible`` (proved: none fit), or ``nearest`` (none fit; these
+        deviate least). It is ``unknown``, without records, if a limit was reached, or if a cell is
+        in no published count and may hold any number.
     conflict : tuple of str
-        For blocks without a solution the published cells that contradict, or why it is unknown;
-        else empty.
+        For blocks without a solution, the published cells that contradict each other, or the reason
+        why it is unknown; else empty.
     block, cell, count : ndarray of int64
         The histograms: position of the block, cell, number of records.
     extra : mapping of str to ndarray of int64
         Columns of the records that come from larger places, such as single years of age.
     deviation : ndarray of int64
-        Sum of absolute deviations from the published counts of every block; 0 but for
+        Sum of absolute deviations from the published counts of every block; 0 except for
         ``nearest``.
     solver : str
-        Name of the solver for what search did not settle.
+        Name of the solver for blocks that search did not settle.
     version : str
         Version of bayesrisk.
     """
@@ -108,9 +108,9 @@ class Reconstruction(AttackResult, Tabular):
     def resolution(self) -> dict[str, int]:
         """The number of values that a proof distinguishes in each column.
 
-        Age comes as ``agebin``.  The tables of blocks tell 38 bins apart, and exact tables of
-        tracts are solved on these; where cells of a tract are withheld they are solved with the
-        tract's own 103, single years up to 99.
+        Age is given as ``agebin``. The tables of blocks separate 38 bins, and exact tables of
+        tracts are solved on these. If cells of a tract are withheld, they are solved with the
+        tract's own 103 bins, single years up to 99.
         """
         shape = self.problem.space.shape
         first = self.problem.space.columns(np.zeros(1, np.int64))
@@ -126,8 +126,8 @@ class Reconstruction(AttackResult, Tabular):
         Returns
         -------
         pandas.DataFrame
-            The block and the attributes; ``agebin`` where the tables tell only bins of age
-            apart, and ``age`` where a larger place publishes single years.
+            The block and the attributes. ``agebin`` is present if the tables separate only bins of
+            age, and ``age`` if a larger place publishes single years.
         """
         check_records(self.count, "a frame")
         block, cell = np.repeat(self.block, self.count), np.repeat(self.cell, self.count)
@@ -159,35 +159,35 @@ def reconstruct(
 ) -> Reconstruction:
     """Return records that reproduce published tables, with a proof if they are the only ones.
 
-    Solves ``A x = c`` in non-negative integers for the histogram ``x`` of every block: interval
-    propagation to a fixed point, connected components, complete search, and integer programs for
-    what is left.  Every histogram is tabulated again and compared with the published counts in
-    integer arithmetic before it is returned.  Counts that were rounded, or published as ranges,
+    It solves ``A x = c`` in non-negative integers for the histogram ``x`` of every block. The steps
+    are interval propagation to a fixed point, connected components, complete search, and integer
+    programs for the rest. Every histogram is tabulated again and compared with the published counts
+    in integer arithmetic before it is returned. Counts that were rounded, or published as ranges,
     are read as all counts that they allow: ``l <= A x <= u``.
 
     Parameters
     ----------
     tables : PublishedTables, or sequence of them, or mapping by name
-        Tables of true counts, or of counts that limit the true ones, such as rounded ones;
-        suppressed cells say nothing but by a rule.  Tables of several releases of the same people
-        are combined, see :meth:`PublishedTables.combine`.  Or the ``problem`` of another
-        reconstruction, which is taken as it is where it was posed with the same options.
+        Tables of true counts, or of counts that limit the true ones, such as rounded ones.
+        Suppressed cells are informative only through a rule. Tables of several releases of the same
+        people are combined, see :meth:`PublishedTables.combine`. Or the ``problem`` of another
+        reconstruction, which is reused if it has the same options.
     scope : str
-        The finest level of the tables (``"block"``) for every block by itself, or a larger one
+        The finest level of the tables (``"block"``) for every block alone, or a larger one
         (``"tract"``) for all blocks of such a place together with its tables.
     solver : str or SolverBackend, default "highs"
         See :func:`make_solver`.
     time_limit : float, optional
-        Seconds that the solver may take for a component; none by default.  A ``Deadline`` is of
-        all components together.
+        Seconds of the solver for a component; by default no limit. A ``Deadline`` is for all
+        components together.
     nearest : bool, default False
-        Whether blocks without a solution get the records of the least total absolute deviation
-        from the published counts of the block; rows of larger places are given up for them.
+        Whether blocks without a solution get the records with the least total absolute deviation
+        from the published counts of the block. Rows of larger places are dropped for them.
     taken_as_true : bool, default False
-        Whether counts of a release that need not be true (``tables.laws``) are read as if they
-        were, as somebody naive reads them.  Without it, noisy and swapped ones are refused.
+        Whether to read counts of a release that need not be true (``tables.laws``) as if they were,
+        as a naive reader does. Otherwise noisy and swapped ones are refused.
     known_rule : bool, default True
-        Whether the rule is used by which counts are withheld.
+        Whether to use the rule by which counts are withheld.
 
     Returns
     -------
@@ -196,14 +196,14 @@ def reconstruct(
 
     Notes
     -----
-    Abowd et al. (2025), equations 5 (``tract``) and 6 (``block``).  Ages of the block tables of
-    the 2010 Census come in 38 bins. With tract tables single years are filled in afterwards. Within
-    a tract, sex, bin, race class and Hispanic origin, records in the order of block and race get
-    the published ages from the youngest on. Agreement by exact age depends on this order.
-    ``unique`` is about the bins then. Where cells of the tract tables are withheld the blocks are
-    solved with their single years, and ``unique`` is about these; :attr:`Reconstruction.resolution`
-    says which. A cell without a published count of its block is bound by those of larger places;
-    where these have none either, its block is ``unknown`` and the others are not.
+    Source: Abowd et al. (2025), equations 5 (``tract``) and 6 (``block``). Ages of the block tables
+    of the 2010 Census come in 38 bins. With tract tables, single years are filled in afterwards.
+    Within a tract, sex, bin, race class and Hispanic origin, records in the order of block and race
+    get the published ages from the youngest on. Agreement by exact age depends on this order, and
+    ``unique`` is about the bins. If cells of the tract tables are withheld, the blocks are solved
+    with single years, and ``unique`` is about these; :attr:`Reconstruction.resolution` says which.
+    A cell without a published count of its block is bounded by those of larger places. If these
+    have none either, its block is ``unknown``, and the others are not.
 
     Examples
     --------
@@ -284,14 +284,14 @@ def record_form(reconstruction: Reconstruction) -> pd.DataFrame:
     Parameters
     ----------
     reconstruction : Reconstruction
-        Of person tables.
+        A reconstruction of person tables.
 
     Returns
     -------
     pandas.DataFrame
-        ``block, sex, age, agebin, race, hisp``.  Where the tables tell only groups of codes apart,
-        such as bins of age, the first code of the group stands for it; ``agebin`` is one of the 38
-        of the block tables.  Other schemas have their own columns.
+        ``block, sex, age, agebin, race, hisp``. If the tables separate only groups of codes, such
+        as bins of age, the first code of the group is given. ``agebin`` is one of the 38 of the
+        block tables. Other schemas have their own columns.
 
     Examples
     --------

@@ -142,9 +142,9 @@ def open_program(
 ) -> tuple[Program, dict[int, int], IntArray, IntArray]:
     """Return the program of undetermined cells, contradictions, and the tightened bounds.
 
-    Only blocks that are ``good`` are looked at; with ``bounds_only`` coupling rows hold for every
-    block as upper bounds.  Contradictions are the blocks of components without a solution, each
-    with the row of the program that contradicts; the bounds are those of the cells of ``bounds``.
+    Only blocks that are ``good`` are examined. With ``bounds_only``, coupling rows hold for every
+    block as upper bounds. Contradictions are the blocks of components without a solution, each with
+    the contradicting row of the program. The bounds are those of the cells of ``bounds``.
     """
     first, *larger = problem.rows
     if bounds_only:
@@ -179,7 +179,7 @@ TOGETHER = 2000
 def solve_components(
     program: Program, solver: SolverBackend, limits: Limits
 ) -> tuple[IntArray, dict[int, int]]:
-    """Return a solution (-1 where there is none), and findings on components not proved unique.
+    """Return a solution (-1 if there is none), and findings on components not proved unique.
 
     Findings are those of the kernels: ``SEVERAL``, ``SOME``, ``NONE`` or ``UNKNOWN``.
     """
@@ -296,9 +296,9 @@ class DistanceModel:
 def distance_model(program: Program, star: IntArray, component: int) -> DistanceModel:
     """Return the model of the largest distance from the solution ``star`` in a component.
 
-    A cell is ``x = star + gain - loss``.  Where the bounds let it only gain or only lose, that
-    is all; where they let it do either, a binary says which: ``gain <= (high - star) b`` and
-    ``loss <= (star - low) (1 - b)``.  The distance is the sum of gains and losses.  Variables are
+    A cell is ``x = star + gain - loss``. If the bounds allow only gain or only loss, that is all.
+    If they allow both, a binary chooses: ``gain <= (high - star) b`` and
+    ``loss <= (star - low) (1 - b)``. The distance is the sum of gains and losses. Variables are
     gains, losses and binaries, in this order.
     """
     part, star = program.parts.part([component]), star[program.parts.variables([component])]

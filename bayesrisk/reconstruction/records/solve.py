@@ -29,11 +29,11 @@ LIMIT_REACHED = "a limit was reached before a solution was found"
 class Solution:
     """A histogram for every solvable block, and each block's status.
 
-    ``status`` is ``unique``, ``feasible``, ``infeasible`` or ``unknown``; ``conflict`` names, for
-    blocks without a solution, the published cells that contradict; ``block``, ``cell`` and
-    ``count`` are the histograms.  ``unbounded`` are blocks with a cell that no published count
-    holds, in words; their other cells have values, which the rows of larger places need, until
-    these were checked.  ``extra`` are finer columns of the records, from larger places.
+    ``status`` is ``unique``, ``feasible``, ``infeasible`` or ``unknown``. For blocks without a
+    solution, ``conflict`` names the published cells that contradict each other. ``block``, ``cell``
+    and ``count`` are the histograms. ``unbounded`` names the blocks with a cell in no published
+    count. Their other cells have values until the rows of larger places, which need them, are
+    checked. ``extra`` are finer columns of the records, from larger places.
     """
 
     status: list[str]
@@ -72,8 +72,8 @@ def solve_blocks(
 ) -> tuple[Solution, IntArray]:
     """Return a solution of every block, and its deviation from the published counts.
 
-    Most coarsened blocks are solved by a climb; blocks that no records fit get those of least
-    deviation where ``nearest``.  ``limits`` and ``loose`` are as for :func:`solve`.
+    A climb solves most coarsened blocks. With ``nearest``, blocks that no records fit get those of
+    least deviation. ``limits`` and ``loose`` are as for :func:`solve`.
     """
     if not problem.coarsened or problem.larger or np.any(problem.system.columns.coef != 1):
         solution = solve(problem, solver=solver, limits=limits, loose=loose)
@@ -151,8 +151,8 @@ def solve(
 ) -> Solution:
     """Return a solution of every block, with a proof if it is unique.
 
-    ``limits`` are those of each component that the search does not settle.  Blocks with cells of
-    any number keep their other records where ``loose``.
+    ``limits`` are those of each component that the search does not settle. With ``loose``, blocks
+    with cells of any number keep their other records.
     """
     findings = settle(problem, solver=solver, limits=limits)
     bounds, solution = problem.bounds, Solution([Status.UNIQUE] * problem.geoids.size)
@@ -195,7 +195,7 @@ def _unbounded(problem: Problem) -> dict[int, str]:
 def first_differences(ranges: CountRanges, counts: sp.csr_array, names: Queries) -> dict[int, str]:
     """Return, for every place that differs, its first differing cell with both counts.
 
-    None is returned where every count is one of those that the published cell allows.
+    The result is None if every published cell allows its count.
     """
     texts = {}
     places = ranges.differences(counts)

@@ -1,18 +1,18 @@
 """The integer system of published tables: cells, rows, and the published cells behind each row.
 
-The unknown is the histogram ``x`` of a geography over the cells of its schema, and the tables
-say ``A x = c``.  Three things make the system small without changing its solutions: attribute
-values between which no query distinguishes share a cell (single years of age become 38 bins). Rows
-are taken apart by differences of published cells, so that a cell lies in few, small rows. A cell in
-any row that is zero is dead, and never listed.
+The unknown is the histogram ``x`` of a geography over the cells of its schema, and the tables say
+``A x = c``. Three steps make the system small without changing its solutions. Attribute values that
+no query separates share a cell (single years of age become 38 bins). Rows are split by differences
+of published cells, so that a cell lies in few, small rows. A cell in any row that is zero is dead,
+and never listed.
 
-A cell of the histogram lies in up to fourteen tables of the 2010 Summary File 1.  Differences of
-published cells give families of rows in which no two rows share a cell: (1) sex x age bin, from
-P14 and P12; (2) sex x age group of P12 x {White alone not Hispanic, White alone Hispanic, five
-other races alone, two or more}, from P12A-G and P12I; (3) sex x age group of P12, Hispanic and
-not White alone, from P12H, P12A and P12I; (4) {minor, adult} x 63 races x Hispanic origin, from
-P8-P11.  So a cell lies in at most four rows, and the families span every published cell.  Tables
-are recognised by what they count; what a missing table would give is left out.
+A cell of the histogram lies in up to fourteen tables of the 2010 Summary File 1. Differences of
+published cells give families of rows in which no two rows share a cell: (1) sex x age bin, from P14
+and P12; (2) sex x age group of P12 x {White alone not Hispanic, White alone Hispanic, five other
+races alone, two or more}, from P12A-G and P12I; (3) sex x age group of P12, Hispanic and not White
+alone, from P12H, P12A and P12I; (4) {minor, adult} x 63 races x Hispanic origin, from P8-P11. So a
+cell lies in at most four rows, and the families span every published cell. Tables are recognised by
+what they count; rows of a missing table are left out.
 """
 
 import itertools
@@ -76,10 +76,10 @@ def _coarse_tables(schema: Schema, tables: Sequence[Table]) -> tuple[list[Table]
 class CellSystem:
     """Rows of an integer system over cells, derived from published cells.
 
-    ``row counts = derivation @ published counts``.  The rows of every cell come with its
-    coefficients; ``cover`` are the cells of each row of a set of rows that holds every cell exactly
-    once (when no rows do, one more row without a count does).  Rows of one ``family`` share no
-    cell; ``reduced`` says whether rows are differences of published cells.
+    The equations are ``row counts = derivation @ published counts``. The rows of every cell come
+    with its coefficients. ``cover`` has the cells of each row of a set of rows that holds every
+    cell exactly once. If there is no such set, it includes one more row without a count. Rows of
+    one ``family`` share no cell; ``reduced`` says whether rows are differences of published cells.
     """
 
     queries: Queries
@@ -207,10 +207,10 @@ def reduced_system(published: Queries) -> CellSystem:
 class Coupling:
     """Rows of a larger place over the cells of its blocks.
 
-    ``queries`` are its published cells, over cells that they tell apart; ``derivation`` makes the
-    rows of them.  When the cells of the blocks are coarser than the tables of the place,
-    ``detail`` makes finer rows of the published cells: each has a first fine cell,
-    ``detail_cell``, and lies in the row ``detail_row``.
+    ``queries`` are its published cells, over cells that they separate, and ``derivation`` makes its
+    rows from them. If the cells of the blocks are coarser than the tables of the place, ``detail``
+    makes finer rows of the published cells. Each has a first fine cell, ``detail_cell``, and lies
+    in the row ``detail_row``.
     """
 
     queries: Queries
@@ -227,8 +227,8 @@ def coarse_coupling(
 ) -> Coupling | None:
     """Return rows over the blocks' cells that are equivalent to all tables of the place, or None.
 
-    ``finest`` are the tables of the blocks.  None where finer attributes, such as single years of
-    age, could not be filled in afterwards.
+    ``finest`` are the tables of the blocks. None if finer attributes, such as single years of age,
+    could not be filled in afterwards.
     """
     fine = cell_space(space.schema, [*finest, *tables])
     published = fine.queries(tables)
@@ -281,8 +281,8 @@ def cell_systems(
 ) -> tuple[CellSystem, tuple[Coupling, ...]]:
     """Return the system of the first level, and the couplings of the other levels.
 
-    Where some cell of the blocks, or of the larger places, is withheld or coarsened (``raw``), the
-    rows of these are the published cells themselves.
+    If some cell of the blocks, or of the larger places, is withheld or coarsened (``raw``), their
+    rows are the published cells themselves.
     """
     finest, *larger = [
         tuple(workload.tables[key] for key in workload.tables if key[0] == level)

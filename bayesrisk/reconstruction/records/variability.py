@@ -64,17 +64,17 @@ class SolutionVariability(Tabular):
         Bounds of ``max sum |x - x*| / (N + N*)``, in [0, 1]; equal when ``proved``.
     status : tuple of str
         ``proved``; ``feasible`` (an interval: a limit was reached, or the tables leave the number
-        of records open); ``infeasible`` or ``unknown`` where there is no solution to start from,
-        or a cell that no published count bounds (interval [0, 1]).
+        of records open); or ``infeasible`` or ``unknown``, without a solution to start from or with
+        a cell that no published count bounds (interval [0, 1]).
     seconds : ndarray
-        Time that the solver took for the place.
+        Solver time for the place.
     solver : str
-        Its name.
+        Name of the solver.
     version : str
         Version of bayesrisk.
     taken_as_true : bool
-        Whether counts of a release were taken as true that need not be: bounds, and what is
-        ``proved``, hold if they were.
+        Whether counts of a release were taken as true without being so. Then bounds and proofs hold
+        only if they were true.
     coarsened : bool
         Whether published counts were read as the ranges of counts that they allow.
     """
@@ -138,31 +138,29 @@ def solution_variability(
 ) -> SolutionVariability:
     """Return bounds on how far other records that fit the same tables can differ.
 
-    For a solution ``x*`` with ``N*`` records the largest ``sum |x - x*| / (N + N*)`` over all
-    solutions ``x``, with N records, in [0, 1].  Published tables mostly fix the number of records:
-    then this is ``sum |x - x*| / (2 N)``, and twice the value bounds the same of any two
-    solutions.  Where they do not (withheld counts), the result may be an interval without a limit
-    having been reached.  Zero proves the records: no others fit; only zero does not depend on
-    ``x*``.
+    For a solution ``x*`` with ``N*`` records, it is the largest ``sum |x - x*| / (N + N*)`` over
+    all solutions ``x``, with N records, in [0, 1]. Published tables usually fix the number of
+    records. Then it is ``sum |x - x*| / (2 N)``, and twice the value bounds the same measure for
+    any two solutions. If they do not (withheld counts), the result may be an interval although no
+    limit was reached. Zero proves the records: no others fit. Only zero does not depend on ``x*``.
 
     Parameters
     ----------
     tables : PublishedTables
         As for :func:`reconstruct`.
     scope : str
-        A level of the tables, as for :func:`reconstruct`.  The finest, such as ``block``: its
-        tables only.  A larger one with what is made of it: ``tract-bounds``, its counts as upper
-        bounds for every block (equation 8); ``tract-joint``, all blocks of the larger place
-        together, one value for each such place.
+        A level of the tables, as for :func:`reconstruct`. The finest level, such as ``block``, uses
+        its tables only. ``tract-bounds`` uses the counts of a larger level as upper bounds for
+        every block (equation 8). ``tract-joint`` solves all blocks of the larger place together,
+        with one value for each such place.
     solution : Reconstruction, optional
-        The solution ``x*``, of these tables; by default one is found, with the tables of the
-        level that ``scope`` names.  The three values are ordered only for one ``x*``.
+        The solution ``x*`` of these tables; by default one is found, with the tables of the level
+        in ``scope``. The three values are ordered only for one ``x*``.
     solver, time_limit
         As for :func:`reconstruct`.
     node_limit : int, optional
-        Nodes of branch and bound that the solver may look at for the distance of a component; none
-        by default.  What it leaves open is the same on a slow machine.
-        Not for solvers of PuLP.
+        Nodes of branch and bound for the distance of a component; by default no limit. Unlike a
+        time limit, it gives the same results on a slow machine. Not for solvers of PuLP.
     taken_as_true, known_rule
         As for :func:`reconstruct`.
 
@@ -258,9 +256,9 @@ def _ratios(
 ) -> tuple[IntArray, IntArray, IntArray, IntArray]:
     """Return the bounds of ``sum |x - x*| / (N + N*)`` for every place, as two fractions.
 
-    With ``gain`` records more in some cells and ``loss`` fewer in others it is
-    ``(gain + loss) / (2 N* + gain - loss)``, which grows with both.  Where the number of records
-    is ``fixed`` both are half of the distance; elsewhere the solution found gives the lower bound,
+    With ``gain`` more records in some cells and ``loss`` fewer in others, it is
+    ``(gain + loss) / (2 N* + gain - loss)``, which grows with both. If the number of records is
+    ``fixed``, both are half of the distance. Otherwise the solution found gives the lower bound,
     and the bounds of cells and distance the upper one.
     """
     program, point = answer.program, answer.point
@@ -293,8 +291,8 @@ def _starting_solution(
 ) -> Solution:
     """Return a problem's solution: a given one transferred to its cells, or a new one.
 
-    One that breaks tables of its blocks is refused.  Its own cells may be finer: tables of larger
-    places can tell more apart.
+    A solution that breaks tables of its blocks is refused. Its own cells may be finer: tables of
+    larger places can separate more.
     """
     if start is None:
         return solve(problem, solver=solver, limits=limits)
@@ -328,10 +326,10 @@ _WITHOUT_END = 2**60
 class Farthest:
     """Bounds on the largest distance from a solution, component by component.
 
-    ``solved`` are the blocks that are looked at, ``program`` is theirs, and ``point`` the solution.
-    ``fixed`` says whether all solutions have as many records: then they gain what they lose.
-    ``more`` is how many records more than the solution the farthest one found has, at the
-    distance ``lower``; ``seconds`` is the time that a solver took.
+    ``solved`` are the examined blocks, ``program`` is theirs, and ``point`` the solution. ``fixed``
+    says whether all solutions have equally many records: then gains equal losses. ``more`` is the
+    excess of records of the farthest solution found, at the distance ``lower``. ``seconds`` is the
+    solver's time.
     """
 
     solved: BoolArray
@@ -381,9 +379,9 @@ def farthest_solutions(
 ) -> Farthest:
     """Return bounds on the largest distance of other solutions from ``star``.
 
-    Only blocks that are ``solved`` are looked at, with tables of larger places as ``bounds`` or for
-    all blocks together (``joint``).  The solver is asked for components that the search does not
-    settle; the gap is chosen here.
+    Only ``solved`` blocks are examined, with tables of larger places as ``bounds`` or for all
+    blocks together (``joint``). The solver is used for components that the search does not settle;
+    this function chooses the gap.
     """
     bounds = problem.bounds
     solved = solved & np.isin(bounds.status, (kernels.FIXED, kernels.OPEN))

@@ -1,4 +1,4 @@
-"""Adversaries: what each knows before a release, and the prior that follows from it."""
+"""Adversaries: the prior knowledge of each, and the prior that follows from it."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class TargetBelief:
     def middle_of_ends(cls, least: FloatArray, most: FloatArray) -> TargetBelief:
         """Return probabilities proportional to parts that are known only within bounds.
 
-        The probabilities are those of the middles of the parts; their error is the distance to the
+        The probabilities are those of the middles of the parts. Their error is the distance to the
         farther end, which no standard error of such a value exceeds.
         """
         middle = cls.exact((least + most) / 2.0)
@@ -124,15 +124,15 @@ def reweighted_belief(
 ) -> TargetBelief | None:
     r"""Return the belief without the target's record, by reweighting draws that include it.
 
-    Let R less the record's part be what is released of the others. Their law is that of all records
-    with this one taken off and weighed. One more record then has the predictive probability
+    Let R less the record's part be the release of the others. Its law is that of all records with
+    this one removed and weighted. One more record then has the predictive probability
 
     .. math:: P(r) \propto E[w(x) (A \theta_r + x_r - 1_{t \in r})], \quad
         w(x) = \frac{x_t}{A \theta_t + x_t - 1},
 
-    where t is the group of the record: 0 where there is no such record. None without draws, or
-    where their weights are worth less than a fifth of the draws. Also None where they would be, had
-    chance given somewhat more or fewer draws of such a record alone: of a rare record these weigh
+    where t is the group of the record, and 0 if there is no such record. It is None without draws,
+    or if their weights are worth less than a fifth of the draws. It is also None if slightly more
+    or fewer draws of such a record alone would have this effect. Draws with a rare record weigh
     most.
     """
     if prior.concentration is None:
@@ -200,14 +200,14 @@ ADVERSARIES = {"outsider": 0.0, "linker": 0.0, "insider": 0.5, "knows-all-but-on
 @displayed
 @dataclass(frozen=True)
 class Adversary:
-    """An adversary's prior knowledge: of the target, and of other people in its place.
+    """An adversary's prior knowledge of the target and of other people in its place.
 
-    Everybody knows the place of the target, and the composition of all other places.
+    Every adversary knows the target's place and the composition of all other places.
 
     Attributes
     ----------
     name : str
-        How the adversary is called in results.
+        Name of the adversary in results.
     known : tuple of str
         Attributes of the target that are known, besides its place.
     neighbours : float, default 0
@@ -228,8 +228,8 @@ class Adversary:
     def named(cls, name: str, *, known: Sequence[str] = ()) -> Self:
         """Return one of the four named adversaries, who knows the target's attributes ``known``.
 
-        ``outsider`` and ``linker`` know nobody else's record, ``insider`` half of those of the
-        place, ``knows-all-but-one`` all of them.
+        ``outsider`` and ``linker`` know nobody else's record. ``insider`` knows half of the others
+        in the place, and ``knows-all-but-one`` knows all of them.
         """
         check.choice(name, "name", tuple(ADVERSARIES))
         return cls(name, check.texts(known, "known"), ADVERSARIES[name])

@@ -1,4 +1,4 @@
-"""Attacks on a place's tables, taken as true, and methods of inference from a release."""
+"""Attacks on a place's tables, read as true counts, and methods of inference from a release."""
 
 from __future__ import annotations
 
@@ -43,19 +43,19 @@ _ROUNDING = 1e-9  # of least squares over counts
 
 @runtime_checkable
 class TableAttack(Protocol):
-    """An attack on one place's tables, taken as true, with known records subtracted.
+    """An attack on one place's tables, read as true counts, less the known records.
 
-    Its class may have a function ``check(workload)``, which refuses tables that it cannot read;
-    ``partial``, where it proves something without leaving a single answer; and ``around``, where it
-    is made of the tables of the place and of those around it, the nearest first, known records in
-    them, and of the prior.
+    Its class may have a function ``check(workload)``, which refuses tables that it cannot read. It
+    may have ``partial``, if it can prove something without a single answer. With ``around``, it is
+    built from the prior, the known records, and the tables of the place and of those around it,
+    nearest first.
     """
 
     engine: str  # how it found its answer
     proof: bool  # whether nothing else fits the tables
 
     def weights(self, question: TargetQuestion, prior: RecordPrior) -> FloatArray | None:
-        """Return weights of the statements, at least one > 0; None if the attack says nothing."""
+        """Return a weight for each statement, at least one > 0; None if the attack says nothing."""
 
 
 def place_tables(tables: PublishedTables, level: str, code: str, off: IntArray) -> PublishedTables:
@@ -91,9 +91,9 @@ class RecordsAttack:
 class MajorityAttack:
     """Numbers of a place's people with each value, from published counts of these values alone.
 
-    Nothing is linked, and nothing used that is known of the target but the place: what a stranger
-    would guess.  Counts are put together by least squares, and what they leave open is shared as in
-    the prior.  Where a place has none, the next larger one that has counts.
+    Nothing is linked, and only the target's place is used: it is a stranger's guess. Counts are
+    combined by least squares, and what they leave open is shared as in the prior. A place without
+    counts takes those of the next larger place with counts.
     """
 
     engine = "margins"
@@ -178,8 +178,8 @@ def _codes(
 def _margins(tables: PublishedTables, question: TargetQuestion, scale: FloatArray) -> FloatArray:
     """Return the numbers of people with each value, >= 0, by least squares.
 
-    ``scale`` is the root of the prior share of each value: of all numbers that fit equally well,
-    those that deviate least, in its units, from nobody.
+    ``scale`` is the root of the prior share of each value. Of all numbers that fit equally well,
+    the result deviates least from zero in its units.
     """
     workload: Workload = tables.workload
     level, schema = workload.levels[-1], workload.schema
@@ -325,10 +325,10 @@ def infer_by_attack(
 ) -> Iterator[TargetBeliefs]:
     """Yield an attack's beliefs about each target, in order.
 
-    Counts are taken as true, however they came about.  Known records of others are taken off the
-    tables first, but by the majority, which is what a stranger sees.  ``proved`` where published
-    counts are true ones and nothing else fits; ``unstated`` where the attack says nothing after the
-    release, so that the prior stands; else ``believed``.
+    Counts are read as true, however they were made. Known records of others are first subtracted
+    from the tables, except for the majority, which is a stranger's view. The status is ``proved``
+    if published counts are true and nothing else fits. It is ``unstated`` if the attack says
+    nothing after the release, so that the prior stands; else ``believed``.
     """
     attacks = _Attacks(method, place)
     for target in targets:

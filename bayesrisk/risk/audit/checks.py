@@ -1,4 +1,4 @@
-"""Checks of an audit: releases against their laws, beliefs against truth, theory and proofs."""
+"""Checks of an audit: releases against their laws; beliefs against truth, theory and proofs."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ def release_proofs(
     *,
     whole: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """Return, for each place, how many counts its tables together prove.
+    """Return, for each place, the number of counts that its tables together prove.
 
-    ``places`` are codes of the finest level, in order: the tables of each are read by themselves.
-    Columns are those of ``proofs.csv`` on the reference page of audits, but sums instead of means
-    of widths.  ``records`` is missing where ``whole``, the attributes that a whole record has, have
-    more than 2,048 combinations.
+    ``places`` are codes of the finest level, in order; the tables of each are read alone. Columns
+    are those of ``proofs.csv`` on the reference page of audits, with sums in place of mean widths.
+    ``whole`` names the attributes of a whole record. ``records`` is missing if they have more than
+    2,048 combinations.
     """
     level, schema = tables.workload.levels[-1], tables.workload.schema
     rows = np.searchsorted(tables.geoids[level], np.asarray(places))
@@ -147,44 +147,45 @@ def audit_checks(
     statements : pandas.DataFrame
         Statements of an audit.
     question : AuditQuestion, optional
-        What was published, and who asked.
+        What was published, and the adversaries.
     specs : mapping of str to MechanismSpec, optional
-        How each protection protects, by its name; goes with the question.  Without both only
+        How each protection protects, by its name; to be given with ``question``. Without both, only
         calibration, agreement and spots are checked.
     differences : pandas.DataFrame, optional
         Published less true counts (:func:`~bayesrisk.risk.audit.release_differences`), with a
         column ``protection``; needs ``specs``.
     spots : pandas.DataFrame, optional
-        Statements beside what the plain way finds
+        Statements beside their plain recomputation
         (:func:`~bayesrisk.risk.audit.spot_comparisons`).
     confidence : float, default 0.99
-        Probability that no check fails by chance in an audit whose data are drawn from its prior.
+        Probability that no check fails by chance in an audit whose data are drawn from the prior.
 
     Returns
     -------
     pandas.DataFrame
         A row for each check, with the columns of ``checks.csv`` on the reference page of audits:
 
-        - ``law``: published counts of a table are held against their stated law.
-        - ``spot``: beliefs about targets against what the plain way finds, estimates within
-          Student's errors.
-        - ``calibration``: probabilities of statements against the share that is true.  Places are
-          the units, for any number of releases.
-        - ``ordering``: the mean log score of targets, averaged over releases, against that under a
-          protection that can be made from it (see ``constructions``); reversed where even ``upper``
-          is below 0.
-        - ``theory``: odds of a statement after the release against those without the target's
-          record, less four standard errors where they are estimates.
-        - ``agreement``: statements that disagree with what is proved: posteriors of 0 and 1 with
-          the truth; posteriors with ``claims`` and with unique ``reconstruction`` where the audit
-          has them.
+        - ``law``: published counts of a table are tested against their stated law.
+        - ``spot``: beliefs about targets are compared with their plain recomputation; estimates
+          must agree within Student's errors.
+        - ``calibration``: probabilities of statements are compared with the share that is true. The
+          units are places, for any number of releases.
+        - ``ordering``: the mean log score of targets over releases is compared with that under a
+          protection that can be made from it (see ``constructions``). The order is reversed if even
+          ``upper`` is below 0.
+        - ``theory``: odds of a statement after the release are compared with those without the
+          target's record, less four standard errors of estimates.
+        - ``agreement``: statements that contradict proofs are counted: posteriors of 0 and 1
+          against the truth, and posteriors against ``claims`` and unique ``reconstruction``, if the
+          audit has them.
 
     Notes
     -----
-    Let epsilon be that for one record in exchange for another. Given all others, the likelihoods of
-    two records of the target differ by :math:`e^{\varepsilon}` at most, which bounds the odds of
-    who knows them; for others numerator and denominator move by that factor each: :math:`2
-    \varepsilon`. Calibration and ordering hold for data drawn from the adversary's prior.
+    Let epsilon be that for one record exchanged for another. Given all others, the likelihoods of
+    two records of the target differ by a factor of at most :math:`e^{\varepsilon}`. This bounds the
+    odds of an adversary who knows all others. For other adversaries, numerator and denominator each
+    move by that factor, so the bound is :math:`2 \varepsilon`. Calibration and ordering hold for
+    data drawn from the adversary's prior.
 
     Examples
     --------
@@ -369,7 +370,7 @@ def _calibration(decided: pd.DataFrame, alpha: float) -> Iterator[Row]:
 def _curve(rows: pd.DataFrame, belief: str, level: float) -> tuple[float, int, int]:
     """Return the calibration loss, the number of bins outside the band, and the number of bins.
 
-    The band has an interval for each part and one more for what is promised, by Bonferroni.
+    The band has an interval for each part and one more for the promised level, by Bonferroni.
     """
     parts = measures.binned(rows[belief])
     lost, outside = 0.0, 0

@@ -57,44 +57,43 @@ def compare(
     constructions: Collection[tuple[str, str]] = (),
     confidence: float = 0.95,
 ) -> pd.DataFrame:
-    r"""Return, for each pair of protections, which one reveals less and affects fewer people.
+    r"""Return, for each pair of protections, which reveals less and affects fewer people.
 
     Parameters
     ----------
     audit : pandas.DataFrame
         Statements of an audit, or its targets (:func:`audit_targets`).
     people : int, optional
-        Size of the population that the targets were drawn from; by default they are all of it.
+        Size of the population from which the targets were drawn; by default the targets are all.
     constructions : collection of (str, str)
-        Pairs of protections the second of which can be made from the first; of two that are equal
-        in law sides pairs.
+        Pairs of protections whose second can be made from the first. Give both orders for two that
+        are equal in law.
     confidence : float, default 0.95
-        Of all verdicts together, and of all intervals together.
+        Joint confidence of all verdicts, and of all intervals.
 
     Returns
     -------
     pandas.DataFrame
-        A row for each adversary and pair of protections, in their order, with the columns of
-        ``comparisons.csv`` on the reference page of audits.  ``less`` and ``more`` say what is
-        learned under ``protection``; ``no more``, ``no less`` and ``as much`` say it by
+        A row for each adversary and pair of protections, in their order. The columns are those of
+        ``comparisons.csv`` on the reference page of audits. ``less`` and ``more`` compare
+        ``protection`` with ``against``. ``no more``, ``no less`` and ``as much`` follow from a
         construction, whatever was measured.
 
     Notes
     -----
-    Differences are taken of the same people, and of releases of the same number, whose random
-    numbers settings of one mechanism share.  The order is that of mean log scores; the factor is
-    that of remaining answers under ``protection`` and ``against``.  With m releases and differences
-    :math:`D_r` of means the variance is :math:`s^2(D) / m`, and that of drawing targets besides; of
-    numbers of people it is never less than if one release had one person more.
-    Where neither protection has chance in it nothing varies in this population, and a difference of
-    any size would be sure. Intervals and verdicts are then about populations like it, whose places
-    vary. P-values are Student's. Holm's rule holds the chance of any false verdict, and of any
-    false difference in people doubled or proved, to one less the confidence. Intervals are
-    Bonferroni's.
+    Differences are between the same people and between releases of the same number. Settings of one
+    mechanism share the random numbers of a release. Protections are ordered by mean log scores; the
+    factor is the ratio of remaining answers, ``protection`` over ``against``. With m releases and
+    differences :math:`D_r` of means, the variance is :math:`s^2(D) / m`, plus that of drawing
+    targets. For numbers of people it is at least that of one release with one person more.
+    If neither protection is random, nothing varies in this population, and a difference of any size
+    would be certain. Intervals and verdicts are then about populations like it, whose places vary.
+    P-values are Student's. Holm's rule limits to one less the confidence the chance of any false
+    verdict, and of any false difference in people doubled or proved. Intervals are Bonferroni's.
 
-    An adversary whose model does not explain the tables of a protection for most people, or who
-    held the truth impossible, ranks nothing (``explained`` is false): that he learns nothing, or
-    what is false, is the failure of his model.
+    ``explained`` is false for an adversary whose model explains a protection's tables for few
+    people, or who held the truth impossible. Such an adversary ranks nothing: learning nothing, or
+    something false, is then a failure of the model.
 
     Examples
     --------

@@ -1,17 +1,17 @@
 """Constructions: whether a release can be computed from another one and fresh randomness.
 
-A release that is made from another one tells nobody more, whatever an average over people does.
-This is decided from the specifications of two protections and the tables that they publish, before
-there are any data.  Four steps lead from a published table to another one:
+A release made from another one tells nobody more, whatever an average over people says. The
+specifications of two protections and their published tables decide this before there are any data.
+Four steps lead from one published table to another:
 
-- from true counts to whatever a mechanism makes of these counts alone: sums of cells or places,
-  ranges, rounding, noise;
-- from ranges to ranges whose edges are all among theirs (rounding to the nearest, thresholds and
-  true counts are ranges, too);
+- from true counts to anything that a mechanism makes of these counts alone: sums of cells or
+  places, ranges, rounding, noise;
+- from ranges to ranges whose edges are all among the first ones (rounding to the nearest,
+  thresholds and true counts are ranges, too);
 - from noise to more noise of the same law, and from a random multiple of b to one of k b;
-- from anything to itself.
+- from any table to itself.
 
-A count with chance in it serves for one count only: two that were made from it would share it.
+A random count may serve for one other count only: two counts made from it would share its noise.
 """
 
 from __future__ import annotations
@@ -71,9 +71,9 @@ class _Whole(NamedTuple):
 
 
 def constructions(specs: Mapping[str, MechanismSpec], workload: Workload) -> list[tuple[str, str]]:
-    """Return the pairs of protections of which the second can be made from the first.
+    """Return the pairs of protections whose second can be made from the first.
 
-    Two that can be made from each other are equal in law, and are both pairs.
+    Two protections that can be made from each other are equal in law; both pairs are returned.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def constructions(specs: Mapping[str, MechanismSpec], workload: Workload) -> lis
 def can_be_made(clear: MechanismSpec, faint: MechanismSpec, workload: Workload) -> bool:
     """Return True if a release by the second mechanism can be made from one by the first.
 
-    False means that no way is known, not that there is none.
+    False means that no construction is known, not that none exists.
     """
     if clear == faint:
         return True
@@ -179,8 +179,8 @@ def _rebuilt(spec: MechanismSpec) -> Mechanism | None:
 def _from_counts(part: _Published | _Whole, exact: Sequence[_Published]) -> bool:
     """Return True if a part can be made from published true counts.
 
-    Which cells are withheld so that sums do not give others away depends on records, unless the
-    tables themselves tell apart all that the choice looks at.
+    The choice of cells to withhold depends on records, unless the tables themselves separate
+    everything that the choice uses.
     """
     if not exact:
         return False
@@ -218,9 +218,9 @@ def _serves(source: _Published | _Whole, wanted: _Published | _Whole) -> bool:
 def _adds_noise(clear: NoiseSpec, faint: NoiseSpec) -> bool:
     """Return True if one noise is distributed as the other plus independent noise.
 
-    Discrete Laplace noise of a larger scale is such noise and nothing, mixed.  The sum of discrete
-    Gaussians is no discrete Gaussian: by Poisson summation it is one but for a factor that is at
-    most 2 exp(-2 pi^2 s t / (s + t)) off 1, for scales s and t.
+    Discrete Laplace noise of a larger scale is a mixture of such noise and zero. The sum of
+    discrete Gaussians of scales s and t is not discrete Gaussian. By Poisson summation its
+    probabilities differ by a factor within 2 exp(-2 pi^2 s t / (s + t)) of 1.
     """
     if clear.law != faint.law or clear.scale > faint.scale:
         return False

@@ -1,16 +1,16 @@
-"""Measures of an audit: how many right answers remain, and how far they depend on own records.
+"""Measures of an audit: the right answers that remain, and their dependence on own records.
 
-Of a target t under release r, let q be the probability that an adversary gives to the statement
-that is true of t: before any release, after a release without t's own record, and after release r.
-Over people and releases,
+Let q be the probability that an adversary gives to the true statement about a target t. It has
+three values: before any release, after a release without t's record, and after the release r. Over
+people and releases,
 
     exp(-mean of log q)
 
-is the number of equally probable answers among which the truth would be as uncertain: the
-*remaining answers*, 1 where all is certain.  After a release that is made from another one they are
-no fewer in the long run, which holds of no other mean here: they alone carry an order of
-protections.  What is learned is split, in the same unit: from before to without, which everybody
-else's records teach, and from without to after, which the own record adds.
+is the number of equally probable answers among which the truth would be as uncertain. These
+*remaining answers* are 1 where all is certain. If one release is made from another, it leaves no
+fewer in the long run. No other mean here has this property, so they alone order protections.
+Learning is split in the same unit: from before to without, taught by everybody else's records, and
+from without to after, added by the own record.
 """
 
 from __future__ import annotations
@@ -81,19 +81,20 @@ def audit_targets(statements: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     statements : pandas.DataFrame
-        Statements of an audit, those of one target together.
+        Statements of an audit, with those of one target together.
 
     Returns
     -------
     pandas.DataFrame
         A row for each ``protection, attack, adversary, release, target``, with ``place``. Each of
-        the three beliefs has ``right_*`` (whether the most probable statement is true; a share
-        where several are as probable), ``truth_*`` (the probability of the true one) and
-        ``certain_*`` (whether it is certain: 1 but for 1e-12, and no estimate); ``false`` (whether
-        something that is not true is certain); ``brier`` (the sum over statements of the squared
-        difference of ``posterior`` and truth); ``error`` (Monte Carlo standard error of
-        ``truth_posterior`` less ``truth_without``); ``status``; ``randomised``; and what groups are
-        made of. Of targets without a posterior (``undecided``) only the prior is there.
+        the three beliefs has three columns. ``right_*`` says whether the most probable statement is
+        true, as a share if several are equally probable. ``truth_*`` is the probability of the true
+        statement. ``certain_*`` says whether it is certain: 1 within 1e-12, and not an estimate.
+        ``false`` says whether a false statement is certain. ``brier`` is the sum over statements of
+        the squared difference of ``posterior`` and truth. ``error`` is the Monte Carlo standard
+        error of ``truth_posterior`` less ``truth_without``. ``status``, ``randomised`` and the
+        columns that define groups follow. Targets without a posterior (``undecided``) have the
+        prior only.
 
     Examples
     --------
@@ -189,8 +190,8 @@ class Sample:
     def variances(self, values: FloatArray, error: FloatArray | None) -> list[tuple[float, float]]:
         """Return variances of a mean of values (people, releases), with degrees of freedom.
 
-        The first is that of drawing people, the second that of releases, or of chains where there
-        is one release and no other could be.
+        The first is that of drawing people. The second is that of releases, or of chains if there
+        is one release and no other is possible.
         """
         people, m = values.shape
         sampling = 0.0
@@ -207,12 +208,12 @@ class Sample:
     ) -> tuple[float, float]:
         r"""Return the interval of this population's mean of values (people, releases).
 
-        Its variance has two parts: that of the means :math:`G_r` of single releases,
-        :math:`s^2(G) / m`, and where n of N people were asked that of drawing them,
-        :math:`(1 - n / N) s^2 / n`.  Of a protection that is not randomised the errors of chains
-        (people, releases) stand for the first.  NaN where so few releases or people bound nothing;
-        the value itself where it is exact.  Where all who were asked agree, as many of the others
-        may differ as the sample can have missed.
+        Its variance has two parts. One is that of the means :math:`G_r` of single releases,
+        :math:`s^2(G) / m`. If n of N people are targets, the other is that of drawing them,
+        :math:`(1 - n / N) s^2 / n`. For a protection that is not randomised, the errors of chains
+        (people, releases) replace the first. It is NaN if releases or people are too few for a
+        bound, and the value itself if exact. If all targets agree, as many of the others may differ
+        as the sample can have missed.
         """
         mean, parts = float(values.mean()), self.variances(values, error)
         variance = sum(part for part, _ in parts)
@@ -233,9 +234,9 @@ class Sample:
     ) -> tuple[float, float]:
         """Return the interval of the number of affected people in this population.
 
-        ``values`` (people, releases) are 1 for those who are, and 0.  ``drawn_people`` are all who
-        were asked, these people and those of other groups: the size of a group is
-        not known, that of everybody is.
+        ``values`` (people, releases) are 1 for affected people, and 0. ``drawn_people`` are all
+        targets, these people and those of other groups: the size of a group is unknown, that of
+        everybody is known.
         """
         everybody, people = round(drawn_people / self.share), round(len(values) / self.share)
         if self.randomised or self.share == 1.0:
@@ -267,9 +268,9 @@ class Sample:
 
         Places vary as well as releases. Residuals are summed over a place, over a release, and over
         a place in a release. The variance is that of places plus that of releases less that of both
-        (Cameron, Gelbach and Miller 2011). A residual of a place with a share h of all people is
-        divided by :math:`\sqrt{1 - h}`, as a large one pulls the mean towards itself (Bell and
-        McCaffrey 2002). Infinite of a single place, or of one release of many.
+        (Cameron, Gelbach and Miller 2011). A place with a large share h of all people pulls the
+        mean towards itself. So its residual is divided by :math:`\sqrt{1 - h}` (Bell and McCaffrey
+        2002). The variance is infinite for a single place, or for one release of many.
         """
         people, m = values.shape
         rest = values - values.mean()
@@ -302,8 +303,8 @@ def ends(
 ) -> tuple[float, float]:
     """Return the ends of a Student interval, or NaN where it is not informative.
 
-    An interval is not informative if it exceeds the possible range on both sides, or if the
-    observed values do not vary although they could.
+    An interval is not informative if it exceeds the possible range on both sides, or if values that
+    could vary do not.
     """
     reach = float(stdtrit(freedom, 0.5 + confidence / 2.0) * np.sqrt(variance))
     if not 0.0 < reach < np.inf or variance <= (_TIE * (1.0 + abs(mean))) ** 2:
@@ -330,10 +331,11 @@ def widest_interval(targets: pd.DataFrame, *, share: float) -> float:
 
 
 def compared_targets(targets: pd.DataFrame) -> BoolArray:
-    """Return a mask of rows whose target has a decided answer wherever it is compared.
+    """Return a mask of rows whose target has a decided answer in all comparisons.
 
     Targets are compared under all releases, and all readings of a release answer one question.
-    Another attack asks another question, perhaps about other targets, and is compared with itself.
+    Another attack asks another question, perhaps about other targets, and is compared only with
+    itself.
     """
     attack = targets["attack"]
     question = attack.where(~attack.isin(READINGS), _LIKELIHOOD)
@@ -371,33 +373,32 @@ def audit_measures(
 ) -> pd.DataFrame:
     r"""Return measures for each protection: remaining answers, gains, and people affected.
 
-    All comparisons are about the same people: under every protection, release and way to read it,
-    an adversary's row is about the targets who have a posterior under all of them.
+    All comparisons are about the same people. An adversary's row is about the targets with a
+    posterior under every protection, release and reading.
 
     Parameters
     ----------
     targets : pandas.DataFrame
         As :func:`audit_targets` gives them.
     people : int, optional
-        Size of the population that the targets were drawn from; by default they are all of it.
+        Size of the population from which the targets were drawn; by default the targets are all.
     confidence : float in (0, 1), default 0.95
 
     Returns
     -------
     pandas.DataFrame
         A row for each ``protection, attack, adversary`` and ``group``, with the columns of
-        ``measures.csv`` on the reference page of audits.  ``answers_posterior`` is infinite where
-        the truth was held impossible, and where no draw of a chain had it, its probability counts
-        as 0.001; ends of an interval are missing where so few releases, people or places say
-        nothing.
+        ``measures.csv`` on the reference page of audits. ``answers_posterior`` is infinite if the
+        truth was held impossible. If no draw of a chain had the truth, its probability counts as
+        0.001. Ends of an interval are missing if releases, people or places are too few.
 
     Notes
     -----
-    For this population releases vary, and the choice of targets where not everybody is one; for
-    populations like it places vary, too (``Sample``).  Intervals of answers and factors are those
-    of mean logarithms.  ``gain``, the mean of ``posterior`` less ``without``, is the measure where
-    an adversary knows everybody else; of others it ranks nothing, as coarser tables teach less
-    about everybody else as well, so that it may rise.
+    For this population, releases vary, and so does the choice of targets unless everybody is one.
+    For populations like it, places vary too (``Sample``). Intervals of answers and factors are
+    those of mean logarithms. ``gain``, the mean of ``posterior`` less ``without``, is the measure
+    for an adversary who knows everybody else. For other adversaries it ranks nothing: coarser
+    tables teach less about everybody else too, so it may rise.
 
     Examples
     --------
@@ -510,8 +511,8 @@ def _measures(
 class ByPeople:
     """Values (people, releases) under one protection, by one reading of an adversary.
 
-    ``score`` has logarithms of the three probabilities of the truth, ``error`` the errors of their
-    differences by chains; ``affected`` is 1 for people who are doubled, proved and so on.
+    ``score`` has logarithms of the three probabilities of the truth, and ``error`` the errors of
+    their differences by chains. ``affected`` is 1 for people who are doubled, proved and so on.
     """
 
     units: pd.DataFrame
@@ -587,7 +588,7 @@ def place_numbers(places: pd.Series) -> IntArray:
 
 
 def log_score(rows: pd.DataFrame, belief: str = "posterior") -> FloatArray:
-    """Return the logarithm of the probability of each target's true statement."""
+    """Return the log probability of each target's true statement."""
     truth = rows[f"truth_{belief}"].to_numpy(np.float64)
     unseen = (truth == 0.0) & (rows["status"] == "sampled").to_numpy()
     with np.errstate(divide="ignore"):
@@ -599,9 +600,9 @@ def clustered_mean(
 ) -> tuple[float, float, float]:
     """Return the mean of values and its interval, with places as independent units.
 
-    Where places do not differ, a share of 1 - (alpha / 2)**(1 / places) of the values may be as far
-    off as can be: of so many places, none may show it.  Places of different sizes count as fewer.
-    Nothing is said where nothing bounds the values.
+    If places do not differ, a share of 1 - (alpha / 2)**(1 / places) of the values may be at the
+    other extreme: that many places may all miss it. Places of different sizes count as fewer.
+    Without bounds on the values there is no interval.
     """
     mean, number = float(values.mean()), int(places.max()) + 1
     if not np.isfinite(mean):
@@ -631,14 +632,14 @@ def audit_calibration(statements: pd.DataFrame, *, confidence: float = 0.95) -> 
     statements : pandas.DataFrame
         Statements of an audit.
     confidence : float, default 0.95
-        Of the intervals, whose units are places.
+        Confidence of the intervals, whose units are places.
 
     Returns
     -------
     pandas.DataFrame
-        A row for each ``protection, attack, adversary`` and bin of probabilities that has
-        statements: how many (``statements``), their mean ``posterior``, the share that is true
-        (``correct``) and its interval.
+        A row for each ``protection, attack, adversary`` and nonempty bin of probabilities. It has
+        the number of ``statements``, their mean ``posterior``, the share that is true (``correct``)
+        and its interval.
 
     Examples
     --------
@@ -684,10 +685,11 @@ def empty_frame(columns: Sequence[str], kinds: Mapping[str, str]) -> pd.DataFram
 def costs(errors: pd.DataFrame) -> pd.DataFrame:
     """Return each protection's mean error of a count, and its share of withheld counts.
 
-    ``errors`` has a row for each ``protection, release, level, table``, with ``error``, the mean
-    absolute error of a reader's best value of a count, and ``withheld``, the share of counts.  The
-    answer has their means over tables and releases for each ``protection``, and ``error_lower`` and
-    ``error_upper``, a 95 % interval over releases that is missing where there is one release.
+    ``errors`` has a row for each ``protection, release, level, table``. ``error`` is the mean
+    absolute error of a reader's best value of a count, and ``withheld`` the share of withheld
+    counts. The result has their means over tables and releases for each ``protection``. It also has
+    a 95 % interval over releases, ``error_lower`` to ``error_upper``, missing if there is one
+    release.
 
     Examples
     --------

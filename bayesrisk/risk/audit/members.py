@@ -33,34 +33,33 @@ def statements_about_members(
 ) -> Statements:
     """Return beliefs about every person before a release, without the person, and after.
 
-    ``without`` is the belief after a release of the data without the person, from the same random
-    numbers: there is one person fewer, and the household is one without this member, or none where
-    the person lived alone.
+    ``without`` is the belief after a release, from the same random numbers, of the data without the
+    person. The household then lacks this member; it is gone if the person lived alone.
 
     There is a row for each adversary, each kind of person in each kind of household of a place, and
-    each value.  Laws are exact, and a place that is too large for that is refused.
+    each value. Laws are exact; a place that is too large for this is refused.
 
     Parameters
     ----------
     mechanism : Mechanism
-        Of the release; every table needs a likelihood in closed form.
+        Mechanism of the release; every table needs a closed-form likelihood.
     records : Records
         Linked records (:meth:`HouseholdLink.records`); their places are taken as a public list.
     link : HouseholdLink
-        What they are made of.
+        Link of persons to households, from which the records are made.
     question : AuditQuestion
-        What is stated and known of persons: its workload is one of persons, its adversaries know
-        attributes of the target alone.
+        The statements and the adversaries' knowledge of persons. Its workload is one of persons;
+        its adversaries know attributes of the target alone.
     workload : Workload
         Tables of linked records that are published (:meth:`HouseholdLink.workload`).
     prior : RecordPrior
-        Of the households of each place, with known shares and a law of their number.
+        Prior on each place's households, with known shares and a law of their number.
     rng : int
         Seed of the release.
 
     Examples
     --------
-    A town of one block and one household, two women, whose numbers are published:
+    A town of one block and one household of two women, whose numbers are published:
 
     >>> from bayesrisk.mechanisms import Identity
     >>> from bayesrisk.tables import Attribute, Geography, Schema

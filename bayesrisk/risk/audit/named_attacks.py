@@ -1,4 +1,4 @@
-"""Attacks on whole releases as methods of an audit; the people they find are taken as real."""
+"""Attacks on whole releases as methods of an audit; the records they find are taken as real."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -31,9 +31,9 @@ def make_named(recipe: str) -> tuple[Attack, str]:
 class NamedAttack:
     """An attack on the release of one place, with known records subtracted.
 
-    Its frame has a row for some people of the place, as many as ``people`` says, or one: columns
-    named as attributes have their codes or labels, ``table`` and ``cell`` say in which cell of a
-    published table they are.  Where a row leaves open which record it is, the prior decides.
+    Its frame has a row for some people of the place, as many as ``people`` says, or one. Columns
+    named as attributes have their codes or labels. ``table`` and ``cell`` name the cell of a
+    published table that contains them. If a row leaves the record open, the prior decides.
     """
 
     partial = True

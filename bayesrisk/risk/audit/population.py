@@ -68,20 +68,20 @@ class AuditQuestion:
     Attributes
     ----------
     workload : Workload
-        Published tables; targets live in places of its finest level.
+        Published tables; targets live in places of the finest level.
     stated : tuple of str
-        Attributes that a statement gives: "the target has race 2 and is not Hispanic"; or a
-        statement by its name, such as ``over_limit`` of households.
+        Attributes that a statement gives: "the target has race 2 and is not Hispanic". Or the name
+        of a statement, such as ``over_limit`` of households.
     adversaries : tuple of Adversary
-        Who asks, each of another name.
+        The adversaries, each with a different name.
     concentration : float, optional
         Dirichlet concentration (:class:`RecordPrior`): pseudo-records shared by the people of a
-        place.  By default fitted to the places of the population, as from an earlier census, and of
-        a single place one for each cell of the schema.
+        place. By default it is fitted to the places of the population, as from an earlier census.
+        For a single place it is one for each cell of the schema.
     methods : tuple of str, default ("posterior",)
-        How adversaries conclude: ``posterior``, by the law of the records, or ``reconstruction``,
-        ``majority``, ``claims`` and others of :func:`available_methods`, which take published
-        counts as true; or a registered attack with its settings, ``"NAME:KEY=VALUE,KEY=VALUE"``.
+        How adversaries infer. ``posterior`` uses the law of the records. ``reconstruction``,
+        ``majority``, ``claims`` and others of :func:`available_methods` read published counts as
+        true. A registered attack may have settings, ``"NAME:KEY=VALUE,KEY=VALUE"``.
     """
 
     workload: Workload
@@ -147,7 +147,7 @@ class AuditQuestion:
         return schema.indices(np.arange(schema.size, dtype=np.int64))
 
     def target_question(self, adversary: Adversary, cell: int) -> TargetQuestion:
-        """Return an adversary's question about a target whose record is in a cell."""
+        """Return an adversary's question about a target whose record is in a given cell."""
         possible = np.ones(self.workload.schema.size, np.bool_)
         for name in adversary.known:
             possible &= self._index[name] == self._index[name][cell]
@@ -170,8 +170,9 @@ NO_ERRORS = empty_frame(
 class PublicPrior:
     """Public knowledge about similar places: composition, largest place, concentration.
 
-    ``composition`` has the records of each cell of the schema, ``largest`` is the number of records
-    of the largest place, ``concentration`` the Dirichlet concentration of people of one place.
+    ``composition`` has the records of each cell of the schema, and ``largest`` the number of
+    records of the largest place. ``concentration`` is the Dirichlet concentration of people of one
+    place.
     """
 
     composition: IntArray
@@ -185,18 +186,18 @@ class AuditedPopulation:
     Parameters
     ----------
     population : Microdata or Records
-        The confidential records.  Where they have no ``blocks``, the places of the records are
-        taken as a public list.
+        The confidential records. Without ``blocks``, the places of the records are taken as a
+        public list.
     question : AuditQuestion
-        What is asked.
+        The statements, the tables and the adversaries.
     seed : int
-        Of releases, chains, and the choice of targets.
+        Seed of releases, chains, and the choice of targets.
     around : Surroundings, optional
-        Of a part of a larger population, the whole of it: priors, random numbers and numbers of
-        places are then those of the whole.
+        For a part of a larger population: the whole. Priors, random numbers and numbers of places
+        are then those of the whole.
     public : PublicPrior, optional
-        What everybody knows of such places from elsewhere; by default the composition of all other
-        places of the population, and how alike people of one place are there.
+        What everybody knows of such places from elsewhere. By default it is the composition of all
+        other places of the population, and their similarity.
     """
 
     def __init__(
@@ -237,7 +238,7 @@ class AuditedPopulation:
         return np.asarray(self._order[self._starts[place] : self._starts[place + 1]])
 
     def targets(self, number: int | None) -> IntArray:
-        """Return the rows of targets, drawn without replacement, or all rows for None."""
+        """Return the rows of targets drawn without replacement, or all rows if None."""
         return drawn_targets(self.seed, len(self.records), number)
 
     def tallies(self, places: IntArray) -> IntArray:
@@ -254,8 +255,8 @@ class AuditedPopulation:
     def concentration(self) -> float:
         """Dirichlet concentration, as a number of pseudo-records for each place.
 
-        A single place has no others that it could be held against: there it is one for each cell
-        of the schema, so that every histogram is equally probable ("uniform on histograms").
+        A single place has no other places to compare with. There it is one for each cell of the
+        schema, so that every histogram is equally probable ("uniform on histograms").
         """
         if self.question.concentration is not None:
             return float(self.question.concentration)
@@ -298,7 +299,7 @@ class AuditedPopulation:
         return tabulate(self.data, self.question.workload)
 
     def true_tables(self, workload: Workload) -> PublishedTables:
-        """Return the true tables of a workload, which need not be the audit's."""
+        """Return the true tables of a workload, which may differ from the audit's."""
         if workload is self.question.workload or workload == self.question.workload:
             return self.truth
         return tabulate(self.data, workload)
@@ -308,8 +309,8 @@ class AuditedPopulation:
     ) -> Release:
         """Return a release, or one without a record that uses the same random numbers.
 
-        The random numbers depend on the stream, which settings of one mechanism share, and on the
-        number of the release.
+        The random numbers depend on the stream and on the number of the release. Settings of one
+        mechanism share a stream.
         """
         seed = int(audit_rng(self.seed, MECHANISM, number, *stream.encode()).integers(2**63))
         around = self._around
@@ -363,12 +364,12 @@ class AuditedPopulation:
     ) -> pd.DataFrame:
         """Return a row for each target, adversary, reading and possible statement.
 
-        ``name`` is the protection's, ``stream`` and ``number`` are those of the ``release``;
-        targets ``rows`` of one place should come together.  The columns are those of
-        :class:`Statements`, ``release`` and whether it is ``randomised``, errors, and what is known
-        of the target.  ``too_large`` is filled with the readings and places that need chains, and
-        the numbers of known people, for other releases of the protection; ``law_store`` has laws
-        that were drawn before.
+        ``name`` is the protection's name; ``stream`` and ``number`` are those of the ``release``.
+        Targets ``rows`` of one place should be consecutive. The columns are those of
+        :class:`Statements`, ``release``, whether it is ``randomised``, errors, and the known
+        attributes of the target. ``too_large`` collects the readings and places that need chains,
+        and the numbers of known people, for other releases of the protection. ``law_store`` has
+        laws that were drawn before.
         """
         too_large = {} if too_large is None else too_large
         rows = check.count_array(rows, "rows", lower=0, upper=len(self.records) - 1)
@@ -485,7 +486,7 @@ def _statement_rows(parts: list[tuple[Any, ...]], values: list[str], random: boo
 
 
 def randomised(spec: MechanismSpec, workload: Workload) -> bool:
-    """Return whether two releases of the same records may differ."""
+    """Return True if two releases of the same records may differ."""
     laws = spec.tables.values() or [spec.likelihood(*key) for key in workload.tables]
     return any(law.random for law in laws)
 

@@ -1,4 +1,4 @@
-"""Epsilon of each protection's whole release, by the law of its privacy loss."""
+"""Epsilon of each protection's whole release, from the distribution of its privacy loss."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _COLUMNS = ("protection", "neighbour", "counts", "rho", "epsilon", "epsilon_of_r
 def privacy_losses(specs: Mapping[str, MechanismSpec], workload: Workload) -> pd.DataFrame:
     """Return epsilon and rho of each protection that has independent noise in every table.
 
-    ``neighbour`` says whether one record comes or goes (``add-remove``) or changes
-    (``change-one``); ``counts`` is how many it moves, ``epsilon`` that of the release's own law at
-    :data:`DELTA`, rounded up, and ``epsilon_of_rho`` the tight conversion of ``rho``, which only
-    Gaussian noise has.
+    ``neighbour`` says whether one record is added or removed (``add-remove``) or changes
+    (``change-one``); ``counts`` is the number of counts it moves. ``epsilon`` is that of the
+    release's own law at :data:`DELTA`, rounded up. ``epsilon_of_rho`` is the tight conversion of
+    ``rho``, for Gaussian noise only.
     """
     rows = []
     for name, spec in specs.items():

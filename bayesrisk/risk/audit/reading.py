@@ -1,4 +1,4 @@
-"""Readings of a release: by its likelihood, or by a working model where it has none."""
+"""Readings of a release: by its likelihood, or by a working model if it has none."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Key = tuple[str, str]
 @displayed
 @dataclass(frozen=True)
 class Reading:
-    """A release, and the model by which an adversary reads it."""
+    """A release, and the model with which an adversary reads it."""
 
     # ``likelihood``: as its spec says; ``as-true``: as if nothing had been protected; ``swap-
     # aware``: as true, but the target's record is counted elsewhere with the public probability;
@@ -35,10 +35,10 @@ class Reading:
 def readings(release: Release, errors: Mapping[Key, float]) -> list[Reading]:
     """Return an adversary's possible readings of a release.
 
-    Read by the likelihood, if every table has one for each count given its true count alone.  Else,
-    if records changed places, there are two readings: all counts are taken as true, or the exchange
-    is known.  Otherwise there is one with a working model of the error, from the mean squared error
-    of every table that an agency publishes.
+    A release is read by its likelihood, if every table has one for each count given its true count
+    alone. If records changed places there are two readings: all counts are taken as true, or the
+    exchange is known. Otherwise the one reading is a working model of the error, from the mean
+    squared error of every table that an agency publishes.
     """
     laws = release.spec.tables
     unknown = [key for key, law in laws.items() if not law.closed]

@@ -39,12 +39,13 @@ def release_differences(
 ) -> pd.DataFrame:
     """Return the number of cells for each difference of published and true count.
 
-    Columns are ``level``, ``table``, ``place`` and ``cell`` (of noise in the first ``places`` of a
-    level; else empty and -1), ``given``, and ``difference`` (published less true). ``possible`` is
-    whether the stated law allows that, ``cells`` how many have all of these. The law of the
-    difference depends on ``given``: of rounding the remainder of the true count; of the sum of
-    noise over all cells of a place, a row with cell -1, their number; of other noise 0. Withheld
-    counts and tables without a law are left out; a released rate of swaps is a row of its own,
+    Rows are groups of cells that agree in all columns but ``cells``, their number. Columns are
+    ``level``, ``table``, ``place`` and ``cell``; the latter two are set for noise in the first
+    ``places`` of a level, else empty and -1. ``difference`` is published less true, and
+    ``possible`` says whether the stated law allows it. The law of the difference depends on
+    ``given``. For rounding that is the remainder of the true count. For the sum of noise over all
+    cells of a place, a row with cell -1, it is their number. For other noise it is 0. Withheld
+    counts and tables without a law are left out. A released rate of swaps is a row of its own,
     without level. Sums of ``cells`` over parts of a population and over releases, by all other
     columns, are the rows of the whole.
     """
@@ -90,12 +91,12 @@ def law_checks(
 ) -> Iterator[Row]:
     """Yield, for each protection and table, a check that published counts follow the stated law.
 
-    Of noise the mean of d**2 (Gaussian) or of abs(d) (Laplace), the sufficient statistic of its
-    scale, is held against the stated one. So is the empirical distribution against the law, and of
-    random rounding the share of counts that went up, for every remainder. Of noise there are more
-    rows: all tables together, each place by itself, each cell over its releases, and the sums over
-    places. Holm's procedure over all p-values, which are exact or bounds from above, keeps tables
-    to the level ``alpha / 2`` for all protections together, and their parts to as much.
+    For noise, the mean of d**2 (Gaussian) or of abs(d) (Laplace), the sufficient statistic of its
+    scale, is compared with the stated one. So is the empirical distribution with the law, and for
+    random rounding the share of counts rounded up, for every remainder. For noise there are more
+    rows: all tables together, each place alone, each cell over its releases, and the sums over
+    places. Holm's procedure over all p-values, which are exact or upper bounds, keeps tables to the
+    level ``alpha / 2`` for all protections together, and their parts to the same.
     """
     tables: list[_Test] = []
     parts: list[_Test] = []
@@ -185,7 +186,7 @@ def _place_test(places: Sequence[list[_Sums]]) -> _Test:
 
 
 def _cell_test(cells: Sequence[_Sums]) -> _Test:
-    """Return a test of how many cells have too small errors in all releases."""
+    """Return a test of the number of cells with too small errors in all releases."""
     number = len(cells)
     p, nothing = np.zeros(number), 0.0
     for law in {law for law, _, _ in cells}:
@@ -292,12 +293,12 @@ def _expected(law: NoiseSpec) -> float:
 def _scale_p(sums: Sequence[_Sums]) -> float:
     r"""Return a bound of the two-sided p-value of the mean sufficient statistic t.
 
-    The laws of all scales s are an exponential family, log f_s(d) = log f_s(0) + eta_s t(d).  By
-    Chernoff the mean of N cells is as far from its expectation, on its side, with probability
+    The laws of all scales s are an exponential family, log f_s(d) = log f_s(0) + eta_s t(d). By
+    Chernoff, the mean of N cells is as far from its expectation, on its side, with probability
 
     .. math:: p \le \exp(-N \sup_s \{ \log f_s(0) - \log f(0) + (\eta_s - \eta) \bar t \}).
 
-    Of several laws the exponents add up, with one ratio of s to the stated scale for all.
+    For several laws the exponents add up, with one ratio of s to the stated scale for all.
     """
     stated = [float(law.to_law().logpmf(0)) for law, _, _ in sums]
 
@@ -325,9 +326,9 @@ def _shape_p(rows: pd.DataFrame, law: NoiseSpec) -> float:
 def _least_ratio(worth: float, alpha: float, side: float = 1.0) -> float:
     """Return roughly the ratio nearest to 1 that nine audits of ten would detect.
 
-    For large scales take the mean statistic u in units of the stated one. It has an exponent of N k
-    (u - 1 - log u) and a relative variance of 1 / (N k), with k = 1/2 of Gaussian and 1 of Laplace
-    noise. ``worth`` is N k.
+    For large scales, u is the mean statistic in units of the stated one. Its exponent is N k (u - 1
+    - log u) and its relative variance 1 / (N k). Here k is 1/2 for Gaussian and 1 for Laplace
+    noise, and ``worth`` is N k.
     """
     needed = math.log((2.0 if side > 0.0 else 1.0) / alpha) / worth
     far = 2.0 + 2.0 * needed + 2.0 * math.sqrt(needed) if side > 0.0 else math.exp(-2.0 - needed)

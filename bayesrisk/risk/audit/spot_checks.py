@@ -36,15 +36,15 @@ def plain_beliefs(
 ) -> list[dict[str, FloatArray]] | None:
     r"""Return a person's three beliefs by plain sums, or None if the place is not small.
 
-    ``targets`` are the person as adversaries who know the same others ask.  With u unknown records
-    of the place, the target's among them, and m = u - 1 others,
+    ``targets`` are the person, seen by adversaries who know the same others. With u unknown records
+    of the place, the target's included, and m = u - 1 others,
 
     .. math:: P(r) \propto \theta_r, \quad P(r \mid R) \propto \sum_u P(u) M_r(u), \quad
         P(r \mid R') \propto \sum_m (m + 1) P(m + 1) \frac{A \theta_r Z(m) + M_r(m)}{A + m},
 
-    where R' is a new run of the mechanism on the data without the target's record, and Z and M are
-    the sums of :func:`_sums` given R or R'.  Records that change places are mixed as adversaries
-    mix them (:class:`Reading`).
+    where R' is a new run of the mechanism on the data without the target's record. Z and M are the
+    sums of :func:`_sums` given R or R'. Records that change places are mixed as adversaries mix
+    them (:class:`Reading`).
     """
     prior, one = place.prior, targets[0]
     if prior.concentration is None or prior.size is None:
@@ -107,8 +107,9 @@ def _sums(
         \prod_j L_j(\textstyle\sum_c w_{jc} (k_c + x_c)), \quad
         M_r(n) = \sum_{|x| = n} \ldots \sum_c s_{cr} x_c,
 
-    of cells c with mass a, k known records and, in s (``indicator``), whether they count as r, and
-    of published counts j.  Rows are n = 0 .. ``most``, columns Z, M_1, M_2, ...; None if not small.
+    with cells c of mass a and k known records. ``indicator``, s, says whether they count as r, and
+    j are the published counts. Rows are n = 0 .. ``most``, columns Z, M_1, M_2, ...; None if not
+    small.
     """
     counts = _counts(reading, place, most + int(known_counts.sum()))
     if counts is None:
@@ -271,7 +272,7 @@ def _public_priors(
 
     Shares are those of the records of all other places and of one more in equal parts. Sizes are
     equally probable up to twice the largest. No other concentration makes the places more probable.
-    What is known of a larger population, or from public records, is taken from there.
+    Known facts about a larger population, or from public records, are used instead.
     """
     place, cells, priors = population.place, population.cells, {}
     public, likely = population._public, population.question.concentration
@@ -340,19 +341,20 @@ def spot_comparisons(
     *,
     targets: int = 20,
 ) -> pd.DataFrame:
-    """Return statements about a few targets beside the same beliefs by plain sums.
+    """Return statements about a few targets beside the same beliefs from plain sums.
 
-    Half of the targets are drawn; the others are those whose own records are said to tell most,
-    where what leaked would show.  Whoever lives in a place that is not small is passed over.  Of
-    as many targets without an answer it is found what their own records would tell.
+    Half of the targets are drawn. The others are those whose own records are said to reveal most,
+    where a leak would show. Targets in places that are not small are skipped. As many targets
+    without an answer are included, with what their own records would reveal.
 
-    ``statements`` are about the population under one release, in one ``reading``;
-    ``counterfactual`` gives the reading of a release of the data without the record of a row: the
-    mechanism is run again, from the same random numbers.  Columns are those of ``SPOTS``: of every
-    statement whether the target was ``drawn``, which ``belief`` (prior, without or posterior), and
-    its probability as ``stated``, with its ``error``, and as found ``again``.  Other beliefs are
-    share, size and concentration: of the prior of the target's place, and as public inputs have
-    them; and gain, of targets without an answer, as found again for the true statement.
+    ``statements`` are about the population under one release, in one ``reading``.
+    ``counterfactual`` gives the reading of a release without the record of a row: the mechanism
+    runs again on the same random numbers. Columns are those of ``SPOTS``. For each statement they
+    say whether the target was ``drawn``, and which ``belief`` it is (prior, without or posterior).
+    They give its probability as ``stated``, with its ``error``, and as computed ``again``. Other
+    beliefs are share, size and concentration: those of the prior of the target's place, and those
+    of the public inputs. For targets without an answer ``gain`` is computed again for the true
+    statement.
     """
     is_open = statements["status"].isin(OPEN).to_numpy()
     by_asked = statements.groupby(["target", "adversary"], sort=False).indices

@@ -1,4 +1,4 @@
-"""Facts about the whole population while one part is audited, for very large populations."""
+"""Facts about the whole population, for audits of one part of a very large population."""
 
 from __future__ import annotations
 

@@ -31,15 +31,15 @@ def marginal_ratio(precision: float, prior: float) -> float:
 
     sum_j f(j) / (p + q exp(-rho (2 j + 1))), f the noise law, j its value, rho the precision.
 
-    Window. The summand at j < 0, relative to that at 0, is at most exp(-rho j**2), whatever p; at j
+    Window. The summand at j < 0, relative to that at 0, is at most exp(-rho j**2), for any p. At j
     > 1, relative to that at 1, it is at most exp(-rho (j - 1)**2). So j is in [-w, 1 + w], rho w**2
     = REACH.
 
-    Step.  By Poisson summation a sum with spacing s differs from the integral by the transform
-    of the summand at 1 / s.  For s <= 2 the poles of the logistic function, pi / (2 rho) from the
-    real line, decide: relatively exp(-(pi**2 / rho) (1 / s - 1 / 4)).  For s >= 2 the Gaussian
-    decides: exp(-pi**2 / (rho s**2)).  For rho < SMOOTH that is below 1e-17 both at s = 1, the sum
-    wanted, and at s = STEP sigma, the sum taken.  Hence at most 33 terms at any rho.
+    Step. By Poisson summation, a sum with spacing s differs from the integral by the transform of
+    the summand at 1 / s. For s <= 2 the poles of the logistic function, pi / (2 rho) from the real
+    line, decide: relatively exp(-(pi**2 / rho) (1 / s - 1 / 4)). For s >= 2 the Gaussian decides:
+    exp(-pi**2 / (rho s**2)). For rho < SMOOTH that is below 1e-17 both at s = 1, the wanted sum,
+    and at s = STEP sigma, the computed sum. Hence at most 33 terms at any rho.
     """
     complement = 1.0 - prior
     # Window: rho w**2 = REACH, beyond which exp(-rho w**2) is below any double.
@@ -66,10 +66,10 @@ def marginal_ratio(precision: float, prior: float) -> float:
 def marginal_excess(precision: float, prior: float) -> float:
     """Return ``marginal_ratio`` - 1, computed without the cancellation near 1.
 
-    q**2 sum_j f(j) (1 - exp(-E))**2 / (p + q exp(-E)), E = rho (2 j + 1). With P and Q the laws of
-    releases with and without the target, the mean of the ratio less 1 is q**2 times the sum of (P -
-    Q)**2 / (p P + q Q). Where E < 0 the term is taken from Q(j) = f(j + 1). Window and step are
-    those of ``marginal_ratio`` to both sides.
+    q**2 sum_j f(j) (1 - exp(-E))**2 / (p + q exp(-E)), E = rho (2 j + 1). Let P and Q be the laws
+    of releases with and without the target. The mean of the ratio less 1 is q**2 times the sum of
+    (P - Q)**2 / (p P + q Q). If E < 0, the term is taken from Q(j) = f(j + 1). Window and step are
+    those of ``marginal_ratio`` on both sides.
     """
     complement = 1.0 - prior
     step = 1.0
@@ -100,9 +100,9 @@ def marginal_excess(precision: float, prior: float) -> float:
 def compose_risk(*risks: ArrayLike) -> FloatAnswer:
     """Return the total risk ratio of successive releases: the product of their ratios.
 
-    Each ratio must be that of its release given the earlier ones: the posterior after one is the
-    prior of the next, and the total is the last posterior over the first prior.  Source: Kazan and
-    Reiter (arXiv:2204.04253), supplement S5.
+    Each ratio must be that of its release given the earlier ones. The posterior after one release
+    is the prior of the next, so the total is the last posterior over the first prior. Source: Kazan
+    and Reiter (arXiv:2204.04253), supplement S5.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def single_noise(noise: NoiseLaw | Noise, name: str) -> NoiseLaw:
 def marginal_count_posterior(
     *, noise: NoiseLaw, prior_pmf: ArrayLike, tail: float = 2.0**-60
 ) -> FloatAnswer:
-    r"""Return the average posterior of every count, given each true count, under any noise law.
+    r"""Return the average posterior of every count, given each true count, under a noise law.
 
     .. math:: M_{ij} = \sum_y f(y - i)\, P(X = j \mid y), \quad i, j = 0, \dots, u
 
@@ -156,7 +156,7 @@ def marginal_count_posterior(
     Parameters
     ----------
     noise : NoiseLaw
-        Law of the noise, a single one, with ``logpmf``, ``ppf`` and ``isf``.
+        Law of the noise, a single one with ``logpmf``, ``ppf`` and ``isf``.
     prior_pmf : array_like, shape (u + 1,)
         Prior of X = k, ..., k + u.
     tail : float, default 2**-60

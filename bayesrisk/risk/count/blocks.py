@@ -21,8 +21,8 @@ class Scenario:
     Attributes
     ----------
     name, statement, alternative, knowledge : str
-        Name to choose it by; the true statement whose probability is the prior, the posterior and
-        so on; what the adversary holds possible instead, and knows before the release.
+        Name to choose it by; the true statement, whose prior and posterior probability are given;
+        the alternative; and the adversary's prior knowledge.
     """
 
     name: str
@@ -74,20 +74,20 @@ SCENARIOS: dict[str, Scenario] = {
 @displayed
 @dataclass(frozen=True)
 class DecisionAccuracy(Tabular):
-    """Rate of right best guesses, beside that without any release.
+    """Rate of correct best guesses, beside that without any release.
 
     Arrays have one common shape.  ``accuracy`` is ``prior * found + (1 - prior) * cleared``.
 
     Attributes
     ----------
     prior, accuracy : ndarray
-        Probability p that the target is in the cell, as the adversary believes before the release,
-        and that the best guess is right, whether the target is in the cell or not.
+        Probability p that the target is in the cell, believed before the release; and probability
+        that the best guess is correct.
     baseline : ndarray
-        max(p, 1 - p): always guessing the more probable, without a release.
+        max(p, 1 - p): the rate of always guessing the more probable, without a release.
     found, cleared : ndarray
-        Probability of the guess "in the cell", if the target is in it (the
-        :func:`correct_decision_probability`), and "not in the cell", if it is not.
+        Probability of the guess "in the cell" if the target is in it (the
+        :func:`correct_decision_probability`), and of "not in the cell" if it is not.
     """
 
     prior: FloatArray
@@ -112,28 +112,26 @@ def combine(prior: FloatArray, detected: FloatArray, cleared: FloatArray) -> Dec
 @displayed
 @dataclass(frozen=True)
 class BlockRisk(Tabular):
-    """Prior, posterior and their ratio for released counts, with what to compare them with.
+    """Prior, posterior and their ratio for released counts, with baselines.
 
     The numbers are exact (no sampling); arrays have one common shape.
 
     Attributes
     ----------
     noisy_count, known_count : ndarray of int64
-        The release, and the others known to be in the cell.
+        The release, and the number of other people known to be in the cell.
     sigma2 : ndarray
         Scale parameter of the noise.
     posterior, risk_ratio : ndarray
         Belief after the release, and posterior over prior.
     decision_threshold : ndarray of int64
-        The release from which the adversary's best guess includes the target.
+        The smallest release for which the adversary's best guess includes the target.
     marginal_risk : ndarray
-        Ratio averaged over all releases that the noise could have produced, if the target is in
-        the cell.
+        Average ratio over all releases that the noise can produce, if the target is in the cell.
     decisions : DecisionAccuracy
-        How often the best guess "in the cell" is right over those releases, and how often it is
-        without a release.
+        How often the best guess is correct over those releases, and without a release.
     scenario : Scenario
-        What the statement is.
+        The statement in words.
     """
 
     noisy_count: IntArray
@@ -196,7 +194,7 @@ class BlockRisk(Tabular):
         return pd.DataFrame(self._columns())
 
     def to_rows(self) -> list[dict[str, float]]:
-        """Return the rows of :meth:`to_frame` as Python numbers by name, without loading pandas."""
+        """Return the rows of :meth:`to_frame` as dictionaries of Python numbers, without pandas."""
         columns = {name: values.tolist() for name, values in self._columns().items()}
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 

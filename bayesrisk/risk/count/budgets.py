@@ -1,7 +1,7 @@
-"""Budgets of one noisy count: the largest that keeps a limit on risk, and the epsilon implied.
+"""Budgets of one noisy count: the largest that keeps a limit on risk, and the implied epsilon.
 
-Neither measure of the risk is monotone in rho everywhere: the largest rho below which *every* rho
-keeps the limit is returned, not a root.
+Neither measure of the risk is monotone in rho everywhere. So the result is the largest rho below
+which *every* rho keeps the limit, not a root.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ def _slopes(rho: float) -> tuple[float, float]:
     """Return bounds on the growth rates, in rho, of log r and of -log(1 / p - r).
 
     With V the variance of the noise, d log r / d rho <= V + 2. The law of the noise changes by V -
-    eta**2 of itself, the summand by at most max(2 eta + 1, 0), which is eta**2 + 2 or less. In the
-    same way -d log(1 / p - r) / d rho <= sum over i >= 0 of (1 + i)**2 exp(-rho i**2), because the
-    summand falls at least that fast to either side. Both bounds fall with rho.
+    eta**2 of itself, and the summand by at most max(2 eta + 1, 0) <= eta**2 + 2. The summand falls
+    at least that fast to either side. So -d log(1 / p - r) / d rho <= sum over i >= 0 of (1 + i)**2
+    exp(-rho i**2). Both bounds fall with rho.
     """
     weight = np.exp(-rho * _NOISE**2)
     variance = float(2.0 * (_NOISE**2 @ weight) / (1.0 + 2.0 * weight.sum()))
@@ -59,11 +59,11 @@ def _slopes(rho: float) -> tuple[float, float]:
 def _average_limit(limit: float, prior: float, levels: int) -> float:
     """Return the largest rho per level up to which the average ratio keeps the limit.
 
-    Up to ``SMOOTH`` the average is that of Gaussian noise within 1e-17 (``marginal_ratio``), and
-    there less noise is more information: it rises, and a root finder will do.  Beyond, steps so
-    short that no bound on the slope lets the limit be passed within one.  All in terms of what the
-    average and the limit exceed 1 by, which may be little.  That excess is (1 - p)**2 times a sum
-    in which p and 1 - p may be exchanged (``marginal_excess``), so that a small prior will do.
+    Up to ``SMOOTH`` the average is that of Gaussian noise within 1e-17 (``marginal_ratio``). There
+    less noise is more information, so it rises, and a root finder suffices. Beyond, steps are so
+    short that no bound on the slope lets the limit be passed within one. Average and limit are
+    expressed by their excess over 1, which may be small. That excess is (1 - p)**2 times a sum in
+    which p and 1 - p may be exchanged (``marginal_excess``), so a small prior suffices.
     """
     more = limit - 1.0
     if prior > 0.5:
@@ -110,10 +110,10 @@ def _sum_tails(rho: FloatArray, first: FloatArray, levels: int) -> FloatArray:
 def _quantile_limit(limit: float, prior: float, levels: int, probability: float) -> float:
     """Return the largest rho per level up to which the quantile keeps the limit.
 
-    Where the quantile of the noise S is j, the ratio keeps the limit up to rho_j = E / (2 j + m),
-    E its evidence and m the levels.  As rho grows, j falls; the quantile at rho_j is still j or
-    more exactly where P(S >= j) > 1 - probability.  So the answer is rho_j for the largest such j.
-    By P(S >= j) <= exp(-rho j**2 / m) none is beyond the j that is started from.
+    If the quantile of the noise S is j, the ratio keeps the limit up to rho_j = E / (2 j + m). Here
+    E is its evidence and m the number of levels. As rho grows, j falls. The quantile at rho_j is at
+    least j if and only if P(S >= j) > 1 - probability. So the answer is rho_j for the largest such
+    j. As P(S >= j) <= exp(-rho j**2 / m), none is beyond the j at the start.
     """
     evidence = float(ratio_evidence(np.array(limit), prior))
     rare = -np.log1p(-probability)
@@ -145,42 +145,42 @@ def rho_for_risk(
 
     .. math:: \sup\{\rho : R(\rho') \le \text{limit for all } \rho' \le \rho\}
 
-    with R the :func:`marginal_risk`, or a quantile of the risk ratio over releases, given that the
-    target is there.  Source: Kazan and Reiter (arXiv:2204.04253), equations (3.2) and (3.4), for
-    the risks.
+    Here R is the :func:`marginal_risk`, or a quantile of the risk ratio over releases, given that
+    the target is in the cell. Source of the risks: Kazan and Reiter (arXiv:2204.04253), equations
+    (3.2) and (3.4).
 
     Parameters
     ----------
     limit : float
-        Largest risk ratio that is accepted, above 1 and below 1 / p (no release reaches 1 / p).
+        Largest accepted risk ratio, above 1 and below 1 / p (no release reaches 1 / p).
     prior : float
-        Probability p that the target is there, in (0, 1).
+        Probability p that the target is in the cell, in (0, 1).
     measure : {"average", "quantile"}, default "average"
-        The average over releases, or the ratio that they exceed with probability at most
+        The average over releases, or the ratio exceeded with probability at most
         ``1 - probability``.
     probability : float, optional
-        Level of the quantile, in [0.5, 1); with ``"quantile"`` only, and then required.
+        Level of the quantile, in [0.5, 1); required for ``"quantile"``, else not allowed.
     sensitivity : float, default 1.0
-        L2 sensitivity that rho refers to: 1 where a neighbour has one record more or less (the
-        paper's noise), sqrt(2) where one record is changed (that of the 2020 census).  The noise
-        found is the same, sigma2 = sensitivity**2 / (2 rho); what it costs is not.
+        L2 sensitivity that rho refers to. It is 1 if a neighbour has one record more or less (the
+        paper's noise), sqrt(2) if one record is changed (the 2020 census). The result has the same
+        noise, sigma2 = sensitivity**2 / (2 rho), but another cost.
     levels : int, default 1
-        Number of releases of that budget each that count the target, in [1, 100].
+        Number of releases that count the target, each with that budget, in [1, 100].
 
     Returns
     -------
     float
         rho of each release, > 0. Its average risk exceeds 1 by at most ``limit - 1`` (1 + 1e-12).
-        Unless the average has a maximum just below the limit, it does so by at least 1 - 2e-11 of
-        that; its quantile is ``limit`` within 1e-12, and any larger rho next to it exceeds it.
-        Refused where ``limit`` is so near 1 that a quantile needs noise of 2**24 and more. Refused
-        also where it cannot be told from a maximum of the average.
+        It does so by at least 1 - 2e-11 of that, unless the average has a maximum just below the
+        limit. The quantile is ``limit`` within 1e-12, and any larger rho next to it exceeds the
+        limit. Limits so near 1 that a quantile needs noise of 2**24 or more are refused. So are
+        limits that cannot be told from a maximum of the average.
 
     Notes
     -----
-    The known count plays no part.  The average rises with rho up to rho / sensitivity**2 = 0.18 at
-    every prior.  Beyond that it may fall for small ones: at p = 1e-6 from rho = 4.9 to 6.9, by
-    63 %.  A quantile rises and falls like a saw, so that larger budgets may keep the limit again.
+    The known count plays no part. The average rises with rho up to rho / sensitivity**2 = 0.18 at
+    every prior. Beyond that it may fall for small priors: at p = 1e-6 by 63 % from rho = 4.9 to
+    6.9. A quantile rises and falls like a saw, so larger budgets may keep the limit again.
 
     Examples
     --------
@@ -220,21 +220,21 @@ _MOST = 2**22  # pairs of a budget and a prior
 @displayed
 @dataclass(frozen=True, eq=False)
 class RiskCurve(Tabular):
-    """Averages over the releases of a count, for each budget with each prior.
+    """Averages over the releases of a count, for each budget and prior.
 
-    Arrays have one axis, a budget after the other and in each the priors.
+    Arrays have one axis: all priors of the first budget, then those of the next.
 
     Attributes
     ----------
     rho, prior : ndarray
-        Budget of the count, and probability p that the target is in its cell before the release.
+        Budget of the count, and prior probability p that the target is in its cell.
     marginal_posterior, marginal_risk : ndarray
-        Belief after a release, averaged over releases if the target is in the cell, and that
-        average over the prior (:func:`marginal_posterior`, :func:`marginal_risk`).
+        Average posterior over releases if the target is in the cell, and its ratio to the prior
+        (:func:`marginal_posterior`, :func:`marginal_risk`).
     correct_decision_probability : ndarray
         Probability that the target is found, if it is in the cell.
     decision_accuracy, decision_baseline : ndarray
-        Rate of right best guesses, and the rate without a release (:func:`decision_accuracy`).
+        Rate of correct best guesses, and that without a release (:func:`decision_accuracy`).
     """
 
     rho: FloatArray
@@ -273,7 +273,7 @@ class RiskCurve(Tabular):
         """Draw the curves: one line for each prior, rho on a logarithmic axis.
 
         ``panel`` is ``"posterior"``, ``"ratio"`` or ``"found"`` (the probability of being found);
-        without it the first two stand side by side.  ``budgets`` are marked by their names.
+        by default the first two are drawn side by side. ``budgets`` are marked with their names.
         """
         from bayesrisk.plotting import plot_correct_decision, plot_risk  # slow to import
 
@@ -286,20 +286,20 @@ class RiskCurve(Tabular):
 
 
 def risk_curve(rho: ArrayLike, prior: ArrayLike, *, sensitivity: Number = 1.0) -> RiskCurve:
-    r"""Return the average risk of a noisy count for each budget with each prior.
+    r"""Return the average risk of a noisy count for each budget and prior.
 
     .. math:: R(\rho, p) = \sum_y f(y - k - 1)\, \pi(y) / p
 
-    with f the discrete Gaussian of sigma2 = sensitivity**2 / (2 rho), k the others in the cell and
-    pi(y) the posterior after the release y.  Source: Kazan and Reiter (arXiv:2204.04253),
+    Here f is the discrete Gaussian of sigma2 = sensitivity**2 / (2 rho), k the number of others in
+    the cell, and pi(y) the posterior given y. Source: Kazan and Reiter (arXiv:2204.04253),
     equations (3.3) to (3.6).
 
     Parameters
     ----------
     rho : array_like
-        Budgets of the count, > 0, of any number.
+        Budgets of the count, > 0.
     prior : array_like
-        Probabilities that the target is in the cell, in (0, 1): each is taken with each budget.
+        Probabilities that the target is in the cell, in (0, 1); each is combined with each budget.
     sensitivity : float, default 1.0
         L2 sensitivity that rho refers to, as for :func:`rho_for_risk`.
 
@@ -341,27 +341,26 @@ _MAX_PRECISION = 1e3
 
 
 def implied_epsilon(belief: Belief) -> float:
-    r"""Return the smallest epsilon of pure differential privacy compatible with given beliefs.
+    r"""Return the smallest epsilon of pure differential privacy that allows the given beliefs.
 
     .. math:: \epsilon \ge \max \Big| \log\frac{\pi}{1 - \pi} - \log\frac{p}{1 - p} \Big|
 
-    The change of the log-odds is the logarithm of the Bayes factor, P(release | there) over
-    P(release | not there). Under epsilon-differential privacy (delta = 0) no release has one beyond
-    epsilon, whatever the prior. Source: S. P. Kasiviswanathan and A. Smith (2014), *On the
-    semantics of differential privacy: a Bayesian formulation*, Journal of Privacy and
-    Confidentiality 6(1).
+    The change of the log-odds is the logarithm of the Bayes factor, P(release | present) over
+    P(release | absent). Under epsilon-differential privacy (delta = 0) it is at most epsilon in
+    size, whatever the prior. Source: S. P. Kasiviswanathan and A. Smith (2014), *On the semantics
+    of differential privacy: a Bayesian formulation*, Journal of Privacy and Confidentiality 6(1).
 
-    The bound is in nats, and infinite if a posterior is 0 or 1.  A posterior rounded to a double
+    The bound is in nats, and infinite if a posterior is 0 or 1. Rounding a posterior to a double
     moves it by up to 2**-53 / (1 - posterior).
 
-    An average posterior is no single release: its bound is valid but smaller.  Gaussian noise has
-    no finite epsilon at delta = 0; see :func:`attainable_epsilon`.
+    For an average posterior the bound is valid but smaller. Gaussian noise has no finite epsilon at
+    delta = 0; see :func:`attainable_epsilon`.
 
     Parameters
     ----------
     belief : Belief
-        Priors in (0, 1) and posteriors of the statement that the target is there, where all else
-        is known: the two possible data sets must be neighbours.
+        Priors in (0, 1) and posteriors that the target is in the data, where all else is known: the
+        two possible data sets must be neighbours.
 
     Examples
     --------
@@ -375,30 +374,30 @@ def implied_epsilon(belief: Belief) -> float:
 
 
 def decision_epsilon(*, found: Number, cleared: Number, delta: float = 0.0) -> FloatAnswer:
-    r"""Return the smallest epsilon compatible with given rates of right decisions.
+    r"""Return the smallest epsilon that allows the given rates of correct decisions.
 
     .. math:: \epsilon \ge \log \max\Big\{ \frac{a - \delta}{b}, \frac{b - \delta}{a},
         \frac{1 - a - \delta}{1 - b}, \frac{1 - b - \delta}{1 - a} \Big\}, \quad
         a = \text{found},\ b = 1 - \text{cleared}
 
-    Every decision about one person, as :func:`decision_accuracy` and the simulated attacks give
-    them, is a test of two neighbouring data sets.  Source: L. Wasserman and S. Zhou (2010), *A
-    statistical framework for differential privacy*, Theorem 2.4; P. Kairouz, S. Oh and P. Viswanath
-    (2015), *The composition theorem for differential privacy*, Theorem 2.1.
+    Every decision about one person is a test between two neighbouring data sets;
+    :func:`decision_accuracy` and simulated attacks give its rates. Source: L. Wasserman and S. Zhou
+    (2010), *A statistical framework for differential privacy*, Theorem 2.4; P. Kairouz, S. Oh and
+    P. Viswanath (2015), *The composition theorem for differential privacy*, Theorem 2.1.
 
-    The bound is in nats, and infinite where an outcome of probability above delta has none under
-    the other truth.
+    The bound is in nats. It is infinite if an outcome has probability above delta under one truth
+    and none under the other.
 
-    With estimated rates use the ends of their confidence intervals that make the bound small.
+    For estimated rates, use the ends of their confidence intervals that make the bound small.
 
     Parameters
     ----------
     found : array_like
-        Probability of deciding "there" if the target is there, in [0, 1].
+        Probability of deciding "present" if the target is present, in [0, 1].
     cleared : array_like
-        Probability of deciding "not there" if not, in [0, 1].
+        Probability of deciding "absent" if it is absent, in [0, 1].
     delta : float, default 0.0
-        delta of the promise, in [0, 1).
+        delta of the guarantee, in [0, 1).
 
     Examples
     --------
@@ -425,24 +424,24 @@ def attainable_epsilon(*, noise: Noise | DiscreteGaussian, delta: float) -> floa
     .. math:: \inf\{\epsilon \ge 0 : E[(1 - e^{\epsilon - E})_+] \le \delta\}, \quad
         E = \sum_l \rho_l (2 \eta_l + 1)
 
-    with E the evidence if the target is there, the logarithm of the Bayes factor: the best test of
-    whether the target is there decides by whether E exceeds epsilon.  Source: As for
-    :func:`decision_epsilon`; by the lemma of Neyman and Pearson no other test gains more.
+    Here E is the evidence, the log Bayes factor, if the target is present. The best test of
+    presence decides by whether E exceeds epsilon; by the Neyman-Pearson lemma no other test gains
+    more. Source: as for :func:`decision_epsilon`.
 
     Parameters
     ----------
     noise : Noise or DiscreteGaussian, shape () or (levels,)
         Noise of the count, or of each level that counts the target.
     delta : float
-        delta of the promise, in [1e-12, 1).
+        delta of the guarantee, in [1e-12, 1).
 
     Returns
     -------
     float
-        Epsilon, in nats, rounded down: for one person more or less it is attained, and for one
-        count it is :func:`discrete_gaussian_epsilon`.  The lower end of
-        :meth:`~bayesrisk.accounting.PrivacyLoss.epsilon`, whose two ends are within 1e-7 of each
-        other.  rho / sensitivity**2 is at most 1000.
+        Epsilon in nats, rounded down. It is attained for one person more or less; for one count it
+        is :func:`discrete_gaussian_epsilon`. It is the lower end of
+        :meth:`~bayesrisk.accounting.PrivacyLoss.epsilon`, whose two ends are within 1e-7. rho /
+        sensitivity**2 is at most 1000.
 
     Examples
     --------

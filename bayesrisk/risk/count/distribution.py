@@ -55,16 +55,16 @@ class RiskDistribution(Tabular):
     Attributes
     ----------
     prior : float
-        Probability p that the target is there, before the release.
+        Prior probability p that the target is in the cell.
     given : str
-        What the releases were averaged over: ``"target"`` (the target is there), ``"other"`` (it is
+        The releases averaged over: ``"target"`` (the target is in the cell), ``"other"`` (it is
         not), ``"prior"`` (either, with the adversary's prior), or the true counts.
     mean : float
         Expectation of the ratio; given the target it is the marginal risk.
     left_out : float
-        Bound on the probability of releases left out, hence on the error of every probability here.
+        Bound on the probability of the releases left out, hence on the error of probabilities.
     laws, version : tuple of (float, EvidenceLaw), str
-        Law of the adversary's evidence, as a mixture; and the version of bayesrisk.
+        Mixture law of the adversary's evidence, and the version of bayesrisk.
     """
 
     prior: float
@@ -93,21 +93,21 @@ class RiskDistribution(Tabular):
         return check.answer(out)
 
     def exceeds(self, ratio: ArrayLike) -> FloatAnswer:
-        """Return the probability of releases whose risk ratio is above ``ratio`` (>= 0).
+        """Return the probability that the risk ratio of a release exceeds ``ratio`` (>= 0).
 
-        Within ``left_out`` and rounding (1e-13 relative).  A ratio whose evidence is within 1e-10
-        (1 + its size) of a limit's is equal to it, and does not exceed it.
+        The error is ``left_out`` and rounding (1e-13 relative). A ratio whose evidence is within
+        1e-10 (1 + its size) of that of ``ratio`` counts as equal to it.
         """
         return self._tail(ratio, above=True)
 
     def cdf(self, ratio: ArrayLike) -> FloatAnswer:
-        """Return the probability of releases whose risk ratio is at most ``ratio`` (>= 0)."""
+        """Return the probability that the risk ratio of a release is at most ``ratio`` (>= 0)."""
         return self._tail(ratio, above=False)
 
     def quantile(self, probability: ArrayLike) -> FloatAnswer:
         """Return the smallest ratio r with P(ratio <= r) >= ``probability``, which is in (0, 1).
 
-        Within ``left_out`` of 0 or 1 it is the end of what was enumerated.
+        Within ``left_out`` of 0 or 1 it is the end of the enumerated range.
         """
         levels = check.probability(probability, "probability")
         flat = [self._quantile(float(level)) for level in levels.flat]
@@ -158,14 +158,14 @@ def risk_distribution(
     true_others: ArrayLike | None = None,
     left_out: float = 1e-15,
 ) -> RiskDistribution:
-    r"""Return the law of the risk ratio over releases of one count, or of several levels.
+    r"""Return the distribution of the risk ratio over releases of one or several counts.
 
     .. math:: P\Big(\frac{\pi}{p} > r\Big) = P\Big(\sum_l \rho_l (2 \eta_l + s) >
         \log\frac{1 - p}{1/r - p}\Big), \quad \eta_l \sim N_\mathbb{Z}(0, 1 / 2\rho_l)
 
-    with s = 1 where the target is there and s = -1 where not; known counts cancel. The numbers
-    :math:`J_l` of other people that a level adds may not all be known (``others``). Then :math:`y_l
-    = X + J_0 + \dots + J_l + \eta_l`, and the evidence is
+    Here s = 1 if the target is in the cell and s = -1 if not; known counts cancel. The numbers
+    :math:`J_l` of other people that a level adds may be unknown (``others``). Then
+    :math:`y_l = X + J_0 + \dots + J_l + \eta_l`, and the evidence is
 
     .. math:: \log \frac{\sum_J \prod_l P(J_l)\, P(\eta_l = y_l - 1 - J_0 - \dots - J_l)}
         {\sum_J \prod_l P(J_l)\, P(\eta_l = y_l - J_0 - \dots - J_l)} .
@@ -175,37 +175,37 @@ def risk_distribution(
     Parameters
     ----------
     noise : Noise or DiscreteGaussian, shape () or (levels,)
-        Noise of the count, or of each level that counts the target, smallest area first: its zCDP
-        budget, ``Noise(rho=[...])``, or its law.
+        Noise of the count, or of each level that counts the target, smallest area first: a zCDP
+        budget, ``Noise(rho=[...])``, or a law.
     prior : float
-        Probability p that the target is there, in (0, 1).
+        Prior probability p that the target is in the cell, in (0, 1).
     given : {"target", "other", "prior"}, default "target"
-        Releases of a truth with the target (the data holder's view), of one without it, or of
-        either with the adversary's own prior.
+        Releases with the target in the cell (the data holder's view), without it, or of either with
+        the adversary's prior.
     others : sequence of CountLaw or None, length levels, optional
-        What the adversary believes of the number of other people in the category that each level
-        adds to the one below: those of the block, of the rest of its group, of the rest of the
-        tract, ...  Independent, with finite support; None where known.  By default all known.
+        Prior on the number of other people that each level adds to the one below: those of the
+        block, of the rest of its group, of the rest of the tract, and so on. They are independent,
+        with finite support; None if known. By default all are known.
     true_others : array_like of int, shape (levels,), optional
-        These numbers in truth, possible under ``others`` and without effect where that is None:
-        releases are then of this truth.  By default they follow ``others`` too.
+        True values of these numbers, possible under ``others``; ignored where that is None.
+        Releases then have this truth. By default it follows ``others``.
     left_out : float, default 1e-15
-        Probability of releases that may be left out, in (0, 1e-3].
+        Largest probability of releases that are left out, in (0, 1e-3].
 
     Returns
     -------
     RiskDistribution
-        Tail probabilities, quantiles and the mean, of the ratio of posterior to prior that the
-        target is there.  Exact but for ``left_out`` and rounding.  At most 2**22 values are listed:
-        for half of the levels, or, with ``others``, for all from the first unknown number on.
+        Tail probabilities, quantiles and mean of the ratio of posterior to prior. It is exact but
+        for ``left_out`` and rounding. At most 2**22 values are listed, for half of the levels or,
+        with ``others``, for all from the first unknown number on.
 
     Notes
     -----
-    The mean is that of :func:`multilevel_marginal_posterior` given the target, 1 under the
-    adversary's prior, and summed in the same way given the other; with ``others`` it is summed over
-    the releases listed, low by at most ``left_out / p``.  Levels from the first unknown number on
-    share what is unknown, so that the product of their ranges (8 standard deviations to either side
-    at the default) is listed: two such levels are milliseconds, three a second.
+    Given the target, the mean is that of :func:`multilevel_marginal_posterior`; given the other it
+    is summed in the same way; under the adversary's prior it is 1. With ``others`` it is summed
+    over the listed releases and too low by at most ``left_out / p``. Levels from the first unknown
+    number on share unknown people, so the product of their ranges (by default 8 standard deviations
+    either side) is listed. Two such levels take milliseconds, three a second.
 
     Examples
     --------
@@ -215,7 +215,7 @@ def risk_distribution(
     >>> print(round(law.exceeds(2), 4), round(law.quantile(0.95), 3))
     0.2975 3.849
 
-    The same where three to five others of the rest of the group are not known:
+    The same if the rest of the group has three to five others, in unknown number:
 
     >>> from bayesrisk.distributions import FiniteLaw
     >>> law = risk_distribution(

@@ -1,7 +1,7 @@
 """The distribution of the adversary's evidence (log Bayes factor) over releases.
 
-It is a sum of independent terms, one for each level.  The terms are kept as two sorted lists of
-values instead of every pair, so that a tail is one passage over both.
+The evidence is a sum of independent terms, one for each level. They are kept as two sorted lists of
+values, not as all pairs, so that a tail takes one pass over both.
 """
 
 import functools
@@ -134,9 +134,9 @@ def _sum_terms(terms: list[_Term]) -> _Term:
 def _level_terms(precision: FloatArray, *, present: bool, cut: float) -> list[_Term]:
     """Return the evidence of levels with known others, one term for each distinct precision.
 
-    A level of precision rho says rho (2 eta + 1) if the target is there, rho (2 eta - 1) if not.
-    Levels of one precision add up to a whole number of steps of 2 rho.  ``cut`` bounds the
-    probability of the noise of one level that is left out to one side.
+    A level of precision rho contributes rho (2 eta + 1) if the target is present, rho (2 eta - 1)
+    if not. Levels of one precision add up to a whole number of steps of 2 rho. ``cut`` bounds the
+    probability left out on one side of one level's noise.
     """
     terms: list[_Term] = []
     levels, times = np.unique(precision, return_counts=True)
@@ -177,10 +177,10 @@ def unknown_others_law(
 ) -> EvidenceLaw:
     """Return the law of the evidence if the adversary knows only laws for numbers of others.
 
-    ``tables`` says how many each level adds to the one below: None where known, and centred.  From
-    the first unknown number on, levels are about the same people, so that their evidence does not
-    add up, and all their releases are listed; the levels below it are as in :func:`levels_law`.
-    With ``truth`` the releases are those of these numbers, else of what the adversary expects.
+    ``tables`` are the laws of the numbers that each level adds to the one below: None if known, and
+    centred. From the first unknown number on, levels share people, so their evidence does not add
+    up, and all their releases are listed. The levels below it are as in :func:`levels_law`. With
+    ``truth`` the releases have these numbers, else they follow the adversary's prior.
     """
     unknown = next(i for i, law in enumerate(tables) if law is not None)
     cut = 0.25 * left_out / precision.size

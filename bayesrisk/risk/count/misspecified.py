@@ -1,4 +1,4 @@
-"""Risk of one count to an adversary who assumes a wrong noise law."""
+"""Risk of one count if the adversary assumes a wrong noise law."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ _SAME = 1e-12
 @displayed
 @dataclass(frozen=True, eq=False)
 class MisspecifiedRisk(Tabular):
-    """Beliefs under a wrong noise law, release by release, beside the correct ones.
+    """Beliefs under a wrong noise law for each release, beside the correct beliefs.
 
     Attributes
     ----------
     prior : float
-        Probability p that the target is there, before the release.
+        Prior probability p that the target is in the cell.
     release : ndarray of int64
         Released count less the known count.
     probability, probability_if_there : ndarray
-        Its probability under the true law, the target there with probability p, or certainly.
+        Probability of the release under the true law, with the prior, or with the target present.
     believed_log_odds, correct_log_odds : ndarray
-        Logarithm of the odds, there against not, that the adversary computes from it, and that
-        under the true law.
+        Log odds of present against absent: those that the adversary computes from the release, and
+        those under the true law.
     left_out : float
         Bound on the probability of releases that are not listed, hence on the error of every
         average.
@@ -70,17 +70,17 @@ class MisspecifiedRisk(Tabular):
 
     @property
     def expected_risk(self) -> float:
-        """Average of believed posterior over prior, if the target is there."""
+        """Average ratio of believed posterior to prior, if the target is in the cell."""
         return float(self.probability_if_there @ self.believed) / self.prior
 
     @property
     def correct_risk(self) -> float:
-        """Average of correct posterior over prior, if the target is there: the marginal risk."""
+        """Average ratio of correct posterior to prior, if the target is there (marginal risk)."""
         return float(self.probability_if_there @ self.correct) / self.prior
 
     @property
     def mean_belief(self) -> float:
-        """Average belief over all releases; it equals the prior if the adversary knows the law."""
+        """Average belief over all releases; equal to the prior if the adversary knows the law."""
         return float(self.probability @ self.believed)
 
     @property
@@ -89,11 +89,11 @@ class MisspecifiedRisk(Tabular):
         return float(self.probability @ np.abs(self.believed - self.correct))
 
     def calibration(self) -> pd.DataFrame:
-        """Return, for each belief, its probability, and how often the target is there.
+        """Return, for each belief, its probability and the share of targets that are present.
 
-        Columns ``believed`` (ascending; those within 1e-12 are one), ``probability`` and
-        ``share_there``, the share of those releases in which the target is there, which is equal to
-        ``believed`` for a calibrated adversary.
+        Columns are ``believed`` (ascending; values within 1e-12 are merged), ``probability`` and
+        ``share_there``. The last is the share of those releases with the target in the cell; it
+        equals ``believed`` for a calibrated adversary.
         """
         order = np.argsort(self.believed, kind="stable")
         values, weight = self.believed[order], self.probability[order]
@@ -129,34 +129,33 @@ def misspecified_risk(
     .. math:: \pi_g(y) = \frac{p\, g(y - k - 1)}{p\, g(y - k - 1) + (1 - p)\, g(y - k)}, \quad
         R = \sum_y f(y - k - 1)\, \frac{\pi_g(y)}{p}
 
-    and the true posterior is the same with f: the share of releases y in which the target is
-    there.  Source: Kazan and Reiter (arXiv:2204.04253), equations (3.1) to (3.4), where f and g are
-    the same.
+    The true posterior is the same with f: the share of releases y with the target in the cell.
+    Source: Kazan and Reiter (arXiv:2204.04253), equations (3.1) to (3.4), with f = g.
 
-    With too little noise in mind the adversary is too sure, with too much too timid.  The known
-    count cancels.
+    An adversary who assumes too little noise is too sure; one who assumes too much is too cautious.
+    The known count cancels.
 
     Parameters
     ----------
     true_noise : NoiseLaw or Noise
-        Law of the noise that is added, or its budget.
+        Law of the added noise, or its budget.
     believed_noise : NoiseLaw or Noise
-        Law that the adversary takes for it: another scale, or another law.
+        Law that the adversary assumes: another scale, or another law.
     prior : float
-        Probability p that the target is there, in (0, 1); the adversary knows it.
+        Prior probability p that the target is in the cell, in (0, 1); the adversary knows it.
     left_out : float, default 1e-15
-        Probability of releases that may be left out, in (0, 1e-3].
+        Largest probability of releases that are left out, in (0, 1e-3].
 
     Returns
     -------
     MisspecifiedRisk
-        Releases with what is believed and what is true; expected risk, mean belief, error and
-        calibration.  Exact but for ``left_out`` and rounding; at most 2**22 releases are
-        listed, all of which the believed law must hold possible.
+        Releases with believed and true posteriors; expected risk, mean belief, error and
+        calibration. It is exact but for ``left_out`` and rounding. At most 2**22 releases are
+        listed, all of which the believed law must allow.
 
     Examples
     --------
-    The noise of a redistricting cell as produced, and an adversary who takes it for the paper's:
+    The noise of a redistricting cell as produced, if the adversary assumes the paper's:
 
     >>> result = misspecified_risk(
     ...     true_noise=Noise(rho=0.0992264, sensitivity=2**0.5),

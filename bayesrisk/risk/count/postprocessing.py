@@ -1,7 +1,8 @@
 """Average risk of a count, before and after post-processing (supplement S6).
 
-Two releases of the same noisy counts are compared, to an adversary who knows the group's count N
-either way: the block's count after projection on N, and the noisy counts (y, S) themselves.
+The adversary knows the group's count N either way, and sees one of two releases of the same noisy
+counts. One is the block's count after projection on N, the other the noisy counts (y, S)
+themselves.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ class PostprocessingComparison(Tabular):
     sigma2, prior : ndarray
         Scale parameter of a block's noise, and the belief before any release: the baseline.
     block_only, before, after : ndarray
-        Marginal posterior given y alone, which is not what post-processing starts from; given
-        (y, S) with N known; and given the post-processed count with N known.
+        Marginal posterior given y alone, from which post-processing does not start; given (y, S)
+        and N; and given the post-processed count and N.
     sibling_noise : str
         ``"approximate"`` or ``"exact"``.
     """
@@ -137,9 +138,9 @@ class PostprocessingRisk(PostprocessedCount):
 
         .. math:: \sum_{a=0}^{N} P(a \mid X = k + 1)\, P(X = k + 1 \mid a)
 
-        The relative error is at most 2**-44, which includes all truncation (at most 2**24 released
-        values are summed); the average depends on N and k because the ends 0 and N are mixtures of
-        many noise values.  Equation (S6.8).
+        The relative error is at most 2**-44, truncation included; at most 2**24 released values are
+        summed. The average depends on N and k, because the ends 0 and N are mixtures of many noise
+        values. Equation (S6.8).
         """
         n, m, k, precision, p, exact = self._values
         shape = self._broadcast(self._values)
@@ -155,15 +156,15 @@ class PostprocessingRisk(PostprocessedCount):
         return _averaged(p, out)
 
     def before(self) -> Belief:
-        r"""Return the average belief from the noisy counts alone, given the group's total.
+        r"""Return the average posterior from the noisy counts alone, given the group's total.
 
         With N known, N - S is a second noisy count of the block, with m times the scale:
 
         .. math:: P(X = k + 1 \mid y, S) = \operatorname{expit}\big(\operatorname{logit} p
             + \rho\,(2(y - k) - 1) + \tfrac{\rho}{m}\,(2(N - S - k) - 1)\big)
 
-        It depends on neither N nor k, and no release made of (y, S) has a larger average (data
-        processing).  Errors as for :func:`multilevel_marginal_posterior`.
+        It depends on neither N nor k. By the data-processing inequality no release made of (y, S)
+        has a larger average. Errors are those of :func:`multilevel_marginal_posterior`.
         """
         _, m, _, precision, p, exact = self._values
         shape = np.broadcast_shapes(m.shape, precision.shape, p.shape)

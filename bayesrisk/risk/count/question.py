@@ -1,7 +1,7 @@
 """Risk of one noisy count, before it is drawn: one question, whose answers are averages.
 
-The truth enters here and only here: every average is over the noise around X = k + 1, the count
-that includes the target.
+Only this module uses the truth. Every average is over the noise around X = k + 1, the count that
+includes the target.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from bayesrisk.risk.count.blocks import SCENARIOS, BlockRisk, DecisionAccuracy, 
 class CountRisk(NoisyCount):
     """The risk of one noisy count before it is released.
 
-    What an adversary reads from one release are the methods of
-    :class:`~bayesrisk.inference.NoisyCount`; averages over all releases that the noise may give are
-    added here.  These do not depend on the counts (only y - k matters).  Source: Kazan and Reiter
-    (arXiv:2204.04253), equations (3.3) to (3.6).
+    The methods of :class:`~bayesrisk.inference.NoisyCount` say what an adversary infers from one
+    release. This class adds averages over all releases that the noise may give. They do not depend
+    on the counts, as only y - k matters. Source: Kazan and Reiter (arXiv:2204.04253), equations
+    (3.3) to (3.6).
 
     Attributes
     ----------
@@ -54,7 +54,8 @@ class CountRisk(NoisyCount):
     >>> count.correct_decision().round(7).tolist()
     [0.5888605, 0.0017522]
 
-    At prior 1/5 the target is hardly ever found, and always guessing "no" is right in 80 %:
+    At prior 1/5 the target is hardly ever found, and always guessing "no" is right 80 % of the
+    time:
 
     >>> count.accuracy().accuracy.round(5).tolist(), count.accuracy().baseline.tolist()
     ([0.58886, 0.80005], [0.5, 0.8])
@@ -70,10 +71,10 @@ class CountRisk(NoisyCount):
 
         .. math:: \sum_y f(y - k - 1)\, \pi(y) / p
 
-        It is in [1, 1 / p]; relative error at most (16 + 3 min(rho, log(1 / p))) 2**-52, which
-        includes all truncation.  For small priors it is not monotone in rho: noise of about one
-        unit now and then makes the adversary certain, less noise makes these releases rare before
-        it convinces in general.
+        It is in [1, 1 / p]; its relative error is at most (16 + 3 min(rho, log(1 / p))) 2**-52,
+        truncation included. For small priors it is not monotone in rho. Noise of about one unit
+        sometimes makes the adversary certain; less noise makes such releases rare before it is
+        convincing in general.
         """
         precision, p, _ = self._values
         # Beyond these the ratio is 1, or 1 / p, in double precision.
@@ -93,12 +94,12 @@ class CountRisk(NoisyCount):
 
         .. math:: P(\eta \ge t - 1), \quad t = \lceil 1/2 + \log((1-p)/p) / (2\rho) \rceil
 
-        The adversary guesses "in the cell" where the posterior is at least 1/2, and the guess is
-        right because the target is there.  Guesses about targets who are not there have no part in
-        it: :meth:`accuracy` counts both, beside what is right without a release.
+        The adversary guesses "in the cell" if the posterior is at least 1/2, and is right if the
+        target is there. Guesses about absent targets do not count here; :meth:`accuracy` counts
+        both, beside the rate without a release.
 
-        The probability is exact to 1e-13 relative, and not monotone in rho: it drops wherever the
-        threshold does not move but the noise shrinks.
+        The probability is exact to 1e-13 relative. It is not monotone in rho: it drops where the
+        threshold stays and the noise shrinks.
         """
         noise, threshold = self._noise_and_threshold()
         return noise.sf(threshold - 2.0)
@@ -109,12 +110,12 @@ class CountRisk(NoisyCount):
         .. math:: p\, P(\eta \ge t - 1) + (1 - p)\, P(\eta < t)
             = \sum_y \max\{p\, f(y - k - 1),\ (1 - p)\, f(y - k)\}
 
-        with t as for :meth:`correct_decision`.  An adversary who ignores the release and guesses
-        the more probable is right with probability max(p, 1 - p), the baseline: what the release
-        adds is the difference.
+        Here t is as for :meth:`correct_decision`. The baseline is max(p, 1 - p), the rate of an
+        adversary who ignores the release and guesses the more probable. The release adds the
+        difference.
 
-        The absolute error is at most 4e-13 (of the two halves 1e-13 relative).  How ties are
-        decided does not matter to the accuracy.
+        The absolute error is at most 4e-13 (1e-13 relative for each half). Ties do not affect the
+        accuracy.
         """
         noise, threshold = self._noise_and_threshold()
         detection, clearance = noise.sf(threshold - 2.0), noise.cdf(threshold - 1.0)
@@ -129,7 +130,7 @@ class CountRisk(NoisyCount):
     ) -> BlockRisk:
         """Return beliefs, averages and decisions for released counts ``noisy_count``.
 
-        ``scenario_name`` says what the adversary wants to know; see :meth:`Scenario.named`.
+        ``scenario_name`` names the adversary's question; see :meth:`Scenario.named`.
         """
         check.choice(scenario_name, "scenario_name", tuple(SCENARIOS))
         decisions = self.accuracy()
@@ -281,10 +282,10 @@ class NoiseRisk(NamedTuple):
     def effective_releases(self, releases: int) -> FloatArray:
         """Return the number of simulated releases on which the standard error rests.
 
-        With d the distance of the posterior from its average, n E[d^2]^2 / E[d^4]: n/3 for a normal
-        d, the expected number of rare releases where these make all of it.  It is computed from the
-        law and not from the draws: a release so rare that it was not drawn is what the draws cannot
-        tell.  0 where the posterior is the same to rounding for every release.
+        With d the distance of the posterior from its average, it is n E[d^2]^2 / E[d^4]. This is
+        n/3 for a normal d, and the expected number of rare releases if these dominate. It is
+        computed from the law and not from the draws, which say nothing about a release too rare to
+        be drawn. It is 0 if the posterior is equal to rounding for every release.
         """
         first, last = int(self.noise.ppf(_TAIL)), int(self.noise.isf(_TAIL))
         # Noise that is spread over more values than these is smooth: some of them will do.

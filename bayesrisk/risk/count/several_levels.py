@@ -1,11 +1,11 @@
 """Average risk of a target that is alone in its category at several levels (S1.3).
 
-The posterior depends on the releases through the total evidence E = sum_l rho_l (2 eta_l + 1)
-only, so all that is needed is its law.  That law has irrational atoms, many more than can be
-listed; but it is integrated against one function, 1 / (p + (1 - p) exp(-E)), which is analytic in
-the strip |Im E| < pi.  So each atom may be replaced by the weights of polynomial interpolation on
-a grid of spacing 1/10: no error above rounding, and the levels then combine by plain convolution,
-at a cost linear in their number.
+The posterior depends on the releases only through the total evidence E = sum_l rho_l (2 eta_l + 1),
+so only its law is needed. That law has irrational atoms, too many to list. But it is integrated
+against one function, 1 / (p + (1 - p) exp(-E)), which is analytic in the strip |Im E| < pi. So each
+atom may be replaced by the weights of polynomial interpolation on a grid of spacing 1/10, with no
+error above rounding. The levels then combine by plain convolution, at a cost linear in their
+number.
 """
 
 from __future__ import annotations
@@ -67,9 +67,9 @@ def _smooth_levels(total: float) -> _Term:
     """Return a quadrature of N(total, 2 total), the law of all levels of small rho together.
 
     Each differs from its continuous counterpart by less than 1e-17 under an analytic integrand
-    (Poisson summation, as in ``marginal_ratio``). So does the trapezoidal rule taken here. Its
-    exponent 2 pi**2 / (step deviation) - (pi / deviation)**2 / 2 is at least REACH. Where the poles
-    are farther off than half a period it is the Gaussian's own, 2 pi**2 / step**2.
+    (Poisson summation, as in ``marginal_ratio``). So does the trapezoidal rule used here. Its
+    exponent 2 pi**2 / (step deviation) - (pi / deviation)**2 / 2 is at least REACH. If the poles
+    are farther off than half a period, it is the Gaussian's own, 2 pi**2 / step**2.
     """
     deviation = float(np.sqrt(2.0 * total))
     step = STEP
@@ -85,8 +85,8 @@ def _smooth_levels(total: float) -> _Term:
 def _evidence(precision: FloatArray) -> _Term:
     """Return values and weights that represent the evidence if the target is there.
 
-    The windows hold what matters without the target too: there the evidence has the law of minus
-    these values.
+    The windows also suffice without the target: there the evidence has the law of minus these
+    values.
     """
     smooth = precision < SMOOTH
     terms = [_level(float(rho)) for rho in precision[~smooth]]
@@ -153,22 +153,23 @@ def multilevel_marginal_posterior(*, noise: Noise | DiscreteGaussian, prior: Num
     .. math:: E\big[\operatorname{expit}(\operatorname{logit} p
         + \sum_l \rho_l (2\eta_l + 1))\big], \quad \eta_l \sim N_\mathbb{Z}(0, 1 / 2\rho_l)
 
-    The target is known to be the only one in question at every level, or the same count is released
-    several times.  Source: Kazan and Reiter (arXiv:2204.04253), supplement S1.3 and Figure 7.
+    The target is known to be the only person in question at every level, or the same count is
+    released several times. Source: Kazan and Reiter (arXiv:2204.04253), supplement S1.3 and Figure
+    7.
 
     Parameters
     ----------
     noise : Noise or DiscreteGaussian, shape (..., levels)
-        Noise of each level: its zCDP budget, ``Noise(rho=[...])``, or its law.
+        Noise of each level: a zCDP budget, ``Noise(rho=[...])``, or a law.
     prior : array_like, shape (...)
         Probability of the truth, in (0, 1).
 
     Returns
     -------
     Belief
-        Prior and average posterior, in [p, 1], of shape (...).  Relative error of the ratio, the
-        average risk, about (5 + 3 sum(rho)) 2**-52 while sum(rho) < 900, none above (it is then
-        1 / p).
+        Prior and average posterior, in [p, 1], of shape (...). The relative error of the ratio, the
+        average risk, is about (5 + 3 sum(rho)) 2**-52 if sum(rho) < 900. Above that the ratio is 1
+        / p without error.
 
     Examples
     --------
@@ -208,10 +209,10 @@ def _by_levels(
 def multilevel_decision_accuracy(
     *, noise: Noise | DiscreteGaussian, prior: Number
 ) -> DecisionAccuracy:
-    r"""Return the rates at which the best guess from several levels is right, and detects targets.
+    r"""Return the rates at which the best guess from several levels is right, and finds targets.
 
-    The adversary guesses that the target is there where the posterior from all levels is at least
-    1/2, that is where the evidence E reaches log((1 - p) / p):
+    The adversary guesses "present" if the posterior from all levels is at least 1/2. That holds if
+    the evidence E reaches log((1 - p) / p):
 
     .. math:: p\, P(E_+ \ge \log\tfrac{1-p}{p}) + (1 - p)\, P(E_- < \log\tfrac{1-p}{p}),
         \quad E_\pm = \sum_l \rho_l (2 \eta_l \pm 1)
@@ -222,13 +223,14 @@ def multilevel_decision_accuracy(
     Parameters
     ----------
     noise, prior
-        As for :func:`multilevel_marginal_posterior`; p is the probability that the target is there.
+        As for :func:`multilevel_marginal_posterior`; p is the probability that the target is
+        present.
 
     Returns
     -------
     DecisionAccuracy
-        Of shape (...).  Absolute error at most 1e-12: the evidence of each half of the levels is
-        listed, at most 2**22 values.
+        Rates of shape (...), with absolute error at most 1e-12. The evidence of each half of the
+        levels is listed, at most 2**22 values.
 
     Examples
     --------

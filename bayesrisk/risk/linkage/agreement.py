@@ -56,9 +56,9 @@ def describe_truth(
 ) -> pd.DataFrame:
     """Return the true records with the columns by which panels are defined.
 
-    ``cell`` (race and ethnicity), ``size_class`` of the block, ``modal`` (the record has the modal
-    race and ethnicity of its block) and ``unique`` on block, sex and age bin.  Of a truth that is
-    held in pieces, ``everywhere`` counts the cells of all of it.
+    They are ``cell`` (race and ethnicity), ``size_class`` of the block, ``modal`` and ``unique``. A
+    record is modal if it has the modal race and ethnicity of its block, and unique on block, sex
+    and age bin. If the truth is held in pieces, ``everywhere`` counts the cells of all of it.
     """
     frame = person_frame(truth, columns=TRUTH, source="truth")
     source = truth.source if isinstance(truth, Persons) else "truth"
@@ -88,17 +88,18 @@ _MEANS = ["modal", "modal_bound", "proportional", "proportional_bound"]
 class InferenceWithoutRecord(Tabular):
     """Accuracy of guessing race and ethnicity from the other people of the block.
 
-    With ``n`` people in a block, ``n_c`` of them in the target's cell and ``p_c = n_c / n``: the
-    guessers lack the target's record. The modal one is right with probability ``1 / t`` if ``n_c -
-    1`` is the highest of the remaining counts, which ``t`` cells share, and never otherwise. The
-    proportional one is right with probability ``(n_c - 1) / (n - 1)``. Averages over a block are
-    bounded by ``max p_c`` and ``sum p_c**2``, which count the target's own record. A person alone
-    in a block is never guessed.
+    Let the block have ``n`` people, ``n_c`` of them in the target's cell, and ``p_c = n_c / n``.
+    The guessers lack the target's record. The modal guesser is right with probability ``1 / t`` if
+    ``n_c - 1`` is the highest remaining count, shared by ``t`` cells, and never otherwise. The
+    proportional guesser is right with probability ``(n_c - 1) / (n - 1)``. Averages over a block
+    are bounded by ``max p_c`` and ``sum p_c**2``, which count the target's own record. A person
+    alone in a block is never guessed.
 
     Attributes
     ----------
     persons : pandas.DataFrame
-        For each record ``block``, ``modal`` and ``proportional`` (probabilities of a right guess).
+        For each record ``block``, and the probabilities ``modal`` and ``proportional`` of a right
+        guess.
     blocks : pandas.DataFrame
         For each block ``population``, the means ``modal`` and ``proportional`` and their bounds
         ``modal_bound`` and ``proportional_bound``.
@@ -132,7 +133,7 @@ def without_record_means(sums: pd.DataFrame) -> pd.DataFrame:
 
 
 def inference_without_record(truth: pd.DataFrame | Persons) -> InferenceWithoutRecord:
-    """Return the accuracy of guessing each person's race and ethnicity from the rest of the block.
+    """Return the accuracy of guessing race and ethnicity from the rest of each person's block.
 
     Parameters
     ----------
@@ -239,7 +240,7 @@ def with_guessers(sources: Sources, guesses: Guesses) -> dict[str, pd.DataFrame]
 
 
 def left_out(truth: pd.DataFrame) -> pd.DataFrame:
-    """Return true records with each guesser's probability of being right without the record."""
+    """Return true records with each guesser's probability of success without the record."""
     alone = without_record(truth).persons
     return truth.assign(
         left_out_modal=alone["modal"].to_numpy(),
@@ -268,10 +269,10 @@ def left_out_sums(
 ) -> FloatArray:
     """Return sums over blocks for every row of a table, from which its rates are computed.
 
-    ``hits``, ``trials`` and ``guesses`` (hits expected of the guessers of ``LEFT_OUT``) are columns
-    of ``blocks``, which belong to the row with the same source, attacker and ``block_size``.  Rows:
-    those of :func:`block_moments`, then those of :func:`guess_moments` for each guesser.  The sums
-    of several areas add up.
+    ``hits``, ``trials`` and ``guesses`` (expected hits of the guessers of ``LEFT_OUT``) are columns
+    of ``blocks``. They belong to the row with the same source, attacker and ``block_size``. Rows
+    are those of :func:`block_moments`, then those of :func:`guess_moments` for each guesser. The
+    sums of several areas add up.
     """
     keys = [name for name in ("block_size", "attacker", "source") if name in table]
     place = pd.MultiIndex.from_frame(table[keys]).get_indexer(
@@ -289,8 +290,8 @@ def left_out_columns(
 ) -> dict[str, NDArray[np.float64] | NDArray[np.object_]]:
     """Return the better guesser's rate without the target's record, and the attack's ratio to it.
 
-    ``sums`` are those of :func:`left_out_sums`.  The guesser that is right more often in the whole
-    group counts.
+    ``sums`` are those of :func:`left_out_sums`. The better guesser is right more often in the whole
+    group.
     """
     moments, modal, proportional = sums[:_MOMENTS], sums[_MOMENTS : _MOMENTS + 3], sums[-3:]
     better = proportional[0] > modal[0]
@@ -321,12 +322,12 @@ class Agreement(Tabular):
     ----------
     blocks : pandas.DataFrame
         For each source and block ``population`` (true records), ``exact`` (agreement with the age
-        in years) and ``binned`` (with the age in years or the age bin). Then how many a guesser
-        without the target's record would have on average: ``exact_left_out_modal``,
+        in years) and ``binned`` (agreement with the age in years or the age bin). Then the expected
+        numbers of a guesser without the target's record: ``exact_left_out_modal``,
         ``exact_left_out_proportional`` and the same for ``binned``.
     sources, baseline_from : tuple of str, str
-        Sources in order, the guessers ``MDG`` and ``PRG`` last; and the source whose records the
-        guessers started from.
+        Sources in order, the guessers ``MDG`` and ``PRG`` last; and the source from whose records
+        the guessers start.
     confidence, version : float, str
         Confidence of the intervals, between 0 and 1, and the version of bayesrisk.
     """
@@ -355,13 +356,12 @@ class Agreement(Tabular):
     def to_frame(self) -> pd.DataFrame:
         """Return the counts with their rates, intervals, baselines and ratios.
 
-        Blocks are the independent units of the intervals.  There are two baselines, as in
-        :meth:`Reidentification.to_frame`: the published guessers, who count the target's record
-        among those they guess from (``exact_baseline, exact_ratio``), and guessers who know the
-        other people of the target's block only (``exact_left_out, exact_left_out_ratio``).  The
-        latter take block, sex and age from the source ``baseline_from``; they agree with a true
-        record if that source has one of its block, sex and age, and they guess its race and
-        ethnicity.
+        Blocks are the independent units of the intervals. There are two baselines, as in
+        :meth:`Reidentification.to_frame`. The published guessers count the target's own record
+        (``exact_baseline, exact_ratio``). The other guessers know only the other people of the
+        target's block (``exact_left_out, exact_left_out_ratio``). These take block, sex and age
+        from the source ``baseline_from``. They agree with a true record if that source has one of
+        its block, sex and age, and they guess its race and ethnicity.
         """
         return agreement_rates(self.sums(), confidence=self.confidence)
 
@@ -440,9 +440,9 @@ def compare_with_truth(
     rng: Seed,
     confidence: float = 0.95,
 ) -> Agreement:
-    """Return the records matched with the truth, first by exact age, then by age bin.
+    """Return the records that match the truth, first by exact age, then by age bin.
 
-    Abowd et al. (2023), Algorithm 2, for every source and both guessers.
+    This is Algorithm 2 of Abowd et al. (2023), for every source and both guessers.
 
     Parameters
     ----------
@@ -451,10 +451,10 @@ def compare_with_truth(
     truth : pandas.DataFrame or Persons
         Confidential records with the same columns.
     baseline_from : str or Guesses
-        The source whose records the guessers start from; or what they said, drawn once
+        The source from whose records the guessers start; or their guesses, drawn once
         (:meth:`Guesses.draw`), so that several tables have the same baseline.
     rng : Generator or int
-        Source of the proportional guesses (the counts do not depend on other choices).
+        Source of the proportional guesses (the counts depend on no other choices).
     confidence : float in (0, 1), default 0.95
 
     Examples
@@ -551,19 +551,18 @@ class Rates(Tabular, ABC):
     ) -> pd.DataFrame:
         """Return rates with intervals, baselines and ratios.
 
-        Precision is confirmed over putative, its interval takes blocks as the independent units:
-        people of one block are linked and guessed together.  Recall comes in the two conventions of
-        the literature: confirmed over attacker's records (Abowd et al. 2023) and putative over
+        Precision is confirmed over putative. Its interval takes blocks as the independent units,
+        because people of one block are linked and guessed together. Recall has the two conventions
+        of the literature: confirmed over attacker's records (Abowd et al. 2023) and putative over
         attacker's records (Francis 2022).
 
-        There are two baselines.  ``baseline_precision`` is the precision of the better of the two
-        guessers in their published form, who link records of their own and count the target's
-        record among those they guess from; ``precision_ratio`` compares with it.  ``left_out`` is
-        how often a guesser who knows the other people of the target's block, and not the target's
-        record, is right about the people that the source linked (:func:`inference_without_record`,
-        the better of the two); ``left_out_ratio`` compares with that, and is the one that says
-        what is due to the targets' own records.  ``baseline_guesser`` and ``left_out_guesser``
-        name the guesser and its kind.
+        There are two baselines. ``baseline_precision`` is that of the better published guesser;
+        these guessers link records of their own and count the target's record. ``precision_ratio``
+        compares with it. ``left_out`` is the success rate, on the people that the source linked, of
+        the better guesser without the target's record (:func:`inference_without_record`). Such a
+        guesser knows the other people of the target's block. ``left_out_ratio`` compares with it
+        and shows the effect of the targets' own records. ``baseline_guesser`` and
+        ``left_out_guesser`` name the guessers.
 
         Parameters
         ----------
@@ -571,15 +570,15 @@ class Rates(Tabular, ABC):
             Targets by the truth: ``all``, ``in-truth`` (the attacker's block, sex and age bin are
             right), ``modal``, ``nonmodal``, ``nonmodal-unique``.
         zero_variability : bool, default False
-            Whether only blocks of proved zero solution variability count.
+            Whether to keep only blocks of proved zero solution variability.
         by_size : bool, default True
-            Whether there is a row for each class of block size under the one for all blocks.
+            Whether to add a row for each class of block size below that for all blocks.
 
         Notes
         -----
-        In simulations with 10 to 1,000 blocks of very different sizes 95 % intervals of precision
-        held the true rate in 94 to 99 % of cases. It was 86 % at worst, for rates near 0 or 1 that
-        depend strongly on the block. For a sample of blocks of which the largest are few use
+        In simulations with 10 to 1,000 blocks of very different sizes, 95 % intervals of precision
+        held the true rate in 94 to 99 % of cases. The worst was 86 %, for rates near 0 or 1 that
+        depend strongly on the block. For a sample of blocks with few large ones use
         :func:`~bayesrisk.risk.stratified_rates`.
         """
         sums = self.panel_sums(panel, zero_variability=zero_variability)

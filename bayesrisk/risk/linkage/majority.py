@@ -23,15 +23,15 @@ from bayesrisk.tables.records import CENRACE
 @displayed
 @dataclass(frozen=True)
 class MajorityInference(AttackResult, Tabular):
-    """Inference of each block's majority from several releases of one truth, one row per block.
+    """Majorities of blocks inferred from several releases of one truth, one row per block.
 
     Attributes
     ----------
     blocks : pandas.DataFrame
-        ``release``, ``block``, ``population`` (true), ``majority`` (column of the released counts
-        with the highest one, the first of equal ones), ``released`` and ``true`` count of it, and
-        ``precision`` (true count over population, no threshold applied).  Blocks in which nobody
-        lives are left out: nobody there can be guessed.
+        ``release``, ``block`` and ``population`` (true); ``majority``, the column with the highest
+        released count, the first if several are equal; its ``released`` and ``true`` counts; and
+        ``precision``, the true count over population without a threshold. Blocks without people are
+        left out, as nobody there can be guessed.
     releases, version : tuple of str, str
         Names of the releases, in order, and the version of bayesrisk.
     """
@@ -45,9 +45,10 @@ class MajorityInference(AttackResult, Tabular):
     def curve(self, *, threshold: int) -> pd.DataFrame:
         """Return the precision-recall curve of every release.
 
-        Recall at a precision is the share of all records in blocks of at least that precision.
-        A block whose true majority count is below the threshold (the paper: 5) has precision zero.
-        Columns ``release``, ``threshold``, ``precision`` (each value once, falling), ``recall``.
+        Recall at a precision is the share of all records in blocks of at least that precision. A
+        block whose true majority count is below the threshold (the paper: 5) has precision zero.
+        Columns are ``release``, ``threshold``, ``precision`` (each value once, falling) and
+        ``recall``.
         """
         parts = []
         for release in self.releases:
@@ -61,7 +62,7 @@ class MajorityInference(AttackResult, Tabular):
     def summary(self, *, threshold: int, precisions: Sequence[float]) -> pd.DataFrame:
         """Return mean precision, and recall at given precisions (Table 1 of the paper).
 
-        Columns ``release, threshold, mean_precision`` (over the inferred records),
+        Columns are ``release, threshold, mean_precision`` (over the inferred records),
         ``inferred_share`` (records in blocks at or above the threshold), and ``recall_at_P`` for
         each precision P.
         """
@@ -88,9 +89,9 @@ class MajorityInference(AttackResult, Tabular):
     def by_block_size(self, *, threshold: int) -> pd.DataFrame:
         """Return precision and error of the majority count by size of the block.
 
-        For every release and class: ``blocks``, ``population``, ``precision`` (weighted by people;
-        0 below the threshold), and of the error released minus true count ``mean_error``,
-        ``sd_error`` and ``mean_absolute_error`` over blocks.
+        Columns for every release and class are ``blocks``, ``population`` and ``precision``
+        (weighted by people; 0 below the threshold). For the error, released minus true count, they
+        are ``mean_error``, ``sd_error`` and ``mean_absolute_error`` over blocks.
         """
         rows = []
         for release in self.releases:
@@ -125,9 +126,9 @@ class MajorityInference(AttackResult, Tabular):
 def condensed(blocks: pd.DataFrame) -> pd.DataFrame:
     """Return blocks with the same release, true count and precision merged into one row.
 
-    Their ``population`` is that of all of them.  :meth:`MajorityInference.curve` and
-    :meth:`MajorityInference.summary` of the rows of any number of areas, put under each other and
-    condensed again, are those of the blocks.
+    Their ``population`` is the total. Rows of several areas may be concatenated and condensed
+    again. Then :meth:`MajorityInference.curve` and :meth:`MajorityInference.summary` give the same
+    as from the blocks.
     """
     names = ["release", "true", "precision"]
     return blocks.groupby(names, sort=True)["population"].sum().reset_index()
@@ -136,13 +137,13 @@ def condensed(blocks: pd.DataFrame) -> pd.DataFrame:
 def majority_inference(
     releases: Mapping[str, pd.DataFrame], *, truth: pd.DataFrame
 ) -> MajorityInference:
-    """Return each block's commonest race and ethnicity by the releases, with their precision.
+    """Return each block's most frequent race and ethnicity by the releases, with its precision.
 
     Parameters
     ----------
     releases : mapping of str to pandas.DataFrame
         Released counts by name: a row for each block (the index), a column for each race and
-        ethnicity.  Noisy counts may be negative; a block or column that is absent counts zero.
+        ethnicity. Noisy counts may be negative; a missing block or column counts as zero.
     truth : pandas.DataFrame
         True counts in the same form.
 
@@ -220,19 +221,19 @@ def race_ethnicity_counts(
     ----------
     source : PublishedTables, pandas.DataFrame or Persons
         Tables P8 and P9 (for adults P10 and P11) of the 2010 Summary File 1, or the redistricting
-        tables with Hispanic origin by race; noisy ones too.  Or records with ``block``, ``race``
+        tables with Hispanic origin by race; also noisy ones. Or records with ``block``, ``race``
         and ``hisp`` (for adults also ``age``).
     level : str, default "block"
         Level of the places; for records ``block``.
     adults : bool, default False
-        Whether only people of 18 years and over count.
+        Whether only people aged 18 years and over count.
 
     Returns
     -------
     pandas.DataFrame
-        A row for each place, in order, and 126 columns of int64: cell ``2 (race - 1) + hisp``, race
-        the mask 1 to 63.  Withheld counts are zero; Hispanics of a race are everybody of the race
-        (P8) less those who are not Hispanic (P9).
+        A row for each place, in order, and 126 columns of int64: cell ``2 (race - 1) + hisp``, with
+        race the mask 1 to 63. Withheld counts are zero. Hispanics of a race are all people of the
+        race (P8) less those who are not Hispanic (P9).
 
     Examples
     --------

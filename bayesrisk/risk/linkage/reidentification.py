@@ -1,10 +1,9 @@
 """Re-identification of records, confirmed against the truth and compared with guessers.
 
-An adversary links reconstructed records to a file of its own on block, sex and age, and so attaches
-race and ethnicity to persons it knows (putative).  The truth says which are right (confirmed).
-The same is done with the records of the guessers, who link nobody to anything: what the attack
-achieves beyond them is due to the targets' own records (Abowd et al. 2023, Algorithms 1 to 4;
-Francis 2022).
+An adversary links reconstructed records to a file of known people by block, sex and age, and so
+attaches race and ethnicity to them (putative). The truth says which are right (confirmed). The same
+is done with the records of guessers, who link nobody. What the attack achieves beyond them is due
+to the targets' own records (Abowd et al. 2023, Algorithms 1 to 4; Francis 2022).
 """
 
 from __future__ import annotations
@@ -41,14 +40,15 @@ class Reidentification(agreement.Rates):
     tally : pandas.DataFrame
         A row for each source of records, attacker's file, block (that of the file) and kind of
         target. Kinds are ``size_class`` of the block, ``in_truth``, ``modal``, ``unique`` and
-        ``zero_variability`` (1 yes, 0 no, -1 unknown). A row has the records of the attacker's
-        file, putative and confirmed, and of these those of equal age; ``left_out_modal`` and
-        ``left_out_proportional`` are the confirmed ones that guessers without the target's record
-        would have on average among the putative.
+        ``zero_variability`` (1 yes, 0 no, -1 unknown). A row has the numbers of records in the
+        attacker's file, putative and confirmed, and of those with equal age. ``left_out_modal`` and
+        ``left_out_proportional`` are the expected confirmed ones among the putative, for guessers
+        without the target's record.
     sources, attackers : tuple of str
-        Whose records were linked, the guessers ``MDG`` and ``PRG`` last; and to which files.
+        The linked sources of records, the guessers ``MDG`` and ``PRG`` last; and the attackers'
+        files.
     baseline_from : str
-        The source whose blocks, sexes and ages the guessers used.
+        The source whose blocks, sexes and ages the guessers use.
     confidence, version : float, str
         Confidence of the intervals, between 0 and 1, and the version of bayesrisk.
     """
@@ -132,19 +132,20 @@ def reidentify(
     zero_variability_blocks: pd.Series | list[str] | None = None,
     confidence: float = 0.95,
 ) -> Reidentification:
-    """Return the numbers of known people linked to records and linked rightly, beside guessing.
+    """Return the numbers of known people linked, and linked rightly, beside guessing.
 
     Parameters
     ----------
     sources, attackers : mapping of str to pandas.DataFrame or Persons
-        Records as for :func:`compare_with_truth`, and files of known persons, both by name; of
-        these ``block, sex, age, person``.
+        Records as for :func:`compare_with_truth`, and files of known people, both by name. The
+        files need ``block, sex, age, person``.
     truth, baseline_from : pandas.DataFrame or Persons, str or Guesses
-        As for :func:`compare_with_truth`, with the column ``person``, a person only once.
+        As for :func:`compare_with_truth`, with the column ``person``, in which each person occurs
+        once.
     rng : Generator or int
         Source of the choices among equal records, and of the proportional guesses.
     zero_variability_blocks : sequence of str, optional
-        Blocks of proved zero solution variability.
+        Blocks with proved zero solution variability.
     confidence : float in (0, 1), default 0.95
 
     Examples

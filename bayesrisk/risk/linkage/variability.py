@@ -35,26 +35,26 @@ def checked_variability(table: pd.DataFrame) -> pd.DataFrame:
 def variability_quantiles(variability: pd.DataFrame, *, rng: Seed, step: int = 5) -> pd.DataFrame:
     """Return population-weighted quantiles of solution variability (compare Table S4).
 
-    Blocks are put in order of their upper bounds, ties in random order, and cut where the
-    cumulative population reaches each percentage.  The printed table is cut into equal numbers of
-    blocks, names each row by its lower end, and counts a record twice, as removed and as added.
+    Blocks are sorted by their upper bounds, ties in random order, and cut where the cumulative
+    population reaches each percentage. The printed table differs: it has equal numbers of blocks,
+    names each row by its lower end, and counts a record twice, as removed and as added.
 
     Parameters
     ----------
     variability : pandas.DataFrame
-        For each block ``block, population, lower, upper``: bounds of its solution variability.
+        For each block ``block, population, lower, upper``, the bounds of its solution variability.
     rng : Generator or int
-        Order of blocks of equal variability.
+        Order of blocks with equal variability.
     step : int, default 5
         Percentages between quantiles; divides 100.
 
     Returns
     -------
     pandas.DataFrame
-        ``cumulative_percentage``, the ``quantile_lower`` and ``quantile_upper`` in percent (equal
-        where every block is proved), ``population`` and ``cumulative_population``.
-        ``variable_records`` is population times upper bound, and ``cumulative_variability`` their
-        cumulative share of the population in percent.
+        ``cumulative_percentage``; ``quantile_lower`` and ``quantile_upper`` in percent, equal if
+        every block is proved; ``population`` and ``cumulative_population``. ``variable_records`` is
+        population times upper bound. ``cumulative_variability`` is their cumulative share of the
+        population in percent.
 
     Examples
     --------

@@ -29,17 +29,18 @@ class MechanismQuestion:
         Published tables.
     observed : sequence of tuple
         What the adversary reads: ``(level, table)``, all cells that differ between hypotheses;
-        ``(level, table, cell)``, at the target's place; ``(level, table, cell, place)``.
+        ``(level, table, cell)`` at the target's place; or ``(level, table, cell, place)``.
     alternatives : sequence of mapping or None
-        Hypotheses beside the truth: None, the target is absent; ``{column: value}``, its record
-        differs so (a code, or the label of one).
+        Hypotheses beside the truth. None: the target is absent. ``{column: value}``: its record has
+        this value (a code or its label) instead.
     prior : array_like
-        Belief in the truth, in (0, 1), where there is one alternative; else in every hypothesis,
-        the truth first.
+        Prior probability of the truth, in (0, 1), if there is one alternative; else that of every
+        hypothesis, the truth first.
     known_totals : sequence of tuple, optional
-        Counts that the adversary knows exactly (invariants), named as in ``observed``.  They hold
-        under every hypothesis: one that changes them is refused, as an absent target does unless
-        others make up the total (``{"block": ...}`` says that it is elsewhere in the group).
+        Counts that the adversary knows exactly (invariants), named as in ``observed``. They hold
+        under every hypothesis, so a hypothesis that changes them is refused. An absent target does,
+        unless others make up the total; ``{"block": ...}`` says that the target is elsewhere in the
+        group.
     """
 
     workload: Workload
@@ -120,20 +121,20 @@ class MechanismQuestion:
 
 @dataclass(frozen=True)
 class MechanismOptions:
-    """Method and settings of computing a protection's risk.
+    """Method and settings for computing a protection's risk.
 
     Attributes
     ----------
     method : {"auto", "closed-form", "simulated"}, default "auto"
-        Closed form where the spec gives the likelihood of every observed cell.
+        ``"auto"`` takes the closed form if the spec gives the likelihood of every observed cell.
     utility_draws : int, default 20
         Releases over which the error of the tables is measured, at least 2.
     confidence, smoothing : float, default 0.95 and 1/2
-        Of the intervals, in (0, 1); and pseudo-count of the simulated likelihood, > 0
+        Confidence of the intervals, in (0, 1), and pseudo-count of the simulated likelihood, > 0
         (:func:`simulated_likelihood`).
     executor, progress : Executor and callable, optional
-        Runs the draws, results do not depend on it; ``progress(done, draws)``, from 0 again for
-        every protection that is simulated.
+        ``executor`` runs the draws; results do not depend on it. ``progress(done, draws)`` is
+        called, from 0 again for every simulated protection.
     """
 
     method: str = "auto"

@@ -1,8 +1,8 @@
 """The risk of many targets of one population under one protection, one row each.
 
-What does not depend on the target is done once: the utility, the releases of the truth, and the
-geography.  Everything else looks at the target's surroundings, not at the whole population, but for
-the releases without the target, which must be drawn anew for each.
+Work that does not depend on the target is done once: the utility, the releases of the truth, and
+the geography. All else uses the target's surroundings, not the whole population, but for the
+releases without the target, which are drawn for each.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def mechanism_risk_of_many(
 ) -> pd.DataFrame:
     """Return the risk of many targets under a protection, one row per person or household.
 
-    Every row is that of :func:`mechanism_risk` for this target with the same seed: the streams are
-    the same, and so are the releases of the truth, which are drawn once for all.
+    Every row is that of :func:`mechanism_risk` for this target with the same seed. The random
+    streams are the same, and so are the releases of the truth, which are drawn once.
 
     Columns are ``target`` (the row) and those of ``MechanismRisk.to_frame()``; rows are in the
     order of ``targets``.
@@ -73,17 +73,17 @@ def mechanism_risk_of_many(
     population, mechanism, question : Microdata or Records, Mechanism, MechanismQuestion
         As for :func:`mechanism_risk`; the same for every target.
     targets : array_like of int, optional
-        Rows of the targets; by default all of the unit.
+        Rows of the targets; by default all rows of the unit.
     unit : {"persons", "households"}, default "persons"
-        Whose rows they are; one row each, a household without its persons.
+        Unit of the rows; a target is one row, a household without its persons.
     draws, rng, options : int, Generator or int, MechanismOptions
         As for :func:`mechanism_risk`; ``progress(done, targets)`` counts targets here.
 
     Notes
     -----
-    Where releases are simulated each target needs ``draws`` releases of the population without it;
-    a mechanism whose ``prepare`` offers ``observed(rng, cells)``, as swapping's does, gives the
-    counts of the observed cells without making the tables.
+    If releases are simulated, each target needs ``draws`` releases of the population without it. A
+    mechanism whose ``prepare`` offers ``observed(rng, cells)``, such as swapping, gives the counts
+    of the observed cells without making the tables.
 
     Examples
     --------
@@ -227,16 +227,16 @@ def compare_mechanisms(
     population : Microdata or Records
         As for :func:`mechanism_risk`.
     mechanisms : mapping of str to Mechanism
-        Protections by the name they get in the frame.
+        Protections by their names in the frame.
     targets : mapping of str to target
         Targets by name; each as in :func:`mechanism_risk`.
     question : MechanismQuestion
-        What is published, read and believed, seen from each target's place.
+        Published tables, observed cells and prior, as seen from each target's place.
     draws : int
-        Releases under each hypothesis, at least 40; those of the truth serve every target.
+        Releases under each hypothesis, at least 40; those of the truth are shared by all targets.
     rng : Generator or int
-        Source of randomness; every protection starts from the same seed, so that a row does not
-        depend on which others there are.
+        Source of randomness. Every protection starts from the same seed, so a row does not depend
+        on the other protections.
     options : MechanismOptions, optional
         As for :func:`mechanism_risk`.
 
@@ -295,9 +295,9 @@ class PostprocessingEffect(Tabular):
     measured_cells : int
         Noisy counts that differ between hypotheses.
     before : Estimate
-        Average posterior to who sees every noisy count, with the exact likelihood.
+        Average posterior of an adversary who sees every noisy count, with the exact likelihood.
     published : MechanismRisk
-        The answer for the published cells.
+        The risk for the published cells.
     version : str
         Version of bayesrisk.
     """
@@ -309,7 +309,7 @@ class PostprocessingEffect(Tabular):
 
     @property
     def prior(self) -> float:
-        """Belief in the truth."""
+        """Prior probability of the truth."""
         return self.published.prior
 
     @property
@@ -321,8 +321,8 @@ class PostprocessingEffect(Tabular):
     def margin(self) -> Estimate:
         """``before`` minus ``after``, which is >= 0 up to simulation error.
 
-        The interval runs from the least difference of their ends to the greatest: it holds the
-        difference whenever both of theirs hold their numbers.
+        The interval runs from the smallest difference of the two intervals' ends to the largest. It
+        holds the difference whenever both intervals hold their values.
         """
         before, after = self.before, self.after
         return Estimate(
@@ -361,27 +361,26 @@ def postprocessing_effect(
     """Return the average posterior from all noisy counts and from the published ones.
 
     No function of the noisy counts has a larger average posterior of the truth (data-processing
-    inequality).  The published counts are such a function as far as what the mechanism keeps exact
-    is the same under every hypothesis.
+    inequality). The published counts are such a function if the mechanism's invariants are the same
+    under every hypothesis.
 
     Parameters
     ----------
     population : Microdata or Records
         As for :func:`mechanism_risk`.
     mechanism : Mechanism
-        One that measures with noise and post-processes, with a method
-        ``measurement_noise(workload)`` that gives the law of every measured table.
+        A mechanism that measures with noise and post-processes. Its method
+        ``measurement_noise(workload)`` gives the law of every measured table.
     target : int or mapping
         As in :func:`mechanism_risk`.
     question : MechanismQuestion
-        What is published, the published cells that the adversary reads, the other hypotheses and
-        the beliefs.
+        Published tables, published cells that the adversary reads, other hypotheses and prior.
     draws, rng
         As for :func:`mechanism_risk`.
     measurements : Workload, optional
-        Definitions of the measured tables, where they are not those published.
+        Definitions of the measured tables, if they differ from the published ones.
     options : MechanismOptions, optional
-        Method for the published cells, confidence and other details; by default the utility is
+        Method for the published cells, confidence and other settings. By default the utility is
         measured over two releases only.
 
     Examples

@@ -55,25 +55,25 @@ class AverageRisk(Tabular):
     Attributes
     ----------
     prior : float
-        Belief in the truth before the release: the baseline.
+        Prior probability of the truth: the baseline.
     marginal_posterior : Estimate
-        Posterior of the truth averaged over releases, in [prior, 1].  Simulated, it is the middle
-        of two estimates whose biases have opposite signs (:func:`simulated_marginal_posterior`).
+        Posterior of the truth averaged over releases, in [prior, 1]. If simulated, it is the mean
+        of two estimates with biases of opposite sign (:func:`simulated_marginal_posterior`).
     correct_decision_probability : Estimate
-        Probability that the truth is found: how often it is the most probable hypothesis, given
-        that it is the truth; ties are shared.  Releases whose decision the draws do not settle
-        count as wrong at one end of the interval and as right at the other.
+        Probability that the truth is the most probable hypothesis, given that it is true; ties are
+        shared. Releases whose decision the draws do not settle count as wrong at one end of the
+        interval and as right at the other.
     decision_accuracy : Estimate
-        How often the most probable hypothesis is the true one, whichever is true.  Simulated, its
-        interval runs from a decision learnt from other draws to relative frequencies put in for
-        the laws.
+        Probability that the most probable hypothesis is true, whichever is true. If simulated, its
+        interval has two ends: a decision learnt from other draws, and relative frequencies in place
+        of the laws.
     decision_baseline : float
-        The same without a release: the largest prior.
+        The same probability without a release: the largest prior.
     bias_bound : float
-        How far bias may move the average beside its standard error: half the distance of the two
+        Largest bias of the average beside its standard error: half the distance of the two
         estimates; 0 for known likelihoods.
     draws, smoothing, seed : int, float, int
-        Draws under each hypothesis, 0 where none were; pseudo-count of the simulated likelihood;
+        Draws under each hypothesis, 0 if there are none; pseudo-count of the simulated likelihood;
         root of the random streams.
     """
 
@@ -96,8 +96,8 @@ class AverageRisk(Tabular):
     def method(self) -> str:
         """Method of computation.
 
-        ``"closed-form"``; ``"closed-form likelihood, sampled releases"``; ``"deterministic"``, for
-        a mechanism that draws nothing; or ``"simulated"``.
+        It is ``"closed-form"``, ``"closed-form likelihood, sampled releases"``, ``"simulated"``,
+        or, for a mechanism without randomness, ``"deterministic"``.
         """
         return self.marginal_posterior.method
 
@@ -228,27 +228,27 @@ def simulated_marginal_posterior(
         \pi(y) = \frac{w_t P_t(y)}{\sum_h w_h P_h(y)}
 
     The lower estimate :math:`2 E_t[\hat\pi] - E_{\mathrm{mix}}[\hat\pi^2] / w_t` judges every draw
-    by a posterior from all other draws, as many folds as draws. It is below m on average by exactly
-    the mean squared error of that posterior, over the prior. The upper one puts relative
-    frequencies in for the laws: above m on average, because the functional is convex.
+    by a posterior from all other draws. Its expectation is below m by exactly the mean squared
+    error of that posterior over the prior. The upper estimate replaces the laws by relative
+    frequencies. Its expectation is above m, because the functional is convex.
 
     Parameters
     ----------
     likelihood : SimulatedLikelihood
         Releases drawn under each hypothesis; at least 40 draws.
     prior_pmf : array_like, shape (hypotheses,)
-        Belief in each hypothesis; sums to 1, and is positive for the truth.
+        Prior probability of each hypothesis; they sum to 1, and that of the truth is positive.
     truth : int
-        Which hypothesis is true.
+        Number of the true hypothesis.
     confidence : float in (0, 1), default 0.95
 
     Notes
     -----
     The interval runs from the lower estimate minus t times its jackknife error to the upper plus t
     times its own. The jackknife leaves out one in twenty of the draws at a time, and t has 19
-    degrees of freedom. It is cut to [prior, 1], in which m lies always. Where few releases repeat
-    it is wide: the draws cannot tell. A prior below about 3 / draws keeps the upper end large,
-    whatever the truth, because n draws do not exclude a probability of 3 / n.
+    degrees of freedom. The interval is cut to [prior, 1], which always holds m. If few releases
+    repeat it is wide: the draws cannot tell. A prior below about 3 / draws keeps the upper end
+    large, because n draws do not exclude a probability of 3 / n.
 
     Examples
     --------
@@ -318,8 +318,8 @@ _CHUNK = 2**16
 def cell_laws(spec: MechanismSpec, question: TargetHypotheses) -> list[FloatArray] | None:
     """Return P(release | hypothesis) for each cell (hypotheses, releases), or None if not closed.
 
-    None where some cell has no likelihood in closed form, or cells are not independent.  Cells with
-    the same count under every hypothesis tell nothing and are left out.
+    It is None if some cell has no closed-form likelihood, or cells are not independent. Cells with
+    the same count under every hypothesis are uninformative and left out.
     """
     laws = []
     for counts, (level, table, *_) in zip(question.counts.T, question.cells, strict=True):
@@ -471,23 +471,23 @@ def _joints(
 class MechanismRisk(AverageRisk):
     """Risk of one target under a protection, and the errors that the protection causes.
 
-    Beside the averages of :class:`AverageRisk`:
+    It has the averages of :class:`AverageRisk`, and:
 
     Attributes
     ----------
     spec : MechanismSpec
-        What was done.
+        Specification of the protection.
     cells : tuple
         Observed cells: (level, table, cell, place).
     true_counts : ndarray of int64, shape (hypotheses, cells)
-        Their counts under each hypothesis; the truth is first.
+        Counts of the observed cells under each hypothesis; the truth is first.
     prior_pmf : ndarray, shape (hypotheses,)
-        Belief in each hypothesis before the release.
+        Prior probability of each hypothesis.
     utility : pandas.DataFrame
         Error of the published tables by level and table over releases of the truth: mean absolute
-        and root mean square error, each with its standard error; suppressed cells count as zeros.
+        and root mean square error, each with its standard error. Suppressed cells count as zeros.
     likelihood : SimulatedLikelihood or None
-        For posteriors of single releases, where it was simulated.
+        For posteriors of single releases, if it was simulated.
     """
 
     spec: MechanismSpec
@@ -504,7 +504,7 @@ class MechanismRisk(AverageRisk):
 
     @property
     def baseline_decision_probability(self) -> float:
-        """Probability of deciding rightly by the prior alone; ties are shared equally."""
+        """Probability of deciding correctly by the prior alone; ties are shared equally."""
         return float(_right(self.prior_pmf[:, None]).item())
 
     def _answer(self) -> list[str]:
@@ -678,37 +678,37 @@ def mechanism_risk(
 ) -> MechanismRisk:
     r"""Return the disclosure risk of one person or household under any protection.
 
-    The adversary knows the mechanism and every record but the target's.  Hypothesis 0 is the
-    truth, the population as it is; each alternative replaces the target's record, or removes it.
-    With :math:`P_h` the law of the observed counts under hypothesis h and w the prior,
+    The adversary knows the mechanism and every record but the target's. Hypothesis 0 is the truth,
+    the population as it is; each alternative replaces or removes the target's record. Let
+    :math:`P_h` be the law of the observed counts under hypothesis h, and w the prior. Then
 
     .. math:: \pi(y) = \frac{w_0 P_0(y)}{\sum_h w_h P_h(y)}, \quad
         m = \sum_y P_0(y)\, \pi(y), \quad \text{risk} = m / w_0 .
 
     Source: Kazan and Reiter (arXiv:2204.04253), section 3.1, for any mechanism.
 
-    Several cells with known likelihoods: summed exactly while their releases number at most
-    2**20 together, else averaged over drawn releases with the exact posterior.
+    If several cells have known likelihoods, the sum is exact for at most 2**20 releases of all
+    cells together. Otherwise the exact posterior is averaged over drawn releases.
 
     Parameters
     ----------
     population : Microdata or Records
-        The truth; ``blocks`` should list every place, also those without records.  Where there are
-        none, the places of the records, under any of the hypotheses, are taken as a public list.
+        The true records. ``blocks`` should list every place, also those without records. If there
+        are none, the places of the records under any hypothesis are taken as a public list.
     mechanism : Mechanism
-        Anything with ``spec`` and ``release``; ``prepare(microdata, workload=...)`` with ``draw``
-        is used where it is there.
+        Any object with ``spec`` and ``release``. If it has ``prepare(microdata, workload=...)``
+        with ``draw``, that is used.
     target : int or mapping
         Row of the only unit; or ``{"persons": rows}``, ``{"households": rows}``,
         ``{"person": id}``, ``{"household": id}``: the household's row and all its persons.
     question : MechanismQuestion
-        What is published, what the adversary reads of it, the other hypotheses and the beliefs.
+        Published tables, observed cells, other hypotheses and prior.
     draws : int
         Releases under each hypothesis, at least 40.
     rng : Generator or int
         Source of randomness; results do not depend on the executor.
     options : MechanismOptions, optional
-        Method, confidence and other details.
+        Method, confidence and other settings.
 
     Examples
     --------

@@ -172,12 +172,12 @@ def utility_and_spec(
     .. math:: \mathrm{MAE} = E \frac{1}{C} \sum_c |y_c - x_c|, \qquad
         \mathrm{RMSE} = \sqrt{E \frac{1}{C} \sum_c (y_c - x_c)^2}
 
-    over the C cells of a table at all places of a level, published zeros included, and over
-    ``draws`` releases of one truth, each with a stream of its own.  Columns ``level``, ``table``,
-    ``mean_absolute_error``, ``root_mean_square_error``, both with ``_error`` (a Monte Carlo
-    standard error), ``suppressed_share``, ``cells``, ``draws``; the last row, ``all``, is over all
-    cells.  A suppressed cell counts as a published zero.  The spec may say more than the
-    mechanism's.
+    They are over the C cells of a table at all places of a level, published zeros included. They
+    are also over ``draws`` releases of one truth, each with its own random stream. Columns are
+    ``level``, ``table``, ``mean_absolute_error`` and ``root_mean_square_error``, both with
+    ``_error`` (a Monte Carlo standard error), ``suppressed_share``, ``cells`` and ``draws``. The
+    last row, ``all``, is over all cells. A suppressed cell counts as a published zero. The spec may
+    say more than the mechanism's.
     """
     if not isinstance(mechanism, Mechanism):
         raise ArgumentTypeError("mechanism", "must have spec and release()", got=mechanism)

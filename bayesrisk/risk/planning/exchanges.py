@@ -1,9 +1,10 @@
 r"""Data sets near the true one, found by changing records or exchanging them between places.
 
-A *move* takes a record of one kind out of a finest place and puts one of another in; either may be
-none.  It changes counts by W e_into - W e_out.  Where sums over places must stay, another place
-makes the move backwards, and their changes cancel.  A data set that fits is a witness that whatever
-it changes is not proved.  Nothing is proved here; programs decide what no move reaches.
+A *move* takes a record of one kind out of a finest place and puts a record of another kind in;
+either may be missing. It changes counts by W e_into - W e_out. If sums over places must stay,
+another place makes the reverse move, and the changes cancel. A data set that fits is a witness:
+whatever it changes is not proved. Moves prove nothing; linear programs decide what they do not
+reach.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ MOVES, NO_MOVE = 8, -2
 
 
 class CountLayout(NamedTuple):
-    """The counts in which a record of each kind at each place takes part.
+    """The counts that include a record of each kind at each place.
 
-    ``weight[ptr[k]:ptr[k + 1]]`` are those of kind k in cells ``cell`` of tables ``variant``, whose
-    counts begin at ``start``; ``local`` says which tables have a place for each finest one.
+    ``weight[ptr[k]:ptr[k + 1]]`` are the weights of kind k in cells ``cell`` of tables ``variant``,
+    whose counts begin at ``start``. ``local`` says which tables have a place for each finest one.
     """
 
     ptr: IntArray
@@ -77,7 +78,7 @@ def _position(a: CountLayout, e: int, block: int) -> int:
 
 @lean_step
 def _add(a: CountLayout, state: State, block: int, kind: int, number: int) -> None:
-    """Add ``number`` records of a kind at a place; the kind after the last stands for none."""
+    """Add ``number`` records of a kind at a place; the kind after the last means no record."""
     if kind < state.records.shape[1]:
         state.records[block, kind] += number
         for e in range(a.ptr[kind], a.ptr[kind + 1]):
@@ -222,7 +223,7 @@ def replay(
 
 
 def as_changes(moves: IntArray, none: int) -> IntArray:
-    """Return moves as changes (place, kind, number); ``none`` is the kind that stands for none."""
+    """Return moves as changes (place, kind, number); ``none`` is the kind that means no record."""
     block, lost, gained, other = moves.T
     pairs = (block, lost, -1), (block, gained, 1), (other, gained, -1), (other, lost, 1)
     rows = np.concatenate(

@@ -5,10 +5,10 @@ and a rule publishes two ends of each row,
 
     l <= W x <= h.
 
-Something is *not proved* if some x that keeps all ends says otherwise.  Such an x also keeps the
-ends of every release that can be made from this one, so that what was found for one setting of
-rules serves others.  Where no x is known, an integer program looks for one, or proves that there is
-none; it is given the published ends, and one data set that fits to start from.
+Something is *not proved* if some x within all ends says otherwise. Such an x also keeps the ends of
+every release that can be made from this one, so it serves other settings of rules too. If no x is
+known, an integer program finds one or proves that none exists. It receives the published ends, and
+starts from one data set that fits.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Variant:
 
 
 class Open(NamedTuple):
-    """Bounds of a number: what is proved (least), and what is not refuted (most)."""
+    """Bounds of a number: the proved part (least), and the part that is not refuted (most)."""
 
     least: int
     most: int
@@ -77,8 +77,9 @@ UNSEEN = 2**31
 class LeakQuestion(NamedTuple):
     """Questions about a place, with the number allowed for each (None: not asked).
 
-    ``counts`` are positions of those that must not be known within ``spread``, nor be proved to be
-    at least 1 (``sentences``); unless it is asked ``in_full``, the answer ends where it exceeds.
+    ``counts`` are positions of counts that must not be known within ``spread``, nor be proved to be
+    at least 1 (``sentences``). Unless it is asked ``in_full``, the answer ends when it exceeds a
+    limit.
     """
 
     counts: IntArray
@@ -106,8 +107,8 @@ class Item(NamedTuple):
 class _Program:
     """The integer program of some blocks under published bounds, with other blocks fixed.
 
-    Where the ends leave a kind without a largest number, data sets near the base are looked for
-    first; that there is none is proved for up to 2**30 records of a kind.
+    If the ends leave a kind without a largest number, data sets near the base are searched first;
+    that there is none is proved for up to 2**30 records of a kind.
     """
 
     def __init__(self, model: IntegerModel | None, base: IntArray) -> None:
@@ -180,9 +181,9 @@ class PlaceFits:
     variants : sequence of Variant
         All tables that may be published.
     parents : mapping of str to ndarray of int64
-        For each level, the number of the place, from 0, that each finest place lies in.
+        For each level, the number, from 0, of the place that contains each finest place.
     base : ndarray of int64
-        A data set, finest places by kinds, that fits whatever is published.
+        A data set, finest places by kinds, that fits any published tables.
     """
 
     def __init__(

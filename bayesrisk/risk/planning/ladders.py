@@ -2,9 +2,9 @@
 
 Replacing a rule by one that can be made from it never proves more. So if a setting is unsafe, so is
 every setting from which it can be made; if it is safe, so is every setting that can be made from
-it. Settings come in the order of their cost. An unsafe one is made as coarse as it can be while it
-stays unsafe. A safe setting must then have, on some ladder, a rule from which the unsafe one's
-cannot be made. Only settings with such a rule are left, on each ladder in turn.
+it. Settings are tried in the order of their cost. An unsafe one is made as coarse as possible while
+it stays unsafe. A safe setting then needs, on some ladder, a rule from which the unsafe setting's
+rule cannot be made. Only such settings remain, on each ladder in turn.
 """
 
 from __future__ import annotations
@@ -39,23 +39,23 @@ BELIEVED = ("gain", "doubled")
 @displayed
 @dataclass(frozen=True)
 class PlanLimits:
-    """The most that a release may prove or let somebody learn; None means no limit.
+    """The most that a release may prove, or let an adversary learn; None means no limit.
 
     Attributes
     ----------
     recovered : int, optional
-        Counts of 1 or 2, of the tables asked for, that are known within ``within``.
+        Counts of 1 or 2 in the requested tables that are known within ``within``.
     sentences : int, optional
-        Such counts of which it is proved that there is at least one person.
+        Counts of 1 or 2 that are proved to be at least one person.
     proved : int, optional
-        Records proved: everybody knows that the place has somebody with all that the tables tell.
+        Proved records: the place surely has a person with these values of all published attributes.
     gain : float, optional
-        Gain from the own record, in points, of the adversary who gains most.
+        Largest gain of any adversary from the own record, in points.
     doubled : int, optional
-        People whose truth becomes at least twice as probable through their own record, for the
-        adversary for whom they are most.
+        People whose own record at least doubles the probability of the truth about them, for the
+        adversary with most of them.
     within : int, default 0
-        The largest less the smallest possible number of a count that is recovered.
+        Largest difference of the largest and smallest possible values of a recovered count.
 
     Examples
     --------
@@ -122,7 +122,7 @@ class Ladder:
     Attributes
     ----------
     tables : tuple of (str, str)
-        Level and name of each.
+        Level and name of each table.
     rules : tuple of str
         Texts of rules (:class:`~bayesrisk.mechanisms.rules.Rule`).
     """
@@ -149,8 +149,8 @@ class Ladder:
 def usual_ladders(workload: Workload) -> list[Ladder]:
     """Return a ladder for each table and level.
 
-    Categories are as asked for, or 5, 10 or 20 codes of an attribute without labels are one; counts
-    are true, rounded to 3 or 5, or by the 10-5 rule; or the table is not published.
+    Categories are those requested, or groups of 5, 10 or 20 codes of an attribute without labels.
+    Counts are true, rounded to 3 or 5, or by the 10-5 rule; or the table is not published.
     """
     return [Ladder((key,), _usual_rules(workload, key)) for key in workload.tables]
 
@@ -179,8 +179,7 @@ def _usual_rules(workload: Workload, key: Key) -> tuple[str, ...]:
 def read_ladders(entries: Sequence[Ladder | Mapping[str, Any]], workload: Workload) -> list[Ladder]:
     """Return checked ladders from ``tables``, ``levels`` (default: all) and ``rules``.
 
-    Every table at every level must be in one; those of which nothing is said are published as they
-    are.
+    Every table at every level must be in one ladder; those without a rule are published unchanged.
     """
     ladders: list[Ladder] = []
     every_name = tuple(dict.fromkeys(name for _, name in workload.tables))

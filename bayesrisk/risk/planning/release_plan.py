@@ -58,33 +58,32 @@ _WIDENED = 6  # places, the worst, by which coarser settings are shown unsafe, t
 @displayed
 @dataclass(frozen=True, eq=False)
 class ReleasePlan(Tabular):
-    """The cheapest rules that keep given limits, and how they were found.
+    """The cheapest rules that keep given limits, and the search that found them.
 
     Attributes
     ----------
     workload : Workload
-        The tables asked for.
+        The requested tables.
     limits : PlanLimits
-        What the release shall keep.
+        Limits that the release must keep.
     rules : mapping of str to mapping of str to str
-        By level and table the rule that was chosen, empty if none keeps the limits.
+        The chosen rule by level and table; empty if no rules keep the limits.
     frontier : pandas.DataFrame
-        A row for each setting that was looked at: its rules by ladder, and its ``cost`` with
-        ``error`` (mean absolute error of a count) and ``withheld`` (share of counts). Its ``role``
-        is ``chosen``, ``tried``, ``finer`` (one step finer than the chosen one), ``agency`` or
-        ``coarsest``. It proves at least ``recovered``, ``sentences`` and ``proved``, at most
-        ``*_most``. ``gain`` and ``doubled`` are there if asked for. The ``verdict`` is safe,
-        unsafe, undecided, or the limit of belief that is exceeded; ``decided_by`` is the place or
-        adversary that decided it.
+        A row for each examined setting: its rules by ladder, and its ``cost`` with ``error`` (mean
+        absolute error of a count) and ``withheld`` (share of counts). Its ``role`` is ``chosen``,
+        ``tried``, ``finer`` (one step finer than the chosen one), ``agency`` or ``coarsest``. It
+        proves at least ``recovered``, ``sentences`` and ``proved``, and at most ``*_most``.
+        ``gain`` and ``doubled`` are given on request. The ``verdict`` is safe, unsafe, undecided,
+        or the exceeded limit of belief. ``decided_by`` is the place or adversary that decided it.
     settings : int
-        How many settings the ladders have.
+        Number of settings of the ladders.
     blocking : mapping of str to float
-        Where no setting keeps all limits: for each limit that the coarsest one exceeds, the
+        If no setting keeps all limits: for each limit that the coarsest setting exceeds, the
         smallest number that it would keep.
     places : ndarray of str
-        The places of the finest level that were planned for.
+        The places of the finest level in the plan.
     occupied : bool
-        Whether these are the places with a record, because nobody said a public list.
+        Whether these are the places with a record, because no public list was given.
     """
 
     workload: Workload
@@ -226,31 +225,32 @@ def plan(
     records : Records or Microdata
         The confidential records.
     workload : Workload
-        The tables to publish, at the finest categories that are wanted.
+        The tables to publish, at the finest categories wanted.
     limits : PlanLimits, mapping or texts
         ``{"recovered": 0, "proved": 0, "gain": 3.5}`` or ``["recovered=0", "gain=3.5"]``.
     ladders : sequence, optional
-        For sets of tables the rules that may be chosen: each a :class:`Ladder`, or a mapping of
-        ``tables``, ``levels`` and ``rules``.  By default one for each table and level.
+        The rules to choose from, for sets of tables. Each entry is a :class:`Ladder`, or a mapping
+        of ``tables``, ``levels`` and ``rules``. By default there is one for each table and level.
     weights : mapping of str to float, optional
-        How much the error of each table counts, by name; by default 1.
+        Weight of the error of each table, by name; by default 1.
     adversaries : sequence of Adversary, optional
-        Who may gain no more than the limits; by default an outsider and a linker.
+        The adversaries whose gain is limited; by default an outsider and a linker.
     stated : sequence of str, optional
-        Attributes that they learn.
+        Attributes that the adversaries try to learn.
     places : array_like of str, optional
-        The public list of places; by default those of the microdata, or with a record.
+        The public list of places; by default that of the microdata, or the places with a record.
     workers : int, default 1
-        Places that are looked at at the same time; the answer does not depend on it.
+        Number of places examined in parallel; the answer does not depend on it.
     seed : int, default 1
-        Of the people who are asked about, where there are many.
+        Seed for the choice of targets among many people.
     report : callable, optional
-        Told after each setting how many were looked at, how many may still be, and the seconds.
+        Called after each setting with the number examined, the number that may follow, and the
+        seconds.
     folder : path, optional
-        Where what each place proves under each setting is kept, line by line, in
-        ``places.jsonl``: a run that was ended goes on from there.
+        Folder for ``places.jsonl``, which records what each place proves under each setting. An
+        interrupted run resumes from it.
     resume : bool, default False
-        Whether to keep what is in the folder.
+        Whether to keep the results in the folder.
 
     Returns
     -------
@@ -259,10 +259,10 @@ def plan(
 
     Notes
     -----
-    The cost of a setting is a weighted mean over tables.  Of each table it adds the mean absolute
-    error of a count at the categories asked for, and the share of counts of which nothing is
-    published.  For the error a reader puts the middle of a range, equal shares of a merged count,
-    and 0 for what is not published.
+    The cost of a setting is a weighted mean over tables. Each table adds the mean absolute error of
+    a count at the requested categories, and the share of counts of which nothing is published. For
+    the error, a reader takes the middle of a range, equal shares of a merged count, and 0 for an
+    unpublished count.
 
     Examples
     --------
@@ -474,7 +474,7 @@ def published_words(rules: Mapping[str, Mapping[str, str]]) -> str:
 def answer(
     rules: Mapping[str, Mapping[str, str]], frontier: pd.DataFrame, limits: PlanLimits
 ) -> str:
-    """Return the first sentence of a plan with rules."""
+    """Return the first sentence of a plan that has rules."""
     text = f"All limits are kept by publishing {published_words(rules)}"
     if {one for tables in rules.values() for one in tables.values()} == {UNPUBLISHED}:
         text = "Of all settings only publishing nothing keeps all limits"

@@ -1,7 +1,7 @@
-"""Certificates of safety, made from published tables alone: fitting data sets that differ.
+"""Certificates of safety from published tables alone: data sets that fit and differ.
 
-Nothing here reads records.  A data set that fits is searched for from scratch, and others from it,
-until they differ in all that must not be known; ``check_safety.py`` accepts the file or refuses it.
+Nothing here reads records. One fitting data set is searched for from scratch, and others from it,
+until they differ in all that must stay unknown. ``check_safety.py`` accepts or refuses the file.
 """
 
 import json
@@ -31,23 +31,23 @@ _SMALL = 2
 def safety_certificates(
     tables: PublishedTables, workload: Workload, limits: PlanLimits, places: ArrayLike | None = None
 ) -> Iterator[tuple[str, dict[str, Any] | None]]:
-    """Yield each coarsest place's certificate, or None where none was found.
+    """Yield each coarsest place's certificate, or None if none was found.
 
     Parameters
     ----------
     tables : PublishedTables
-        The tables that are published, with their laws.
+        The published tables, with their laws.
     workload : Workload
-        The tables whose counts of 1 and 2 must not be known, published or not.
+        The tables whose counts of 1 and 2 must stay unknown, published or not.
     limits : PlanLimits
-        What each place must keep: as many as are allowed over the file.
+        Limits that each place must keep: as many as the whole file allows.
     places : array_like of str, optional
-        All places of the finest level, by default those that are published.
+        All places of the finest level; by default the published ones.
 
     Notes
     -----
-    A limit that is not shown at a place, as where what is published of a count leaves 1 and 2 among
-    what it may be, is left out of its certificate.
+    A limit is left out of a place's certificate if its data sets do not show it, for example
+    because a published count may be 1 or 2.
     """
     schema, geography = workload.schema, workload.schema.geography
     if places is not None:

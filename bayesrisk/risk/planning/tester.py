@@ -93,15 +93,15 @@ class Tester:
     data : Microdata
         The records.
     truth : PublishedTables
-        The true tables that are asked for.
+        The true tables requested.
     publications : mapping of (key, rule) to Publication
-        What each rule publishes of each table.
+        Each rule's publication of each table.
     limits : PlanLimits
-        Which questions are asked.
+        Limits, which select the questions.
     workers : int
-        Places that are looked at at the same time.
+        Number of places examined in parallel.
     memory : PlaceMemory, optional
-        Leaks of an earlier run that was ended, to which those of this one are added.
+        Leaks of an earlier, interrupted run, to which this run adds its own.
     """
 
     def __init__(
@@ -228,7 +228,7 @@ class Tester:
     ) -> dict[int, Leak]:
         """Return each place's leak, until a limit is certainly exceeded.
 
-        How many places are looked at does not depend on the number of workers.
+        The number of examined places does not depend on the number of workers.
         """
         results: dict[int, Leak] = {}
         total = Leak()
@@ -266,7 +266,8 @@ _DOUBLED = 2.0
 class Learned(NamedTuple):
     """An adversary's gain in points, its interval's half-width, and the number of people doubled.
 
-    Where some people were asked, ``doubled`` is the largest number that the sample leaves (95 %).
+    If only some people are targets, ``doubled`` is the largest number that the sample allows (95
+    %).
     """
 
     adversary: str

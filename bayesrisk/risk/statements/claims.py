@@ -1,9 +1,9 @@
 """Priors of verified claims, and the share of verified claims that are false.
 
-A verified claim has posterior 1 as long as the published counts are the true ones.  Its prior is
-the chance that it holds in a block of as many records drawn from the tract or the state (Liu et
-al., Eq. 17).  After swapping or noise a claim can be verified from the tables and false in the
-truth: then the share of true ones is what verification is worth.
+A verified claim has posterior 1 if the published counts are true. Its prior is the probability that
+it holds in a block of that size with records drawn from the tract or the state (Eq. 17 of Liu et
+al.). After swapping or noise, the tables may verify a claim that is false. Then the share of true
+claims is the worth of verification.
 """
 
 import numpy as np
@@ -49,13 +49,13 @@ def _counts(patterns: CodeArray, rows: CodeArray) -> IntArray:
 def count_claims(result: Claims, claims: pd.DataFrame, truth: Records) -> IntArray:
     """Return the number of true records that each claim describes.
 
-    These are the records of the claim's place that agree with it; the claim is true if they are as
-    many as its ``multiplicity``, or more where it is ``at_least``.
+    These are the records of the claim's place that agree with it. The claim is true if there are
+    ``multiplicity`` of them, or at least so many if it is ``at_least``.
 
     Parameters
     ----------
     result, claims, truth : Claims, pandas.DataFrame, Records
-        Where the claims are from, some of them, and confidential records.
+        The source of the claims, some of its claims, and confidential records.
 
     Examples
     --------
@@ -93,8 +93,8 @@ def claim_priors(
     """Return claims with the probability that each holds in a block drawn from a larger place.
 
     Let the block have N records, and let a share p of the larger place's records agree with the
-    claim. The probability of exactly m is ``C(N, m) p**m (1 - p)**(N - m)`` (Eq. 17), and that of
-    at least m the sum of these from m on; the risk ratio of a verified claim is its inverse.
+    claim. The probability of exactly m is ``C(N, m) p**m (1 - p)**(N - m)`` (Eq. 17); that of at
+    least m is the sum from m on. The risk ratio of a verified claim is the inverse.
 
     Parameters
     ----------
@@ -105,27 +105,27 @@ def claim_priors(
     level : str
         Level of those places, such as ``"tract"`` or ``"state"``.
     status : str, default "verified"
-        Which claims.
+        Status of the claims to keep.
     readable : str, optional
-        Which of them are left out, as for :meth:`Claims.to_frame`; by default those that a table
-        states once ruled out cells are dropped.
+        Claims to leave out, as for :meth:`Claims.to_frame`; by default those that a table states
+        once ruled-out cells are dropped.
     leave_out : bool, default False
-        Whether the record of the claim's target, one of those in the block that agree with it, is
-        left out of the larger place. Then p is a share of the others, ``(k - 1) / (n - 1)`` where k
-        of n records agree. By default it counts, as in the paper.
+        Whether to leave out of the larger place the record of the claim's target, one of those in
+        the block that agree. Then p is a share of the others, ``(k - 1) / (n - 1)`` if k of n
+        records agree. By default it counts, as in the paper.
 
     Returns
     -------
     pandas.DataFrame
-        The claims with ``share`` (p), ``prior``, ``ratio`` and ``baseline``, which says whether
-        the own record is counted.  A prior of 0, and an infinite ratio, say that no (other) record
-        of the larger place agrees.
+        The claims with ``share`` (p), ``prior``, ``ratio`` and ``baseline``, which says whether the
+        own record counts. A prior of 0 and an infinite ratio mean that no (other) record of the
+        larger place agrees.
 
     Notes
     -----
-    Two corrections to the paper as printed: the uniform law that it mentions is the product of
-    ``1 / |x(j)|``, not of ``|x(j)|``, and Eq. 16 needs ``1 - Y`` for its own explanation to hold.
-    A claim that no record of its block agrees with has no record to leave out.
+    Two corrections to the printed paper: its uniform law is the product of ``1 / |x(j)|``, not of
+    ``|x(j)|``; and Eq. 16 needs ``1 - Y`` for its own explanation to hold. A claim with which no
+    record of its block agrees has no record to leave out.
 
     Examples
     --------
@@ -185,15 +185,15 @@ def claim_precision(
 ) -> pd.DataFrame:
     """Return the share of verified claims that are true, by number of columns.
 
-    With true counts all claims are true.  A consistent swapped or noisy release gives claims that
-    must be true of its tables but can be false of the people.
+    With true counts all claims are true. A consistent swapped or noisy release gives claims that
+    hold of its tables but may be false of the people.
 
     Parameters
     ----------
     result, truth : Claims, Records
         Claims verified from a release, and confidential records.
     readable : str, optional
-        Which claims are left out, as for :meth:`Claims.to_frame`; none by default.
+        Claims to leave out, as for :meth:`Claims.to_frame`; by default none.
     count : {"n_columns", "n_needed"}
         How columns are counted.
     confidence : float in (0, 1), default 0.95
@@ -201,11 +201,11 @@ def claim_precision(
     Returns
     -------
     pandas.DataFrame
-        For ``kind`` (``singleton`` or ``any``) and number of ``columns`` (0 for all together):
-        ``claims``, ``true``, ``precision`` with its interval ``lower``, ``upper`` (claims of one
-        block stand and fall together, blocks are independent: Korn and Graubard's); ``blocks``
-        with such claims, ``all_true`` of them without a false one, and ``block_share`` with its
-        binomial interval ``block_lower``, ``block_upper``.
+        A row for each ``kind`` (``singleton`` or ``any``) and number of ``columns`` (0 for all
+        together). ``claims``, ``true`` and ``precision`` have the interval ``lower``, ``upper``. It
+        is Korn and Graubard's: claims of one block are dependent, blocks are independent.
+        ``blocks`` have such claims; ``all_true`` of them have no false one. ``block_share`` is
+        their share, with the binomial interval ``block_lower``, ``block_upper``.
 
     Examples
     --------
@@ -255,7 +255,7 @@ def records_identified(
     count: str = "n_columns",
     readable: str | None = "here",
 ) -> pd.DataFrame:
-    """Return numbers of records that verified claims describe, in all and per place (Tables 2, 3).
+    """Return numbers of records that verified claims describe, in all and by place (Tables 2, 3).
 
     Rows are ``total``, ``average`` (per place) and ``share`` (of all records); columns are ``n``
     (all records) and one for each number of columns.
@@ -267,11 +267,11 @@ def records_identified(
     truth : Records, optional
         Confidential records; by default those of the data set that was found.
     singletons : bool, default True
-        Whether only claims about one record count (Table 2), or all (Table 3).
+        Whether to count claims about one record only (Table 2), or all (Table 3).
     count : {"n_columns", "n_needed"}
         How columns are counted.
     readable : str, optional
-        Which claims are left out, as for :meth:`Claims.to_frame`.
+        Claims to leave out, as for :meth:`Claims.to_frame`.
 
     Examples
     --------

@@ -60,9 +60,9 @@ def coarsened(space: CellSpace, index: Mapping[str, IntArray]) -> dict[str, IntA
 def agreement(
     rows: pd.DataFrame, people: pd.DataFrame, place: list[str], claim: list[str]
 ) -> pd.Series:
-    """Return whether each statement is true of all or of none of the people it is about.
+    """Return whether each statement is true of all, or of none, of the people it is about.
 
-    Missing where it is true of some of them, and where nobody of the kind lives there.
+    Missing if it is true of some of them, or if nobody of the kind lives there.
     """
     inhabitants = people.groupby(place).size().rename("there").reset_index()
     right = people.groupby(claim).size().rename("right").reset_index()

@@ -43,8 +43,9 @@ def microdata_without(data: Microdata, records: Records, row: int) -> Microdata:
 class Counterfactual:
     """Releases without one person, for the tables that an attack reads together.
 
-    Where every published count is the true one, or that plus noise that knows no records, the
-    release of the others is the release less the record.  Others are made again from the same seed.
+    If every published count is true, or true plus noise that does not depend on records, the
+    release of the others is the release less the record. Other releases are made again from the
+    same seed.
     """
 
     def __init__(
@@ -121,42 +122,42 @@ def residual_risk(
 
     .. math:: R = \frac{s - c}{1 - c}
 
-    where s is the success on people in the data and c that on a control group: people like them
-    whose records the release was made without.  Source: Giomi, Boenisch, Wehmeyer and Tasnádi
-    (2023, PoPETs 2023(2), 312-328, arXiv:2211.10459), with Wilson intervals; Francis and Wagner
-    (2024) measure the gain over a baseline in the same form.
+    Here s is the success on people in the data, and c that on a control group: people like them
+    whose records were left out of the release. Source: Giomi, Boenisch, Wehmeyer and Tasnádi (2023,
+    PoPETs 2023(2), 312-328, arXiv:2211.10459), with Wilson intervals; Francis and Wagner (2024)
+    measure the gain over a baseline in the same form.
 
     Parameters
     ----------
     statements : Statements
-        About people in the data.
+        Statements about people in the data.
     control : Statements
-        Of the same attacks and protections, about people who are not in the data.
+        Statements of the same attacks and protections, about people not in the data.
     measure : {"correct", "posterior"}, default "correct"
-        What success is: the share of statements that are true, those of unknown truth left out; or
-        the mean posterior, the success of who draws at random what to say, where statements are
-        the truth about given people (:func:`statements_about_people`).
+        Measure of success. ``"correct"`` is the share of true statements among those of known
+        truth. ``"posterior"`` is the mean posterior, the success of drawing a guess at random, if
+        statements are the truth about given people (:func:`statements_about_people`).
     units : str, optional
-        Column of both whose values stand and fall together, such as ``"block"``; by default every
-        statement stands for itself.
+        Column of both whose equal values mark dependent statements, such as ``"block"``; by default
+        statements are independent.
     confidence : float in (0, 1), default 0.95
 
     Returns
     -------
     pandas.DataFrame
-        A row for each ``attack``, ``adversary`` and ``protection`` of ``statements``:
-        ``statements`` and ``controls`` (how many are judged), ``success`` and ``control`` with
-        ``_lower`` and ``_upper``; ``residual`` with ``lower`` and ``upper``.  A residual risk of
-        1 is an attack that always succeeds on people in the data and not always on others; 0 or
-        less says that being in the data did not help it.  Missing where nothing is judged on one
+        A row for each ``attack``, ``adversary`` and ``protection`` of ``statements``.
+        ``statements`` and ``controls`` are the numbers judged; ``success`` and ``control`` have
+        ``_lower`` and ``_upper``; ``residual`` has ``lower`` and ``upper``. A residual risk of 1
+        means that the attack always succeeds on people in the data, and not always on others. With
+        0 or less, being in the data did not help it. It is missing if nothing is judged on one
         side, or the control always succeeds.
 
     Notes
     -----
-    Intervals of success are Clopper and Pearson's, for the effective number of statements where
-    there are units. The residual risk rises with s and falls with c. So ends taken from intervals
-    of both at ``(1 + confidence) / 2`` hold it with at least the confidence, however the two groups
-    depend on each other. The control must be drawn like the people in the data.
+    Intervals of success are Clopper and Pearson's, for the effective number of statements if there
+    are units. The residual risk rises with s and falls with c. So ends from intervals of both at
+    ``(1 + confidence) / 2`` hold it with at least the confidence, whatever the dependence of the
+    two groups. The control must be drawn like the people in the data.
 
     Examples
     --------

@@ -242,7 +242,7 @@ _LEAST = 1e-300  # of a parameter of a beta law
 
 
 def _match(pattern: CodeArray, coded: CodeArray) -> BoolArray:
-    """Return a mask of the coded records that a pattern describes; -1 stands for any code."""
+    """Return a mask of the coded records that a pattern describes; -1 means any code."""
     fits: BoolArray = np.all((pattern == -1) | (coded == pattern), axis=1)
     return fits
 
@@ -397,27 +397,28 @@ def statements_about_people(
 ) -> Statements:
     """Return a reader's belief in the truth about every person, under each protection.
 
-    The target is a person of the truth, the statement the person's own race and Hispanic origin.
+    The target is a person of the truth. The statement is the person's own race and Hispanic origin.
     The reader takes the reconstructed records at their word:
 
-    - The prior is that of :meth:`Statements.of`, from the true records without the
-      person's own; it is the same under every protection.
+    - The prior is that of :meth:`Statements.of`, from the true records without the person's own; it
+      is the same under every protection.
     - The posterior is the share of the reconstructed records of the person's block, sex and age bin
-      that state the truth: 0 where they all say something else.  Status ``proved`` where the block
-      is proved, else ``believed``.
-    - Where there is no such record the posterior is the prior: status ``unstated``, ratio 1.
+      that state the truth; 0 if all state something else. Its status is ``proved`` if the block is
+      proved, else ``believed``.
+    - Without such a record the posterior is the prior: status ``unstated``, ratio 1.
 
-    There are ``block, sex, agebin, race, hisp`` and ``baseline``. Each attack and protection has a
-    row for each record of the truth, in its order, ``target`` its number from 1, ``people`` 1.
+    Columns include ``block, sex, agebin, race, hisp`` and ``baseline``. Each attack and protection
+    has a row for each record of the truth, in its order. ``target`` is its number from 1, and
+    ``people`` is 1.
 
     Parameters
     ----------
     statements : Statements
-        Of reconstructions (:meth:`Statements.of`), under one protection or several.
+        Statements of reconstructions (:meth:`Statements.of`), under one or several protections.
     truth : pandas.DataFrame or Persons
         Confidential records ``block, sex, age, race, hisp``.
     prior_weight : float
-        Number of records that the composition of the whole area counts for in the prior, >= 0.
+        Number of records for which the whole area's composition counts in the prior, >= 0.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Statements of attacks on one scale, each with its prior, its posterior and the truth.
 
-A statement is a sentence about a target that is true or false.  A row says what is stated of whom,
-what the adversary would have believed anyway (prior), what the attack makes of it (posterior), and
-whether that is proved or estimated.
+A statement is a sentence about a target that is true or false. A row gives the sentence and its
+target; what the adversary would believe anyway (prior); and the belief after the attack
+(posterior). It also says whether the posterior is proved or estimated.
 """
 
 from collections.abc import Iterable, Sequence
@@ -187,28 +187,27 @@ def _measures(rows: pd.DataFrame, marks: list[float], comparable: bool) -> dict[
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Statements(Tabular):
-    """Statements of attacks about people: each with prior, posterior and truth.
+    """Statements of attacks about people, each with prior, posterior and truth.
 
     Attributes
     ----------
     frame : pandas.DataFrame
         A row for each statement; do not change it (:meth:`to_frame` gives a copy).
 
-        - ``attack``, ``adversary`` (who states it: ``linker`` who knows place, sex and age of
-          people, ``outsider`` who knows what is public), ``protection``, ``target`` (whom it is
-          about), ``statement`` (in words) and ``people`` (how many it is about);
+        - ``attack``; ``adversary``, a ``linker`` who knows place, sex and age of people or an
+          ``outsider`` with public knowledge; ``protection``; ``target``; ``statement`` in words;
+          and ``people``, the number of people it is about;
         - ``prior``: the probability that it is true before any release; ``without``: after a
-          release of the data without the target's record, missing where nobody has computed it
-          (the column may be left out); ``posterior``: after the release.  All in [0, 1];
+          release of the data without the target's record, missing if not computed (the column is
+          optional); ``posterior``: after the release. All are in [0, 1];
         - ``lower``, ``upper``: bounds of an estimated posterior, else the posterior; ``ratio``:
-          posterior over prior, infinite for a prior of 0.  They may be left out;
-        - ``correct``: whether the statement is true, missing where nobody has looked; it may be
-          left out;
-        - ``status``: what the posterior is: ``proved``, ``estimated`` (a rate of confirmation),
-          ``unverified`` (there is none), ``believed`` (of who takes records at their word),
-          ``unstated`` (the prior, because nothing was stated); of an audit ``calculated``,
+          posterior over prior, infinite for a prior of 0. They are optional;
+        - ``correct``: whether the statement is true, missing if not judged; it is optional;
+        - ``status``: the kind of posterior: ``proved``, ``estimated`` (a rate of confirmation),
+          ``unverified`` (none), ``believed`` (by a reader who takes records at their word) or
+          ``unstated`` (the prior, because nothing was stated). In an audit it is ``calculated``,
           ``sampled`` (by chains) or ``undecided`` (chains do not agree);
-        - further columns are the attack's own.
+        - further columns belong to the attack.
     """
 
     frame: pd.DataFrame
@@ -229,44 +228,44 @@ class Statements(Tabular):
     ) -> "Statements":
         r"""Return the statements about reconstructed persons, with rates of confirmation.
 
-        What an adversary believes of these, or of the result of any other attack, with and without
-        the target's record, is said by its method ``statements``
-        (:meth:`~bayesrisk.interfaces.AttackResult.statements`).
+        The method ``statements`` of a result
+        (:meth:`~bayesrisk.interfaces.AttackResult.statements`) gives an adversary's beliefs with
+        and without the target's record, for this and any other attack.
 
         Parameters
         ----------
         result : Reconstruction
-            Of persons.
+            A reconstruction of persons.
         spec : MechanismSpec
             How the tables were protected (``release.spec``).  After swapping or noise nothing is
             proved about people, whatever is proved about the tables.
         prior_weight : float
-            Number of records that the composition of the whole area counts for in the prior, >= 0.
+            Number of records for which the whole area's composition counts in the prior, >= 0.
         truth : DataFrame or Persons, optional
             Confidential records ``block, sex, age, race, hisp``, for rates of confirmation and for
             ``correct``.
         rng : Generator, int or other seed, optional
             With a truth, the source of choices among equal records.
         confidence : float, default 0.95
-            Of the intervals of estimated posteriors.
+            Confidence of the intervals of estimated posteriors.
 
         Returns
         -------
         Statements
-            With ``block, sex, agebin, race, hisp, baseline``; of a release that lists places
-            because they have a record also ``places``, ``"occupied"``.
+            With ``block, sex, agebin, race, hisp, baseline``; also ``places``, ``"occupied"``, if
+            the release lists places because they have a record.
 
         Notes
         -----
-        The target is a person known by block, sex and age bin (adversary ``linker``), the statement
-        a race and Hispanic origin that a reconstructed record of that kind has. The block has ``n``
+        The target is a person known by block, sex and age bin (adversary ``linker``). The statement
+        is a race and Hispanic origin of a reconstructed record of that kind. The block has ``n``
         records, ``c`` of them as stated. The prior is ``(c - 1 + w s) / (n - 1 + w)``, with ``s``
-        the share among all other records and ``w`` the ``prior_weight``. Where the block is proved
-        unique and published counts are true ones, the posterior is the share among the records of
-        the block, sex and bin. Elsewhere it is the rate at which such links are confirmed in blocks
-        without proof, by class of block size and apart for the block's mode. That rate is right on
-        average over the statements of its kind, and no belief about one. ``correct`` is missing
-        where a statement is true of some of the people whom it is about.
+        the share among all other records and ``w`` the ``prior_weight``. If the block is proved
+        unique and published counts are true, the posterior is the share among the records of the
+        block, sex and bin. Elsewhere it is the rate of confirmation of such links in blocks without
+        proof, by class of block size and separately for the block's mode. That rate is right on
+        average over the statements of its kind, but is no belief about one. ``correct`` is missing
+        if a statement is true of some of its people only.
 
         Examples
         --------
@@ -346,17 +345,18 @@ class Statements(Tabular):
 
     @property
     def learned(self) -> pd.Series:
-        """Posterior / prior of every statement: all that was learned, as column ``ratio``.
+        """Posterior over prior of every statement, as column ``ratio``: all that was learned.
 
-        Infinite for a prior of 0; missing for 0 over 0 and where there is no posterior.
+        It is infinite for a prior of 0, and missing for 0 over 0 or without a posterior.
         """
         return (self.frame["posterior"] / self.frame["prior"]).rename("learned")
 
     @property
     def learned_from_own_record(self) -> pd.Series:
-        """Posterior / ``without`` of every statement: what the target's own record adds.
+        """Posterior over ``without`` of every statement: the effect of the target's own record.
 
-        Infinite for a ``without`` of 0; missing for 0 over 0 and where one of them is missing.
+        It is infinite for a ``without`` of 0, and missing for 0 over 0 or if one of them is
+        missing.
         """
         return (self.frame["posterior"] / self.frame["without"]).rename("learned_from_own_record")
 
@@ -366,30 +366,30 @@ class Statements(Tabular):
         Parameters
         ----------
         thresholds : sequence of float, default (2, 10)
-            Ratios of posterior to prior, > 0: shares of statements that reach them are reported.
+            Ratios of posterior to prior, > 0; shares of statements that reach them are reported.
 
         Returns
         -------
         pandas.DataFrame
-            A row for each ``attack``, ``adversary`` and ``protection``, in the order in which they
-            come:
+            A row for each ``attack``, ``adversary`` and ``protection``, in their order of
+            appearance:
 
-            - ``statements``, ``targets`` (different ones), ``people`` (sum over statements), and
-              how many statements are ``proved``, ``estimated``, ``unverified``, ``believed`` and
-              ``unstated``;
-            - over those with a posterior: mean ``prior`` and ``posterior`` (of proved and
-              estimated ones the expected share that is true), with the means of its bounds,
-              ``lower`` and ``upper``;
+            - ``statements``, ``targets`` (distinct), ``people`` (summed over statements), and the
+              numbers of ``proved``, ``estimated``, ``unverified``, ``believed`` and ``unstated``
+              statements;
+            - means over statements with a posterior: ``prior``, ``posterior`` (for proved and
+              estimated ones the expected share that is true), and its bounds ``lower`` and
+              ``upper``;
             - ``comparable``: whether all protections of the attack have the same statements about
               the same targets, as :func:`statements_about_people` gives;
-            - ``ratio_50`` and ``ratio_90``, quantiles of the ratio (one of the ratios that occur),
-              its largest value ``ratio_max``, and ``at_least_T`` for each threshold ``T``: over
-              all statements with a posterior where they are comparable, over the proved ones
-              elsewhere. Quantiles over whatever an attack happens to state would make a protection
-              look worse than none if it hides the people about whom little is learned.
+            - ``ratio_50`` and ``ratio_90``, quantiles of the ratio (one of the ratios that occur);
+              the largest ratio ``ratio_max``; and ``at_least_T`` for each threshold ``T``. If
+              comparable, they are over all statements with a posterior, else over the proved ones.
+              A protection that hides the people about whom little is learned would otherwise look
+              worse than none.
 
-            Missing where no statement has a posterior, or none is proved.  A prior of 0 makes a
-            ratio infinite.
+            These are missing if no statement has a posterior, or none is proved. A prior of 0 makes
+            a ratio infinite.
 
         """
         marks = [

@@ -1,1 +1,1 @@
-"""A block and its group with the truth known: averages over releases, and their distribution."""
+"""A block and its group with the truth known: averages and distributions over releases."""

@@ -1,9 +1,9 @@
 """Averages over all releases of two levels, given the truth, and the decisions from them.
 
-The truth enters here: the block count, k or k + 1, and the group count.  The decision depends on
-the block's release through a threshold, which is a function of the other two releases (n, S).  So a
-probability of decisions is a sum over (n, S) of tails of the block's noise.  Noise is cut where
-each side weighs less than ``exp(-_REACH)``.
+The truth is the block count, k or k + 1, and the group count. The decision depends on the block's
+release through a threshold, which is a function of the other two releases (n, S). So a probability
+of decisions is a sum over (n, S) of tails of the block's noise. Noise is cut where each side weighs
+less than ``exp(-_REACH)``.
 """
 
 from collections.abc import Iterator
@@ -60,7 +60,7 @@ def _noise_window(precision: float, ripple: FloatArray) -> tuple[IntArray, Float
 def siblings_noise(settings: Settings) -> tuple[IntArray, FloatArray]:
     """Return non-negligible noise values of the siblings' total, and their probabilities.
 
-    The noise is the sum that is really added, whatever the adversary assumes.
+    The noise is the sum really added, whatever the adversary assumes.
     """
     ripple = sum_ripple(settings.block.item(), settings.n_siblings.item())
     return _noise_window(settings.total.item(), ripple)
@@ -360,13 +360,13 @@ class HierarchicalRisk(AverageAnswer):
     question : Question
         Truth and settings, checked.
     quantity : str
-        What is averaged: ``"correct decision"``, ``"posterior of the truth"`` or
+        The averaged quantity: ``"correct decision"``, ``"posterior of the truth"`` or
         ``"decision accuracy"``.
     value : ndarray
         The average, in [0, 1].
     without_hierarchy, without_release : ndarray
-        The same for the adversary who reads the block alone, and for the one who reads nothing and
-        goes by the prior: the baseline.
+        The same averages for an adversary who reads the block alone, and for one who uses the prior
+        only: the baseline.
     """
 
     _columns = ("value", "without_hierarchy", "without_release")
@@ -377,7 +377,7 @@ class HierarchicalRisk(AverageAnswer):
 
     @property
     def settings(self) -> pd.DataFrame:
-        """Truth and settings, one row for each value; accuracy has no one block count."""
+        """Truth and settings, one row for each value; accuracy has no single block count."""
         accuracy = self.quantity == "decision accuracy"
         return super().settings.drop(columns=["block_count"] if accuracy else [])
 
@@ -416,8 +416,8 @@ class HierarchicalGain(AverageAnswer):
     question : Question
         Truth and settings, checked.
     gain, loss : ndarray
-        Probability of the releases that are read rightly with the hierarchy and wrongly without,
-        and of those read wrongly with it and rightly without.
+        Probability of the releases that are read correctly with the hierarchy and wrongly without
+        it, and the reverse.
     with_hierarchy, without_hierarchy : ndarray
         Probability of a correct decision; the difference is ``net``.
     """
@@ -436,9 +436,9 @@ class HierarchicalGain(AverageAnswer):
     def decision_map(self, block: ArrayLike, group: ArrayLike, siblings: ArrayLike) -> pd.DataFrame:
         """Return the decision for every combination of releases (Figure 4 of Kazan and Reiter).
 
-        One row for each (y, n, S): ``decision`` and ``decision_without`` (the guessed block count;
-        k + 1 at a tie), ``change`` ("none", "gain" or "loss"; "tie" where a coin decides for one
-        of the two adversaries) and ``probability`` of the release given the truth.
+        One row for each (y, n, S). ``decision`` and ``decision_without`` are the guessed block
+        counts (k + 1 at a tie). ``change`` is "none", "gain", "loss", or "tie" if a coin decides
+        for one of the two adversaries. ``probability`` is that of the release given the truth.
         """
         if self.gain.size != 1:
             raise ArgumentError(

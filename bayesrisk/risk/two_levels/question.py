@@ -43,45 +43,44 @@ from bayesrisk.risk.two_levels.averages import (
 class TwoLevels(TwoLevelSettings):
     """A person in a block, and noisy counts of the block, its group and the group's other blocks.
 
-    Stated once, it is asked in several ways: what one release says (:meth:`posterior`,
-    :meth:`sample`), and, with the truth, what releases say on average (:meth:`average`). Also how
-    often they say how much (:meth:`distribution`) and how often a guess is right
-    (:meth:`correct_decision`, :meth:`accuracy`, :meth:`gain`). The methods with a truth are the
-    auditor's: an adversary has no ``group_count`` to give.
+    The methods ask different questions. :meth:`posterior` and :meth:`sample` say what one release
+    tells the adversary. The others need the truth, so they are the auditor's: an adversary has no
+    ``group_count``. :meth:`average` is a mean over releases, and :meth:`distribution` gives all
+    ratios. :meth:`correct_decision`, :meth:`accuracy` and :meth:`gain` are rates of decisions.
 
     The truth is ``group_count``, the group's count N*, at most 2**51, and ``block_count``, the
-    block's X*. N* is the ``known_total``, or possible under ``group_prior``, which is not asked for
-    with the published conditionals. X* is ``known_count``, or one more, which is the default.
-    Releases are enumerated, at most 2**24 pairs (n, S). A posterior of exactly 1/2 is decided by a
-    fair coin, or with ``ties="as-published"`` always for k + 1, as in (3.5) of Kazan and Reiter.
-    Source: Kazan and Reiter, sections 3.2 and 4.3, supplement S2 to S4.
+    block's X*. N* is the ``known_total``, or possible under ``group_prior``, which is not checked
+    with the published conditionals. X* is ``known_count``, or one more (the default). At most 2**24
+    pairs (n, S) of releases are enumerated. A fair coin decides a posterior of exactly 1/2; with
+    ``ties="as-published"`` the decision is always k + 1, as in (3.5) of Kazan and Reiter. Source:
+    Kazan and Reiter, sections 3.2 and 4.3, supplement S2 to S4.
 
     Attributes
     ----------
     n_siblings : array_like of int
-        Number m of the other blocks in the group, in [1, 10**9].  Averages need m of at most 10**4
-        where ``rho_block / sensitivity**2 > 1/8``; their noise is always the sum of m draws.
+        Number m of the other blocks in the group, in [1, 10**9]. Averages need m of at most 10**4
+        if ``rho_block / sensitivity**2 > 1/8``; their noise is always the sum of m draws.
     rho_block : array_like
-        zCDP budget of every block count, in [0, 1e100].  At 0 neither the block nor its siblings
-        are released; ``block`` and ``siblings`` are then ignored.
+        zCDP budget of every block count, in [0, 1e100]. At 0 neither the block nor its siblings are
+        released, and ``block`` and ``siblings`` are ignored.
     rho_group : array_like
         zCDP budget of the group count, in [0, 1e100].  At 0 ``group`` is ignored.  For averages
         both budgets are 0 or at least 1e-30.
     prior : array_like
         Probability p that the target has the characteristics, in (0, 1).
     known_count : array_like of int, default 0
-        Others in the block known to have them, k.
+        Number k of others in the block who are known to have them.
     group_prior : CountLaw, optional
-        Prior on the group count N: any law with finite support.  By default flat on 0, 1, 2, ...
+        Prior on the group count N, with finite support; by default flat on 0, 1, 2, ...
     known_total : int, optional
-        Group count N* that is published without noise, above every ``known_count``.  The noisy
+        Group count N* that is published without noise, above every ``known_count``. The noisy
         ``group`` then adds nothing.
     sensitivity : array_like, default 1.0
         L2 sensitivity that both budgets refer to: ``sigma2 = sensitivity**2 / (2 rho)``.
     conditionals : {"coherent", "as-published"}, default "coherent"
-        ``"as-published"`` gives the stationary law of the two conditionals that explain the
-        printed results of Kazan and Reiter; they belong to no joint law, of which
-        ``IncompatibleConditionalsWarning`` warns at every question.
+        ``"as-published"`` gives the stationary law of the two conditionals that explain the printed
+        results of Kazan and Reiter. They belong to no joint law; every question then issues an
+        ``IncompatibleConditionalsWarning``.
     sibling_noise : {"approximate", "exact"}, default "approximate"
         Law of the noise of S: one discrete Gaussian of m times the scale (S2), or the convolution.
 
@@ -112,25 +111,24 @@ class TwoLevels(TwoLevelSettings):
         .. math:: P(x, N \mid y, n, S) \propto P(x)\, P(N)\, e^{-\rho_1 (y-x)^2
             - \rho_2 (n-N)^2}\, g_m(S - N + x)\, 1[N \ge x], \quad x \in \{k, k+1\}
 
-        with :math:`g_m(d) = e^{-\rho_1 d^2 / m}`, or the exact law of a sum of m draws of the
-        block noise.  A total N* that is known (an invariant) is an event that holds with and
-        without the target: the other blocks then hold N* - x, whichever x is true, and the releases
-        say
+        Here :math:`g_m(d) = e^{-\rho_1 d^2 / m}`, or the exact law of a sum of m draws of the block
+        noise. A known total N* (an invariant) holds with and without the target. The other blocks
+        then hold N* - x, and the likelihood ratio of the releases is
 
         .. math:: \frac{P(R \mid X = k + 1, N = N^*)}{P(R \mid X = k, N = N^*)}
             = e^{\rho_1 (2 (y - k) - 1)}\, \frac{g_m(S - N^* + k + 1)}{g_m(S - N^* + k)} .
 
-        The event itself says nothing of x, because P(N) does not depend on it.
+        The invariant itself says nothing about x, because P(N) does not depend on x.
 
         ``block``, ``group`` and ``siblings`` are the noisy counts y and n and the total S of the
-        noisy counts of the other blocks; they may be negative.  The absolute error of a probability
-        is at most ``truncation_bound`` plus rounding, 1e-12 for counts up to 1e4.  With the flat
-        prior and the approximate noise a release costs about 0.1 microseconds in a batch.
+        noisy counts of the other blocks; they may be negative. The absolute error of a probability
+        is at most ``truncation_bound`` plus rounding, 1e-12 for counts up to 1e4. With the flat
+        prior and the approximate noise, a release costs about 0.1 microseconds in a batch.
         Otherwise the sum over N is taken term by term.
 
-        With ``rho_group=0`` and the flat prior the coherent posterior is the block's alone: S then
-        speaks of the other blocks, whose prior is flat whatever x is.  Under a proper prior on N it
-        is not, because N - x has another law for x = k than for x = k + 1.
+        With ``rho_group=0`` and the flat prior, the coherent posterior is that of the block alone.
+        S then informs about the other blocks only, whose prior is flat for every x. Under a proper
+        prior on N this fails, because N - x has different laws for x = k and x = k + 1.
         """
         model.warn_if_published(self.checked)
         return settings_posterior(self, block, group, siblings)
@@ -157,16 +155,16 @@ class TwoLevels(TwoLevelSettings):
             \tau = \rho_2 + \frac{\rho_1}{m}, \quad
             \mu_x = \frac{\rho_2 n + (\rho_1 / m)(S + x)}{\tau}
 
-        The exact posterior's independent check: settings are single numbers here, and the siblings'
-        noise is one discrete Gaussian whatever ``sibling_noise`` says.  The published conditionals
-        drop the indicator from x given N: a replication, the posterior of no model.
+        This is an independent check of the exact posterior. Settings are single numbers here. The
+        siblings' noise is one discrete Gaussian whatever ``sibling_noise`` says. The published
+        conditionals drop the indicator from x given N: a replication, not the posterior of a model.
 
         ``draws`` and ``warmup`` are sweeps kept and discarded in each of ``chains`` chains, at most
-        1e8; 2**28 numbers are kept in all (2 GiB).  Each chain gets a child of ``rng``; draws do
-        not depend on ``threads``.  Counts whose weight is below e**-50 of the largest are left out.
+        1e8; at most 2**28 numbers are kept (2 GiB). Each chain gets a child of ``rng``; draws do
+        not depend on ``threads``. Counts with weight below e**-50 of the largest are left out.
 
-        From any x, N given x covers N >= k + 1, from where both x are possible: every feasible
-        state is reached in one sweep.  Chains start at x = k and x = k + 1 in turn.
+        From any x, N given x covers all N >= k + 1, where both x are possible. So every feasible
+        state is reached in one sweep. Chains start at x = k and x = k + 1 in turn.
         """
         model.warn_if_published(self.checked)
         return sample_two_levels(
@@ -187,7 +185,7 @@ class TwoLevels(TwoLevelSettings):
         .. math:: \sum_{y, n, S} f_1(y - X^*)\, f_2(n - N^*)\, f_m(S - N^* + X^*)\,
             P(X = X^* \mid y, n, S)
 
-        Divided by the prior of the truth it is the marginal risk.
+        The average divided by the prior of the truth is the marginal risk.
         """
         return average_risk(read_question(self, group_count, block_count), decision=False)
 
@@ -198,10 +196,10 @@ class TwoLevels(TwoLevelSettings):
 
         .. math:: P\Big(\frac{P(X = k + 1 \mid y, n, S)}{p} > r \,\Big|\, X^*, N^*\Big)
 
-        The ratio is that of the target's being there, whichever count is true; given X* = k + 1
-        its mean is the value of :meth:`average` over p. Without ``group_count`` releases are those
-        that the adversary expects. The counts follow p and ``group_prior`` or ``known_total``, one
-        of which must be given. The mean is then 1 where ``group_prior`` allows no count below
+        The ratio is that of the target's presence, whichever count is true. Given X* = k + 1, its
+        mean is the value of :meth:`average` over p. Without ``group_count``, releases follow the
+        adversary's prior: the counts follow p and ``group_prior`` or ``known_total``, one of which
+        must be given. The mean is then 1 if ``group_prior`` allows no count below
         ``known_count + 1`` and the siblings' noise is exact.
 
         Examples
@@ -220,13 +218,13 @@ class TwoLevels(TwoLevelSettings):
     def correct_decision(
         self, group_count: ArrayLike, *, block_count: ArrayLike | None = None, ties: str = "shared"
     ) -> HierarchicalRisk:
-        r"""Return the probability that the target is found by the releases, if it is there.
+        r"""Return the probability that the target is found by the releases, if it is in the block.
 
         .. math:: \sum_{n, S} f_2(n - N^*)\, f_m(S - N^* + X^*)\, P(X^* + \eta \ge t(n, S))
 
-        for X* = k + 1; t(n, S) is the smallest noisy block count at which the posterior of k + 1 is
-        at least 1/2.  For X* = k it is the probability that the target is rightly taken not to be
-        there, that of staying below the threshold.
+        for X* = k + 1. Here t(n, S) is the smallest noisy block count for which the posterior of k
+        + 1 is at least 1/2. For X* = k the result is the probability of staying below the
+        threshold, so that the target is rightly taken to be absent.
         """
         question = read_question(self, group_count, block_count, ties=ties)
         return average_risk(question, decision=True)
@@ -237,11 +235,11 @@ class TwoLevels(TwoLevelSettings):
         .. math:: p\, P(\text{found} \mid X^* = k + 1, N^*) + (1 - p)\, P(\text{cleared} \mid
             X^* = k, N^* - 1)
 
-        The people of the other blocks are the same in both cases: without the target the group
-        counts one less, which ``group_prior`` must allow.  A ``known_total`` counts N* in both, so
-        that the other blocks hold one more without the target.  The value may be below both
-        baselines: the adversary is right as often as can be on average over its own prior of the
-        group count, not at every true one.
+        The people of the other blocks are the same in both cases. Without the target the group
+        counts one less, which ``group_prior`` must allow. A ``known_total`` counts N* in both, so
+        that the other blocks hold one more without the target. The value may be below both
+        baselines: the adversary is optimal on average over its prior of the group count, not at
+        every true one.
         """
         question = read_question(self, group_count, ties=ties)
         # The question twice along a new first axis: the target there, and not there.
@@ -264,10 +262,10 @@ class TwoLevels(TwoLevelSettings):
     def gain(
         self, group_count: ArrayLike, *, block_count: ArrayLike | None = None, ties: str = "shared"
     ) -> HierarchicalGain:
-        """Return the rates at which other levels correct a decision, and at which they spoil it.
+        """Return the rates at which the other levels correct a decision, and spoil one.
 
-        Both adversaries decide for the more probable block count; one reads (y, n, S), the other y
-        alone.  A release that only a coin reads rightly counts one half.
+        Both adversaries choose the more probable block count; one reads (y, n, S), the other y
+        alone. A release that is read correctly only by a coin counts one half.
         """
         question = read_question(self, group_count, block_count, ties=ties)
         correct, gain, loss = np.moveaxis(evaluate(question, decision=True), -1, 0)

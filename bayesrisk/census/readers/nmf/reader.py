@@ -1,12 +1,12 @@
 """The 2020 noisy measurement files: folders of Parquet files, read in pieces.
 
-A folder of a product holds, for each level of the spine, the noisy answers (``DPQuery``) and the
-constraints, which are exact (``Constraint``)::
+For each level of the spine, a product's folder holds the noisy answers (``DPQuery``) and the exact
+constraints (``Constraint``)::
 
     US_Person_PL_PROD/Block.parquet/DPQuery/State=050/part-0.parquet
 
-Counts may be negative.  A unit without siblings has no row among the answers (its share of the
-budget went to its parent); the constraints list every unit.
+Counts may be negative. A unit without siblings has no row among the answers, as its share of the
+budget went to its parent. The constraints list every unit.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _log_variance(precision: FloatArray) -> tuple[FloatArray, FloatArray]:
 def sigma2_from_variance(variance: ArrayLike) -> FloatAnswer:
     r"""Return the discrete Gaussian's scale parameter for a variance in (0, 1e30].
 
-    The inverse of ``DiscreteGaussian(sigma2).var()``, by Newton's method on
+    It is the inverse of ``DiscreteGaussian(sigma2).var()``, by Newton's method on
     :math:`\log \operatorname{var}` as a function of :math:`1 / (2 \sigma^2)`. This smooth curve
     falls everywhere, with slopes between -4.4 and -0.79, and -1 at the far end.
 
@@ -130,8 +130,8 @@ def budget_chain(budget: pd.DataFrame, level: str, query: str) -> list[Fraction]
 class Scales:
     """Scale parameters by variance, for one query at one level.
 
-    A unit without siblings hands its budget to its parent, and that one perhaps to its own: with
-    a table of budgets a row's share is the level's own and those of one, two, ... levels below.
+    A unit without siblings passes its budget to its parent, which may pass it on. With a table of
+    budgets, a row's share is the sum of the level's own and those of one, two, ... levels below.
     """
 
     def __init__(self, chain: Sequence[Fraction] | None) -> None:
@@ -295,23 +295,22 @@ class NoisyMeasurements:
     """A folder of noisy measurement files, opened by ``open``.
 
     Every row is checked when it is read: types, shapes against axes and lists, geocodes against
-    level and folder, units that occur twice.  Memory does not grow with the files: a batch holds
-    about 2**20 cells (one row where that is more), besides one number for each unit of a state.
+    level and folder, and repeated units. Memory does not grow with the files. A batch holds about
+    2**20 cells (at least one row), plus one number for each unit of a state.
 
     Attributes
     ----------
     folder : pathlib.Path
         The product's folder.
     levels : tuple of str
-        Levels that it has, coarse to fine.
+        Levels of the folder, coarse to fine.
     universe : Universe
-        What is counted: axes and recodes of the histogram.
+        The histogram's axes and recodes.
     budget : pandas.DataFrame or None
-        Budgets (``level``, ``query``, ``rho`` with sigma2 = 1 / rho), from which the exact scale
-        of a row is taken, with its variance as a check; without them the variance is inverted.
+        Budgets (``level``, ``query``, ``rho`` with sigma2 = 1 / rho). They give the exact scale of
+        a row, with its variance as a check. Without them the variance is inverted.
     widths : mapping of str to int
-        Characters of a geocode by level, as the folder's own first rows have them; every other
-        row must have as many.
+        Characters of a geocode by level, as in the folder's own first rows; all rows must agree.
 
     Examples
     --------
@@ -337,7 +336,7 @@ class NoisyMeasurements:
     def open(cls, folder: str | Path, *, budget: pd.DataFrame | None = None) -> Self:
         """Return an opened product folder, such as ``US_Person_PL_PROD`` with ``<Level>.parquet``.
 
-        A zip of one is unpacked where the system has its temporary files, for as long as needed.
+        A zip of one is unpacked into the system's temporary folder, for as long as needed.
 
         The levels of a ``budget``, such as ``census_2020_budget("pl94")``, are coarse to fine.
         """
@@ -374,7 +373,7 @@ class NoisyMeasurements:
     def iter_values(self, level: str, query: str) -> Iterator[MeasurementBatch]:
         """Yield the noisy answers to one query, in batches of rows of one file.
 
-        A batch has about 2**20 cells; a row that breaks the format is a ``DataError`` with its
+        A batch has about 2**20 cells. A row that breaks the format is a ``DataError`` with its
         file, row and column.
         """
         names, axes = self.queries(level), tuple(self.universe.axes)
@@ -497,7 +496,7 @@ def units_between(
 ) -> tuple[NDArray[np.str_], bool]:
     """Return the sorted geocodes of units in a range, and whether constraints list them.
 
-    Where a level has no constraints, units are those with a noisy answer.
+    For a level without constraints, units are those with a noisy answer.
     """
     for kind in kinds:
         codes: set[str] = set()
@@ -599,10 +598,11 @@ def _joined(parts: list[QueryRows], source: str) -> QueryRows:
 class CellBounds(NamedTuple):
     """Least and largest counts of cells, one row for each distinct pattern of bounds.
 
-    ``pattern`` is the row of each unit.  ``lower`` and ``upper``, of shape (patterns, cells), are 0
-    and 2**52 where nothing is known; ``kind`` is the constraint that gives the upper bound, as a
-    place in ``kinds`` (-1 for none), of which those of a unit around it have the level in front.
-    ``live``, of shape (patterns, atoms), says whether anybody can be in the cells of an atom.
+    ``pattern`` is the row of each unit. ``lower`` and ``upper``, of shape (patterns, cells), are 0
+    and 2**52 if nothing is known. ``kind`` is the constraint that gives the upper bound, as a
+    position in ``kinds`` (-1 for none). Names of constraints of an enclosing unit begin with its
+    level. ``live``, of shape (patterns, atoms), says whether anybody can be in the cells of an
+    atom.
     """
 
     pattern: IntArray
@@ -614,7 +614,7 @@ class CellBounds(NamedTuple):
 
 
 class Atoms:
-    """Histogram cells grouped by constraints: an atom's cells are counted alike by all constraints.
+    """Histogram cells grouped by constraints: all constraints count an atom's cells alike.
 
     ``constraints`` says of each what it asks of the axes (levels share names and meanings);
     ``labels`` has for each that is known the total that counts each cell, or -1; ``ignored`` are

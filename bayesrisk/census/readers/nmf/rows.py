@@ -118,7 +118,7 @@ UNIVERSES = MappingProxyType(
 def cell_labels(universe: Universe, answers: Sequence[str]) -> IntArray | None:
     """Return, for every histogram cell, the query's cell that counts it, or -1.
 
-    ``answers`` say how each axis is answered.  None where an axis or a recode is not known.
+    ``answers`` describe the answer on each axis. None if an axis or a recode is unknown.
     """
     labels: IntArray = np.zeros(1, dtype=np.int64)
     for (axis, extent), answer in zip(universe.axes.items(), answers, strict=True):
@@ -172,8 +172,8 @@ class MeasurementBatch:
     """Noisy answers to one query in some units; ``geocodes`` has shape (n,).
 
     ``values``, shape (n, cells), are noisy counts, the cells in C order of ``shape``: the positions
-    on each axis of the histogram.  ``variance``, shape (n,), is that of the noise as the file has
-    it, ``sigma2`` its scale parameter; ``rows`` are the numbers of the rows in ``file``, from 0.
+    on each axis of the histogram. ``variance``, shape (n,), is that of the noise in the file, and
+    ``sigma2`` its scale parameter. ``rows`` are row numbers in ``file``, from 0.
     """
 
     level: str
@@ -255,8 +255,8 @@ def batches(
 ) -> Iterator[Rows]:
     """Yield a file's rows in pieces of at most ``rows``.
 
-    ``span`` are the beginnings of the first and the last geocode wanted: row groups that hold
-    none are not read.  What is read may hold others too.
+    ``span`` has the beginnings of the first and the last wanted geocode: row groups without any are
+    not read. The rows read may include others.
     """
     with opened(file) as (source, _):
         texts = {name: ("text",) for name in columns if name in _TEXT}
@@ -452,8 +452,8 @@ def rows_of_query(
 ) -> Iterator[Rows]:
     """Yield the noisy answers to a query in batches of about ``cells`` cells.
 
-    ``most`` is the number of cells of the largest row that a file can hold: it bounds what is
-    read at a time, half a batch, whatever the order of the rows.
+    ``most`` is the number of cells of the largest row that a file can hold. It bounds the amount
+    read at a time, half a batch, for any order of the rows.
     """
     tables: list[pa.RecordBatch] = []
     count = 0

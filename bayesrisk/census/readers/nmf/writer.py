@@ -165,9 +165,9 @@ _FACILITY = 99_999  # upper bound of the people in one facility
 class SyntheticMeasurements:
     """A written noisy measurement file, with the truth and budgets that only the writer knows.
 
-    ``folder`` is for ``NoisyMeasurements.open``; ``geocodes`` are the units of each level, sorted;
-    ``counts`` the true histograms of each level, shape (units, cells); ``rho`` has for a level and
-    a query the budget of each unit's answer, 0 where there is none.
+    ``folder`` is for ``NoisyMeasurements.open``. ``geocodes`` are the units of each level, sorted,
+    and ``counts`` the true histograms of each level, shape (units, cells). ``rho`` has, for a level
+    and a query, the budget of each unit's answer, 0 without an answer.
     """
 
     folder: Path
@@ -339,11 +339,11 @@ def write_nmf(
 ) -> SyntheticMeasurements:
     """Return a small noisy measurement file, written in the form of the 2020 redistricting data.
 
-    Invented people in invented blocks (state codes 57 and 58 belong to no state). There are the
+    It has invented people in invented blocks (state codes 57 and 58 belong to no state). It has the
     queries of the budget at all six levels, with exact discrete Gaussian noise, and the
-    constraints. As in the released files: hive folders, several part files, integers of 32 bits in
-    some and 64 in others, variances (not scale parameters) in single precision. A unit without
-    siblings has no noisy answer: its budget goes to its parent.
+    constraints. As in the released files, there are hive folders, several part files, integers of
+    32 or 64 bits, and variances (not scale parameters) in single precision. A unit without siblings
+    has no noisy answer: its budget goes to its parent.
 
     Parameters
     ----------
@@ -361,8 +361,8 @@ def write_nmf(
     counties : int, default 2
         Counties in a state.
     tracts, block_groups, blocks : tuple of int
-        Least and most tracts in a county, block groups in a tract, blocks in a group.  The first
-        group of a state has one block, whatever these say.
+        Least and most tracts in a county, block groups in a tract, blocks in a group. The first
+        group of a state always has one block.
 
     Examples
     --------

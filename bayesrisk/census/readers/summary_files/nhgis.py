@@ -41,8 +41,8 @@ DATASETS = MappingProxyType(
 class Codebook(NamedTuple):
     """An NHGIS codebook: tables' codes, the data set and the year, where stated.
 
-    ``sources`` are all tables that it describes, those that are not read among them, by the names
-    of the agency; ``dataset`` has what it calls the data set, such as ds172 and 2010_SF1a.
+    ``sources`` are all tables that it describes, by the agency's names, including unread ones.
+    ``dataset`` has its names of the data set, such as ds172 and 2010_SF1a.
     """
 
     codes: Mapping[str, str]
@@ -322,21 +322,21 @@ def iter_nhgis(
     Parameters
     ----------
     path : path-like
-        A CSV file, or the ZIP archive or folder that the extract was delivered in, which may hold
-        several: each level is read from the files of that level, each table from the only one of
-        them that has it.
+        A CSV file, or the ZIP archive or folder of the delivered extract, which may hold several
+        files. Each level is read from the files of that level, each table from the only one of them
+        that has it.
     workload : Workload
-        Which tables at which levels: of Summary File 1 from extracts of 2010, of the redistricting
-        file (``pl94-tables``) or the DHC (``dhc-block``) from extracts of 2020.
+        The tables and levels: of Summary File 1 from extracts of 2010, of the redistricting file
+        (``pl94-tables``) or the DHC (``dhc-block``) from extracts of 2020.
     codebook : path-like, optional
-        The codebook of a single CSV file; by default the file beside it whose name ends in
+        The codebook of a single CSV file; by default the file beside it with a name in
         ``_codebook.txt``.
     dataset : str, optional
-        Only the files of this data set, ``ds172`` or ``2010_SF1a``, where several hold a table.
+        Only the files of this data set, ``ds172`` or ``2010_SF1a``, if several hold a table.
     state : str, optional
-        FIPS code or postal abbreviation of the state that every place must lie in.
+        FIPS code or postal abbreviation of the state of every place.
     on_error, chunk
-        As for :func:`iter_sf1`, its warning too.
+        As for :func:`iter_sf1`, with the same warning.
     """
     rows = check.integer(chunk, "chunk", lower=1)
     faults = forms.Faults(on_error)
@@ -413,7 +413,7 @@ def read_nhgis(
     state: str | None = None,
     on_error: str = "refuse",
 ) -> PublishedTables:
-    r"""Return the tables of an NHGIS extract of the 2010 or 2020 Census, at every place there.
+    r"""Return the tables of an NHGIS extract of the 2010 or 2020 Census, at every place in it.
 
     Parameters
     ----------

@@ -127,8 +127,8 @@ _BYTES = 2**24  # of a header of fixed width in memory at a time
 class Header(NamedTuple):
     """A state's geographic records: all record numbers, and level and code of those requested.
 
-    ``level`` is a position among the levels asked for, -1 for other records.  Codes are numbers,
-    for their leading zeros are known from the level.
+    ``level`` is a position among the requested levels, -1 for other records. Codes are numbers, as
+    the level gives their leading zeros.
     """
 
     levels: tuple[str, ...]
@@ -229,9 +229,8 @@ _ITERATIONS = "ABCDEFGHIJKLMNO"
 class Product:
     """A summary file product: its title, census year, file ending and layout.
 
-    ``delimiter`` stands between the fields of a segment, ``block_level`` is the summary level of
-    blocks, and ``leaves`` says how many cells a table has that together are its first cell, the
-    total.
+    ``delimiter`` separates the fields of a segment, and ``block_level`` is the summary level of
+    blocks. ``leaves`` is the number of a table's cells that add up to its first cell, the total.
     """
 
     title: str
@@ -500,28 +499,28 @@ def iter_sf1(
     ----------
     path : path-like
         The ZIP archive of a state as published, or a folder with its files: the geographic header
-        (fixed width, latin-1) and the segments that the tables are in (comma-separated).
+        (fixed width, latin-1) and the segments with the tables (comma-separated).
     workload : Workload
-        Which tables at which levels, such as ``Workload.named("sf1-block")``; all
-        tables of counts are in ``sf1-tables`` and ``sf1-tract-tables``.
+        The tables and levels, such as ``Workload.named("sf1-block")``; all tables of counts are in
+        ``sf1-tables`` and ``sf1-tract-tables``.
     on_error : str, optional
-        What becomes of a count that cannot be: ``"refuse"`` raises for the first of them,
-        ``"missing"`` counts it and leaves the cell suppressed.  A table with such a count is not
-        compared with its total.
+        Treatment of an impossible count: ``"refuse"`` raises for the first one, ``"missing"``
+        counts it and leaves the cell suppressed. A table with such a count is not compared with its
+        total.
     chunk : int, optional
         Records of places in memory at a time.
 
     Warns
     -----
     DataWarning
-        At the end, if counts are missing because they cannot be; its ``missing`` holds how many, by
-        column and reason.
+        At the end, if impossible counts are missing; its ``missing`` holds their numbers by column
+        and reason.
 
     Notes
     -----
     Memory grows with the number of records (17 bytes for each place of the state) and with
-    ``chunk``.  Where a workload holds all leaves of a table, their sum must be the published total:
-    columns that moved do not pass.
+    ``chunk``. If a workload holds all leaves of a table, their sum must be the published total, so
+    shifted columns are refused.
     """
     yield from _tables(SF1, path, workload, chunk, on_error)
 
@@ -559,14 +558,14 @@ def iter_pl94(
     Parameters
     ----------
     path, workload, on_error, chunk
-        As for :func:`iter_sf1`; the archive is called such as ``vt2020.pl.zip``, and the tables are
-        those of ``pl94-tables`` (P1 to P5) or ``pl94-unit-tables`` (H1), or some of them.
+        As for :func:`iter_sf1`. The archive has a name like ``vt2020.pl.zip``, and the tables are
+        some or all of ``pl94-tables`` (P1 to P5) or ``pl94-unit-tables`` (H1).
 
     Notes
     -----
-    Summary levels 040, 050, 140, 150 and 750 (state, county, tract, block group, block), whole
-    places only (geographic component and variant ``00``).  A count that the file does not publish
-    at a level (``.``) is refused.
+    Summary levels are 040, 050, 140, 150 and 750 (state, county, tract, block group, block), whole
+    places only (geographic component and variant ``00``). A count that the file does not publish at
+    a level (``.``) is refused.
     """
     yield from _tables(PL94, path, workload, chunk, on_error)
 
@@ -602,14 +601,14 @@ def iter_dhc(
 ) -> Iterator[PublishedTables]:
     """Yield tables of a state's 2020 Demographic and Housing Characteristics File, some at a time.
 
-    Summary levels 040, 050, 140, 150 and 100 (blocks).
+    Summary levels are 040, 050, 140, 150 and 100 (blocks).
 
     Parameters
     ----------
     path, workload, on_error, chunk
-        As for :func:`iter_sf1`; the archive is called such as ``vt2020.dhc.zip``. The tables are
-        all or some of ``dhc-block`` (P1, P3 to P12, P12A to P12I, P14) or ``dhc-tract`` (PCT12,
-        PCT12A to PCT12O). Other tables are refused by name.
+        As for :func:`iter_sf1`. The archive has a name like ``vt2020.dhc.zip``. The tables are some
+        or all of ``dhc-block`` (P1, P3 to P12, P12A to P12I, P14) or ``dhc-tract`` (PCT12, PCT12A
+        to PCT12O). Other tables are refused by name.
     """
     yield from _tables(DHC, path, workload, chunk, on_error)
 

@@ -1,7 +1,8 @@
 """The integer system of one block, and the claims that its tables state directly.
 
-Where cells of a table overlap (totals and subtotals), cells are taken from the largest down, each
-that is inside the claim and apart from those taken: with nested cells this finds every sum.
+If cells of a table overlap (totals and subtotals), they are taken from the largest down. A cell is
+taken if it is inside the claim and disjoint from those taken. With nested cells this finds every
+sum.
 """
 
 from dataclasses import dataclass, replace
@@ -24,8 +25,8 @@ from bayesrisk.tables.likelihoods import UNBOUNDED
 class AllowedCounts(NamedTuple):
     """A block's published cells, and the range of true counts that each allows.
 
-    ``published`` is 0 where a count is ``hidden``.  The true count is from ``low`` to ``high``,
-    equal where it is published as it is; ``UNBOUNDED`` stands for no largest count.
+    ``published`` is 0 if a count is ``hidden``. The true count is from ``low`` to ``high``, which
+    are equal if it is published unchanged. ``UNBOUNDED`` means no largest count.
     """
 
     published: IntArray
@@ -37,9 +38,9 @@ class AllowedCounts(NamedTuple):
 class PlaceClasses(NamedTuple):
     """A place's live cells in classes, and the published cells that constrain them.
 
-    ``order`` lists the ``cells``, as positions among them, class by class from ``start`` on;
-    ``columns`` has the weight of each class in every published cell that says something
-    (``query``), and ``bound`` says which classes any of these binds.
+    ``order`` lists the ``cells``, as positions among them, class by class from ``start`` on.
+    ``columns`` has the weight of each class in every informative published cell (``query``).
+    ``bound`` says which classes any of these binds.
     """
 
     cells: IntArray
@@ -251,10 +252,10 @@ def readable_everywhere(space: ClaimSpace, patterns: CodeArray, size: IntArray) 
 def readable_bounds(
     space: ClaimSpace, stated: Stated, cells: IntArray, counts: AllowedCounts, claims: StatedClaims
 ) -> BoolArray:
-    """Return a mask of claims that a table states itself, where cells allow several counts.
+    """Return a mask of claims that a table states itself, if cells allow several counts.
 
     A table states a least number of records: the sum of the smallest counts of its cells inside the
-    claim. It states the number itself where each of these cells has one count alone.
+    claim. It states the number itself if each of these cells has a single possible count.
     """
     patterns, size, times, at_least = claims
     low, high = counts.low[stated.query], counts.high[stated.query]

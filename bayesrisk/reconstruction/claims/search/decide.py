@@ -1,11 +1,11 @@
 """Decisions on which claims hold in every solution of a block.
 
-Nothing here rests on floating point: a claim is constant for one of three reasons. It is a
+Nothing here rests on floating point. A claim is constant for one of three reasons. It is a
 whole-numbered combination of published counts; or bounds proved in whole numbers meet; or a solver
-finds no solution with another value, confirmed a second way. It is not constant because there are
-two solutions, each checked against every count.
+finds no solution with another value, confirmed a second way. It is not constant if two solutions
+differ in it, each checked against every count.
 
-Where published cells allow several counts, few claims are constant; then the smallest number of
+If published cells allow several counts, few claims are constant. Then the smallest number of
 records that a claim describes in any solution is proved as well.
 """
 
@@ -63,10 +63,10 @@ _FRUITLESS, _SHARE = 2, 0.2
 
 
 class CountEnds(NamedTuple):
-    """Numbers of records that claims describe: values reached by solutions, and proved bounds.
+    """Numbers of records that claims describe: values of solutions, and proved bounds.
 
-    Solutions have ``least`` and ``most`` records of each claim (``UNBOUNDED`` where there is no
-    largest number); none has fewer than ``low`` or more than ``high``.
+    Solutions have ``least`` and ``most`` records of each claim (``UNBOUNDED``: no largest number);
+    none has fewer than ``low`` or more than ``high``.
     """
 
     least: IntArray
@@ -79,10 +79,10 @@ class CountEnds(NamedTuple):
 class Decider:
     """Solutions of one block, and decisions on claims about it.
 
-    ``solutions`` are records in each class that is left; each was checked against every count.
-    What :meth:`find` leaves of the block: ``model``, without the classes that hold nobody in any
-    solution and without rows that follow from the others; ``columns``, all rows for the classes
-    that are left; and their ``cells``, as positions in the space, class by class from ``start``.
+    ``solutions`` are records in each remaining class; each was checked against every count.
+    :meth:`find` reduces the block. ``model`` lacks the classes that are empty in all solutions, and
+    rows that follow from the others. ``columns`` are all rows for the remaining classes. ``cells``
+    are the cells of these, as positions in the space, class by class from ``start``.
     """
 
     problem: "ClaimProblem"
@@ -114,8 +114,8 @@ class Decider:
     def _possible(self) -> BoolArray | None:
         """Return a mask of classes not proved empty in every solution, or None if infeasible.
 
-        An interior point shows what can be positive.  That the others cannot is proved by the
-        dual values of the largest sum of them.
+        An interior point shows the classes that can be positive. The dual values of the largest sum
+        of the others prove that they cannot be.
         """
         from bayesrisk.constraints.highs import Sifted, interior_point
 
@@ -193,7 +193,7 @@ class Decider:
     def differ(self, patterns: CodeArray, *, look: bool) -> BoolArray:
         """Return a mask of patterns whose number of matching records differs between solutions.
 
-        With ``look`` more solutions are looked for, which have few of the first one's records.
+        With ``look``, it searches for more solutions, with few of the first one's records.
         """
         count, refuted = np.zeros(len(patterns), np.int64), np.zeros(len(patterns), np.bool_)
         pattern_counts(patterns, *self.records(self.solutions[0]), count)
@@ -226,7 +226,7 @@ class Decider:
     ) -> None:
         """Search for solutions until several in a row bring nothing new, or ``aim`` returns None.
 
-        An aim is for a share of what is open: for all of it at first, then for one at random.
+        An aim is for a share of the open claims: for all of them at first, then for one at random.
         """
         rng, fruitless, share = np.random.default_rng(self.problem.seed), 0, 1.0
         while fruitless < _FRUITLESS and not self.deadline.late:
@@ -446,15 +446,15 @@ def _largest(inside: FloatArray | None, model: IntegerModel) -> BoolArray:
 class ClaimProblem:
     """Checked tables and options of a search for claims, shared by all blocks.
 
-    ``space`` are the possible cells, ``sets`` the sets of ``columns`` that claims are about,
-    ``among`` the codes of the records they can be about; ``published`` are the cells of each of
-    ``places`` (of ``level``), ``HIDDEN`` where withheld, and ``ranges`` the counts that they allow.
-    Where these may be several, ``bounds`` tells whether claims are about at least a number of
-    records, or about exactly one. ``solver`` decides what the relaxation does not settle,
-    ``time_limit`` is in seconds for a place. Candidates must hold in ``n_solutions`` solutions,
-    near optima of objectives drawn with ``seed``; they are decided where ``verify`` says so, and
-    the refuted ones kept where ``refuted`` does. ``taken_as_true`` says whether some counts are of
-    a release that does not say that they are true.
+    ``space`` are the possible cells, ``sets`` the sets of ``columns`` of claims, and ``among`` the
+    codes of their records. ``published`` are the cells of each of ``places`` (of ``level``),
+    ``HIDDEN`` if withheld, and ``ranges`` the counts that they allow. If these may be several,
+    ``bounds`` says whether claims are about a least number of records, or about an exact one.
+    ``solver`` decides cases that the relaxation does not settle, and ``time_limit`` is in seconds
+    for a place. Candidates must hold in ``n_solutions`` solutions, near optima of objectives drawn
+    with ``seed``. They are decided if ``verify`` says so, and the refuted ones kept if ``refuted``
+    does. ``taken_as_true`` says whether some counts are of a release that does not say that they
+    are true.
     """
 
     level: str
@@ -528,7 +528,7 @@ class ClaimProblem:
 
 
 class WeightedRows(NamedTuple):
-    """Records of one solution: distinct codes, and how many records have them."""
+    """Records of one solution: distinct codes, and the number of records with them."""
 
     codes: CodeArray
     times: IntArray

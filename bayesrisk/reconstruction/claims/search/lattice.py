@@ -62,9 +62,9 @@ class CellBits(NamedTuple):
 class Numbering(NamedTuple):
     """Numbers of patterns, equal for patterns that match the same cells.
 
-    ``number`` is that of each pattern.  Of each number, ``first`` is the first pattern, ``size``
-    its cells and ``hashes`` what they are found by in ``table``, which must have more slots than
-    there are patterns.
+    ``number`` is the number of each pattern. For each number, ``first`` is its first pattern and
+    ``size`` its number of cells. ``hashes`` are its keys in ``table``, which must have more slots
+    than there are patterns.
     """
 
     number: IntArray
@@ -126,8 +126,8 @@ def supports(
 ) -> tuple[IntArray, IntArray, IntArray]:
     """Return each pattern's number, equal for patterns that match the same eligible cells.
 
-    The first pattern of each number, and how many cells it matches, come with them.  Memory is a
-    bit for each cell and code of an attribute, whatever the number of patterns.
+    It also returns the first pattern of each number, and the number of cells it matches. Memory is
+    a bit for each cell and code of an attribute, for any number of patterns.
     """
     base = _packed(eligible)
     most = np.maximum(codes.max(axis=0, initial=-1), patterns.max(axis=0, initial=-1))

@@ -1,8 +1,8 @@
-"""The cells that claims are about: groups of codes, possible cells, and published tables over them.
+"""The cells that claims are about: groups of codes, possible cells, and tables over them.
 
-Codes of an attribute that no table tells apart count as one value.  The possible cells are listed
-once; the tables are put together by the attributes that they cross, so that whether a published
-zero rules out a cell takes one look-up for each such family of tables.
+Codes of an attribute that no table separates count as one value. The possible cells are listed
+once. Tables that cross the same attributes form a family. One look-up per family says whether a
+published zero rules out a cell.
 """
 
 from collections import deque
@@ -50,9 +50,8 @@ class CrossedTables:
 class Stated:
     """The cells that each published cell counts: the codes they share, and their number.
 
-    ``value`` is the code of each attribute that all cells share, -1 where they differ; ``width``
-    how many cells there are, -1 where a published cell is no plain count of cells that claims can
-    be about.
+    ``value`` is the code of each attribute that all cells share, -1 if they differ. ``width`` is
+    their number, -1 if a published cell is no plain count of cells that claims can be about.
     """
 
     query: IntArray
@@ -308,8 +307,8 @@ def claim_space(
 ) -> ClaimSpace:
     """Return the space of claims about tables of one level.
 
-    ``cells`` are the possible schema cells; by default those of the rules, whose last few spaces
-    are kept.
+    ``cells`` are the possible schema cells; by default those of the rules. The last few such spaces
+    are cached.
     """
     if cells is not None:
         return _claim_space(schema, tables, rules, cells)
