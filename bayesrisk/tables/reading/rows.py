@@ -73,7 +73,8 @@ _NAMED_TOTAL = re.compile(
 )
 #: Means and medians, such as of ages, in the languages of words for totals.
 _MEANS = re.compile(
-    r".*(\b(avg|ave\b|(?<!below )(?<!above )average|durchschnitt|mittelwert|mittleres alter|"
+    r".*(\b(avg|ave\b|(?<!below )(?<!above )average|(jahres|monats)?durchschnitt|mittelwert|"
+    r"mittleres alter|"
     r"^media$|\bmedia (de|del|di|della|dei|delle|do|da|dos|das|anual|annua\w*|ponderad\w*)\b|"
     r"\b(edad|et[aà]|renta|estancia|durata|permanenza|superficie|spesa) media\b|"
     r"medi[aá]n|médian|moyenn?e?\b|promedio|média\b|gemiddeld|mediaan|medel(ålder|värde|tal)|genomsnitt|gjennomsnitt|"
@@ -86,6 +87,7 @@ _SHARE_OF = re.compile(
     r"percentuale?|percentagem|taux|tasa|taxa|andel|aandeel|osuus|odsetek) "
     r"(of|per|for|in|am?|an|der|des?|d[ou]|di|af|av|van|z)\b.*|.*\brates? per\b.*"
 )
+_PER = re.compile(r"\b(per|pro|pour|por|je) (cent\w*|mille?|thousand|million|\d[\d ,.]*)\b")
 _NUMBERED_MEAN = re.compile(r"\d+[- ](year|week|month|day)s? (average|mean)")
 _CHANGE = re.compile(r".*\b(increase|decrease|change|difference|net|balance)\b.*")
 #: Headings of differences: *variazione totale positivi*.
@@ -110,6 +112,11 @@ def says_mean(head: str) -> bool:
 def says_change(head: str) -> bool:
     """Return whether a heading is of differences between counts."""
     return _DIFFERENCE.fullmatch(head) is not None
+
+
+def titles_rates(title: str) -> bool:
+    """Whether a title is of rates, shares, means or differences, which count nobody."""
+    return _rates(title) or any(p.search(key(title)) for p in (_SHARE_OF, _PER))
 
 
 def _rates(text: str) -> bool:

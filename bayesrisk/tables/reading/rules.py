@@ -144,6 +144,7 @@ class ReadingRules:
         self.alternatives: dict[tuple[str, str], None] = {}
         self.kinds = set[str]()  # variables that headings were found to be of
         self.labels: dict[str, set[str]] = {}  # of each kind, in the files so far
+        self.notes: Sequence[Any] = ()  # sentences around the tables
         self.summed = False  # whether rows are totals of labels, as those of a spreadsheet
         self.rounded_sums = set[str]()  # files of rounded counts whose sums hold
         self.columns = self.section("columns")

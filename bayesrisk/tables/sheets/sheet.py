@@ -50,17 +50,18 @@ _BYTES = 2**26
 _IN = "(?:in |en |em |i |w |v |в |у )"
 #: A title or a note on the unit of all counts.
 _THOUSANDS = re.compile(
-    rf"[(\[【（]([\w ]+ )?{_IN}?({THOUSANDS}|000)( of \w+)?[)\]】）]|"
+    rf"[(\[【（]([\w ]+ )?{_IN}?({THOUSANDS}|(1[ .,])?000)( of \w+)?[)\]】）]|"
     r"\b(numbers|figures|data|persons|people|counts|values|levels|zahlen|angaben|chiffres|effectifs|"
     r"cifras|personas|dati|valori|dados|pessoas|cijfers|aantal(len)?|tal|antal)"
     rf"( \w+){{0,2}} {_IN}{THOUSANDS}|"
-    r"\bthousand (persons|people|inhabitants|residents|households|employees|workers|jobs)\b|"
+    r"(?<!per )\bthousand (persons|people|inhabitants|residents|households|employees|workers|"
+    r"jobs)\b|"
     rf"(^|[(,;:：=–-])\W*{_IN}?{THOUSANDS}(\W*$|,? (unless|except|if not|sofern|soweit|wenn nicht|"
     r"sauf|salvo|tranne|tenzij|om inte|hvis ikke|o ile)\b)|"
     rf"\b(in|en) (?=[\d'’`]){THOUSANDS}",
     re.IGNORECASE,
 )
-_EXPONENT = re.compile(r"unit mult(iplier)?( code)?")
+EXPONENT = re.compile(r"unit mult(iplier)?( code)?")
 _CLAUSE_ENDS = re.compile(r"[;:,—]|(?<!\btsd)\.(?=\s)", re.IGNORECASE)
 _NOTE_MARK = re.compile(r" ?\[(foot)?notes?:? ?[\w, ]*\]", re.IGNORECASE)
 _FEW_ROWS = 8  # that are looked at
@@ -390,7 +391,7 @@ def thousands_in_rows(sheet: Sheet) -> bool:
     constants = [(key(head), column[0]) for head, column in zip(sheet.heads, columns, strict=False)
                  if len({*column}) == 1]  # fmt: skip
     return any(
-        _says_thousands(text) or (text == "3" and _EXPONENT.fullmatch(head) is not None)
+        _says_thousands(text) or (text == "3" and EXPONENT.fullmatch(head) is not None)
         for head, text in constants
     )
 

@@ -34,7 +34,7 @@ _ROUNDED = [f"{way}-{base}" for way in ("nearest", "random") for base in (3, 5)]
 _WEAKER = ("stats-nz", "perturbed-1", *_ROUNDED, "perturbed-2", "perturbed-5")
 #: The largest change where a note says that counts are changed, and no sum shows by how much.
 _UNSEEN = 5
-_MANY_SMALL = 20  # counts, none of which is below the least by chance
+_MANY_SMALL = 8  # counts, none of which is below the least by chance
 _FEW_ZEROS = 2  # of counts of which none is 1 or 2
 #: Counts among which it is no chance that none is small.
 _ENOUGH = 12
@@ -58,9 +58,21 @@ _DIFFERENT = 6
 #: Where 1 and 2 become 3, other counts are small, too.
 _SMALL = 10
 _CHANGED = re.compile(
-    r"(randomly|slightly) (adjusted|altered)|perturb|cell.?key|"
-    r"(adjusted|altered) .{0,40}(confidential|disclos|privacy|protect|identif)|"
-    r"random(ised)? (adjustment|error|noise)|noise (has been|was|is) added",
+    r"(randomly|slightly) (adjusted|altered|changed|modified)|perturb|cell.?key|\bckm\b|"
+    r"(adjusted|altered|modified|treated) .{0,40}(confidential|disclos|privacy|protect|identif)|"
+    r"small (cells|counts|numbers|values) (have been|were|are) (adjusted|altered|changed|modified)|"
+    r"random(ised)? (adjustment|error|noise)|noise (has been|was|is) added|noise infusion|"
+    r"differential(ly)? priva|(plus or minus|\+/-|±) ?\d|confiden.{0,40}slightly modif|"
+    r"\bbruit(s|ée?s?)?\b|(ruido|ruído|ruis) .{0,30}(a los|aos|ajout|toegevoegd|add|adicion)|"
+    r"(leicht|zufällig) (ver|abge)änder|verfremdet|überlager|zaszum|zaburz|誤差を加|雑音|"
+    r"(små|tilfeldig|slumpmässig)\w* (endring|ändring|störning|støy)",
+    re.IGNORECASE,
+)
+#: A sentence on rounding that says no base.
+_SOME_ROUNDING = re.compile(
+    r"\b(are|been|were|is|values|figures) rounded\b(?! (percent|rate))|significant (figures|"
+    r"digits)|gerundet|arrondi|redondead|arredondad|arrotondat|afgerond|avrunda|avrundet|afrundet|zaokrągl|"
+    r"pyöriste|округл|丸め|四捨五入|반올림",
     re.IGNORECASE,
 )
 
@@ -160,15 +172,19 @@ def _guess(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) ->
     missed = _missed(coded := _coded(cells))
     if positive and (rule := rounding(notes)):
         way, base, sentence = rule
+        if way == "perturbed":  # one of two bases, by the larger one less 1
+            return _Guess(f"perturbed-{base}", sentence.quoted)
         most = base - 1 if way == "random" else base // 2  # by which one count may be off
         fits = all(abs(d) <= most * size for d, size in itertools.chain(*missed))
         if fits and base > 1 and not any(n % base for n in numbers):
-            return _rounded(f"{way}-{base}", sentence.quoted, coded, rules, stated=stated)
+            halves = ", halves upwards" * (way == "nearest" and base % 2 == 0)
+            reason = sentence.quoted + halves
+            return _rounded(f"{way}-{base}", reason, coded, rules, stated=stated)
         if base > 1 and not (fits or any(n % base for n in numbers)):
             number = sum(abs(d) > most * size for d, size in itertools.chain(*missed))
             sums = f"{number} sum" + "s" * (number > 1)
             note_denied = f"; {sums} deny that {sentence.quoted}"
-        if base > 1 and any(n % base for n in numbers) and not stated:
+        if base > 1 and any(n % base for n in numbers):
             if rounded := _rounded_parts(cells, f"{way}-{base}", base, sentence, rules):
                 return _Guess("exact", f"true, but {rounded} rounded: {sentence.quoted}")
             doubt = f"true, although {sentence.quoted}"
@@ -227,6 +243,9 @@ def _guess(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) ->
         doubt = f"true, although {estimates!r} may be an estimate of a survey, which is weighted"
     if round_counts := _round_counts(coded):
         doubt = doubt or f"true, although {round_counts}"
+    told = [f"true, although {n.quoted}" for n in notes if _SOME_ROUNDING.search(n.text)]
+    if told and (not missed or any(d for d, _ in itertools.chain(*missed))):
+        doubt = doubt or told[0]
     zero = any(d > 0 for d, _ in itertools.chain(*missed)) or "marks.0" in rules.choices
     if not zero:  # neither sums nor a setting say what 0 stands for
         doubt = doubt or _lack_small(cells, numbers)
@@ -303,8 +322,8 @@ def _rounded_totals(coded: CodedLabels, rules: ReadingRules, *, exact_parts: boo
     several = log2(sum(map(len, coded.spellings.values())) or 1)  # labels that are looked at
     for column, name in enumerate(coded.names):
         codes, bases = coded.codes[:, column], dict[int, int]()
-        called = [exact_parts and total_word(k, name) == 2 for k in coded.spellings[name]]
-        least = _BITS + np.where(called, 0, several)
+        words = [total_word(k, name) == 2 for k in coded.spellings[name]]
+        least = _BITS + np.where(np.logical_and(words, exact_parts), 0, several)
         for base in _BASES:
             whole = coded.low % base == 0
             bits = np.bincount(codes, whole & (coded.low > 0)) * log2(base)
@@ -316,8 +335,13 @@ def _rounded_totals(coded: CodedLabels, rules: ReadingRules, *, exact_parts: boo
         spelled = {key(label): label for label in reversed(coded.labels[name])}
         for code, base in bases.items():
             label = spelled.get(coded.spellings[name][code], "")
-            off = [d for d, _ in sums.missed(key(label), every=False)]
-            if len(off) < 2 or not 0 < 2 * max(map(abs, off)) <= base:
+            off = sorted(
+                ((abs(d), n) for d, n in sums.missed(key(label), every=False)), reverse=True
+            )
+            # The parts of one sum may be such totals, too.
+            first, *rest = off or [(0, 0)]
+            rest = rest if len(rest) > 2 and 2 * first[0] <= base * (1 + first[1]) else off
+            if len(off) < 2 - words[code] or not 0 < 2 * rest[0][0] <= base:
                 continue
             if label:
                 title = f"a blank in {name}" if label == BLANK else label
@@ -454,6 +478,18 @@ def _rounded(
     more variable speak for it twice as much.  The law is doubtful if labels that count all are not
     there to be asked about, or too many.
     """
+    way, _, step = law.partition("-")
+    totals = [(column, name, label) for column, (name, labels) in enumerate(coded.labels.items())
+              for label in labels if total_word(label, name) == 2]  # fmt: skip
+    in_total = np.zeros(len(coded.low), np.bool_)
+    for column, name, label in totals:
+        in_total |= coded.codes[:, column] == coded.spellings[name].index(key(label))
+    counts = coded.low[in_total & (coded.low > 0)]
+    least = int(step) * 2 ** (_BITS / max(len(counts), 1))
+    coarse = [b for b in _BASES if b >= least and b % int(step) == 0 and not (counts % b).any()]
+    for _, name, label in totals if coarse else ():
+        text = f"{label}: all are multiples of {coarse[-1]}"
+        rules.ask(f"labels.{name}.{label}.counts", f"{way}-{coarse[-1]}", text)
     sums_by_name = {} if stated else {n: one for n, one in sums_shown(coded, rules).items() if one}
     bits = float(len(sums_by_name))
     for name, wholes in sums_by_name.items():

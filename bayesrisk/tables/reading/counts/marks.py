@@ -1,14 +1,16 @@
 """Marks in the place of counts: what numbers, sums and notes say that each stands for."""
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from operator import not_
 
 from bayesrisk.exceptions import quote
 from bayesrisk.tables.likelihoods import UNBOUNDED, TrueCounts
 from bayesrisk.tables.reading.cells import Cell
 from bayesrisk.tables.reading.counts.laws import PlainLaw, counted, plain_number, support
-from bayesrisk.tables.reading.counts.notes import Note, marked, small_counts
+from bayesrisk.tables.reading.counts.notes import Note, marked, replaced, small_counts
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.variables.ages import Ends
 from bayesrisk.tables.reading.variables.judgements import Groups
@@ -33,6 +35,7 @@ UNKNOWN = {"withheld": "withheld, and may be any", "missing": "no count, and lef
 _MOST_MISSED = 20
 #: Small counts that are withheld for each that is shown, at least.
 _FEWER = 8
+_ESTIMATED = "(estimat|imput|geschätzt|schätz|estimé|estimad|stimat|skatta|anslå|szacun|推計|추정)"
 #: Words of a text with a number that says why there is no count, and so few such that are asked.
 WORD, WORDS, _FEW_SENTENCES = re.compile(r"[^\W\d_]{2,}"), 3, 2
 
@@ -41,7 +44,10 @@ def marks_answered(
     cells: Sequence[Cell], laws: Sequence[PlainLaw], rules: ReadingRules, notes: Sequence[Note]
 ) -> dict[str, str]:
     """Return meanings of marks by numbers, notes and sums, or by the settings about them."""
-    answers = _ask_nines(cells, rules) | _ask_dashes(cells, rules) | _ask_flags(cells, rules)
+    answers = _ask_nines(cells, rules) | _ask_dashes(cells, rules) | _ask_flags(cells, rules, notes)
+    for number, setting, note in replaced(notes):
+        text = f"{number!r} stands for {UNKNOWN.get(setting, setting)}: {note.quoted}"
+        answers[number] = rules.ask(f"marks.{number}", setting, text)
     noted_meanings, denied = _ask_notes(cells, laws, rules, notes)
     answers |= noted_meanings
     answers |= _ask_nothing(cells, laws, rules)
@@ -130,7 +136,10 @@ def _fits(mark: str, text: str, cells: Sequence[Cell], laws: Sequence[PlainLaw])
              if c.row and max(low, 1) <= a <= b <= high]  # fmt: skip
     if _FEWER * len(small) > sum(cell.text == mark for cell in cells):
         return False
-    pairs = [*_sums_with(mark, (low, high), cells, every)]
+    shown = [low > 0 and zero.good - any_.good == zero.telling - any_.telling > 0
+             for any_, zero in _sums_with(mark, (0, 0), cells, every)]  # fmt: skip
+    # Totals of what is shown deny nothing.
+    pairs = [*itertools.compress(_sums_with(mark, (low, high), cells, every), map(not_, shown))]
     more = sum(b.good - a.good for a, b in pairs)
     missed = sum(b.telling - b.good for a, b in pairs if a.telling == a.good)
     return _MOST_MISSED * missed <= more
@@ -227,14 +236,21 @@ def _ask_nothing(
             for m in sorted(marks & {*DASHES}) if _fits(m, "0", cells, laws)}  # fmt: skip
 
 
-def _ask_flags(cells: Sequence[Cell], rules: ReadingRules) -> dict[str, str]:
-    """Ask whether counts beside a note are withheld, where each of several is 0."""
+def _ask_flags(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) -> dict[str, str]:
+    """Ask whether counts beside a note are withheld: each of several is 0, or all are estimates."""
     numbers: dict[str, list[str]] = {}
-    for note in (noted(cell.text) for cell in cells):
-        if note:
-            numbers.setdefault(note.note, []).append(note.number)
+    for beside in (noted(cell.text) for cell in cells):
+        if beside:
+            numbers.setdefault(beside.note, []).append(beside.number)
+    reasons = {m: "beside it is 0 always" for m, t in numbers.items() if len(t) > 1 == len({*t})
+               and t[0] == "0"}  # fmt: skip
+    if "e" in numbers and "a" not in numbers:  # no letter of a list
+        reasons["e"] = "many offices write it beside estimates"
+    for mark, note in itertools.product(numbers, notes):
+        word = rf"\W*{re.escape(mark.strip('[]()').casefold())}\W+(.{{0,20}}\W)?{_ESTIMATED}"
+        if re.match(word, note.text.casefold()):
+            reasons[mark] = note.quoted
     return {
-        mark: rules.ask(f"marks.{mark}", "withheld", f"{mark!r} is withheld: beside it is 0 always")
-        for mark, texts in numbers.items()
-        if len(texts) > 1 and {*texts} == {"0"} and f"marks.{mark}" not in rules.choices
-    }
+        mark: rules.ask(f"marks.{mark}", "withheld", f"{mark!r} is withheld: {reason}")
+        for mark, reason in reasons.items() if f"marks.{mark}" not in rules.choices
+    }  # fmt: skip

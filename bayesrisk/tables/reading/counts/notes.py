@@ -1,18 +1,18 @@
 """Notes of published tables: how counts were made and what marks stand for, in words."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from bayesrisk.exceptions import quote
 from bayesrisk.tables.sheets.records import says_events, says_records
 from bayesrisk.tables.sheets.sheet import Sheet
-from bayesrisk.tables.sheets.texts import PATH, WHOLE, cut, key, span
+from bayesrisk.tables.sheets.texts import PATH, WHOLE, cut, key, number_range, span
 
 _WORDS = {
     word: number
     for number, words in {
-        1: "one", 2: "two", 3: "three", 4: "four", 5: "five", 6: "six", 7: "seven",
+        0: "zero", 1: "one", 2: "two", 3: "three", 4: "four", 5: "five", 6: "six", 7: "seven",
         8: "eight", 9: "nine", 10: "ten", 11: "eleven", 12: "twelve", 15: "fifteen",
         16: "sixteen", 20: "twenty", 25: "twenty-five", 30: "thirty", 50: "fifty",
         100: "hundred", 1000: "thousand",
@@ -32,6 +32,12 @@ _LIMITS: dict[str, Callable[..., tuple[int, int]]] = {
     rf"(?:(?:fewer|less|lower|smaller) than|below|under|<) ?{_N}": lambda a: (0, a - 1),
 }  # fmt: skip
 _YEARS = re.compile(r"\b(?:(?:19|20)(?=\d\d[-/]))?([1-9]\d)[-–/](?:(?:19|20)(?=\d\d\b))?(\d\d)\b")
+#: What stands for the small counts that a sentence names before.
+_REPLACED = re.compile(
+    r"(?:replaced|shown|displayed|represented|published|reported|recoded|coded|set|changed|rounded|"
+    rf"given) (?:up |down )?(?:as|by|with|to|at) (?:the )?(?:values? |numbers? )?['\"“‘]?{_N}"
+)
+_SMALL = re.compile(r"\b(small|low)\b")
 _MOST = 200  # of a count that is withheld since it is small
 _NUMBERS = [(re.compile(pattern), ends) for pattern, ends in _LIMITS.items()]
 #: Words for counts that are withheld to protect people, and for those that there are not.
@@ -65,8 +71,9 @@ _RATES = re.compile(
 _OTHER = re.compile(rf"{_RATES.pattern}|\b(estimates?|standard errors?|years? of age|aged)\b")
 _ROUNDED = re.compile(
     rf"(?:rounded|rounding)\b[^.;]{{0,60}}?(?:nearest|multiples? of|base(?: of)?) (?:multiple of )?"
-    rf"{_N}"
+    rf"{_N}(?:(?: or|,) {_N})?"
 )
+_NEAREST = re.compile(r"^(?!.*(random|round(ed|ing) (up|down)\b)).*nearest")
 _MARGIN = re.compile(r"(.*[\W_])?(margins?[ _]of[ _]error|moe)([\W_].*)?", re.IGNORECASE)
 _ESTIMATE = re.compile(
     r"(weighted )?estimates?|estimated (numbers?|counts?|totals?|frequency)\b.*|"
@@ -113,6 +120,33 @@ _MEASURES = re.compile(
 _UNIT = re.compile(r"(.+), magnitude = \w+", re.IGNORECASE)
 _SURVEY = re.compile(r"([A-Z]\d{5}[A-Z]?_\d{3})([EM])")
 _MOST_TEXTS = 64  # of a column of notes
+#: By what is guessed of sums: words that the numbers that are shown do not make up totals.
+_UNADDED = {
+    "separate": re.compile(
+        r"\bmore than (one|once)\b|\bmultiple (responses?|answers?|choices?|reasons|categories|"
+        r"selections)|\bcounted (once (for|in|under) each|in (each|every|several|multiple)|twice|"
+        r"several times)|\bnot mutually exclusive|mehrfach(nenn|zähl|antw|ang)|réponses multiples|"
+        r"plusieurs (fois|réponses|catégories|motifs)|(respuesta|resposta)s? m[uú]ltipl|"
+        r"m[áa](s|is) de uma?\b|risposte multiple|più di un|meerdere antwoorden|meer dan één|"
+        r"fl(era|ere) svar|複数回答|복수 ?응답|wielokrotn|więcej niż jed|birden fazla|több válasz|"
+        r"\btotals?\b.{0,40}\b(exclud\w+|not include|without|omit)\b.{0,40}"
+        r"(suppress|withheld|small|hidden|confidential|masked|redacted|below|less|fewer)|"
+        r"\bnot (counted|included|contained) in (the |any )?(\w+ )?totals?\b|"
+        r"\b(not|n't) (necessarily |always )?(add|sum)\b(?!.*round)"
+    ),
+    "partial": re.compile(
+        r"\btotals?( \w+)? includ\w* (?!.*(suppress|withheld|hidden|small|all))|"
+        r"^(?!.*(suppress|withheld|hidden|small|mask|confiden)).*(includ|count)\w* in (the )?"
+        r"(\w+ )?totals?\b|includ\w*\b.{0,60}(unknown|not (stated|known|specified|recorded|"
+        r"reported|available|disclosed)|unspecified|undetermined|missing|non-?residents?)|"
+        r"(einschl|inkl)\w*\.? .{0,60}(ohne angabe|unbekannt|divers)|inclusief.{0,60}onbekend|"
+        r"y compris.{0,60}(non (déclar|précis|conn|renseign|répon)|inconnu|indétermin)|"
+        r"inclu[iy]\w*.{0,60}(n[ãa]?o (informad|declarad|especificad|identificad)|ignorad|"
+        r"desconocid|sin (informaci|dato))|compres\w+.{0,60}non (indicat|specificat|not)|"
+        r"inkl\w*\.? .{0,60}(okän|uoplys|ukjen|uspes)|включая.{0,60}(неизвест|не указ)|"
+        r"łącznie z.{0,60}nieustalon|(不詳|不明).{0,8}含|미상.{0,8}포함|bilinmeyen.{0,20}dahil"
+    ),
+}
 
 
 class Note(NamedTuple):
@@ -182,7 +216,7 @@ def small_counts(text: str) -> tuple[int, int] | None:
     text = without_years(text)
     for pattern, ends in _NUMBERS:
         for match in pattern.finditer(text):
-            numbers = [_WORDS.get(n) or int(n) for n in match.groups() if n]
+            numbers = [_number(n) for n in match.groups() if n]
             low, high = ends(*numbers)
             if low < high <= _MOST or (low == high and 0 < high <= _MOST):
                 return low, high
@@ -194,9 +228,28 @@ def rounding(notes: Sequence[Note]) -> tuple[str, int, Note] | None:
     for note in notes:
         plain = note.text.casefold()
         if (match := _ROUNDED.search(plain)) and not _OTHER.search(plain):
-            way = "random" if "random" in plain else "nearest"
-            return way, _WORDS.get(match[1]) or int(match[1]), note
+            way = "nearest" if _NEAREST.search(plain) else "random"  # up, down or any way
+            base, *larger = [_number(n) for n in match.groups() if n]
+            return ("perturbed", max(larger) - 1, note) if larger else (way, base, note)
     return None
+
+
+def _number(text: str) -> int:
+    return _WORDS[text] if text in _WORDS else int(text)
+
+
+def replaced(notes: Iterable[Note]) -> Iterator[tuple[str, str, Note]]:
+    """Yield the numbers that stand for small counts as sentences say, their settings, and these."""
+    for note in notes:
+        plain = note.text.casefold()
+        if match := _REPLACED.search(plain):
+            number, before = _number(match[1]), plain[: match.start()]
+            if ends := small_counts(before):
+                yield str(number), span(min(ends[0], number), max(ends[1], number)), note
+            elif _SMALL.search(before):
+                yield str(number), "withheld", note
+        elif (finding := _explained("0", note)) and number_range(finding[0]) not in (None, (0, 0)):
+            yield "0", *finding
 
 
 def marked(mark: str, notes: Sequence[Note], *, alone: bool) -> tuple[str, Note] | None:
@@ -261,6 +314,20 @@ def sampled(sheet: Sheet, counted: Iterable[str], *, every: bool = False) -> Not
         if not every or (_EVERY.match(plain) and not _SOME_COUNTS.search(plain)):
             return note
     return None
+
+
+def unadded(notes: Iterable[Note], names: Collection[str]) -> dict[str, tuple[str, Note]]:
+    """Guess by variable what totals are of, where a sentence denies that labels make them up.
+
+    One that names no variable may be about each.
+    """
+    results = dict[str, tuple[str, Note]]()
+    for note in notes:
+        plain = note.text.casefold()
+        if guess := next((g for g, words in _UNADDED.items() if words.search(plain)), None):
+            named = [n for n in names if re.search(rf"\b{re.escape(key(n))}s?\b", plain)]
+            results = dict.fromkeys(named or names, (guess, note)) | results
+    return results
 
 
 def has_estimates(sheet: Sheet) -> bool:

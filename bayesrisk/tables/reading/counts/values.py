@@ -8,6 +8,8 @@ from bayesrisk.tables.likelihoods import (
     UNBOUNDED,
     CountLimits,
     Likelihood,
+    PerturbedCounts,
+    RoundingSpec,
     SuppressedCounts,
     TrueCounts,
 )
@@ -15,6 +17,7 @@ from bayesrisk.tables.reading.cells import Cell
 from bayesrisk.tables.reading.counts.laws import PlainLaw, cell_laws, counted, support
 from bayesrisk.tables.reading.counts.marks import DASHES, UNKNOWN, WORD, WORDS, marks_answered
 from bayesrisk.tables.reading.counts.notes import sampled, sheet_notes, small_counts, without_years
+from bayesrisk.tables.reading.counts.untrue import untrue
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.sheets.sheet import Sheet
 from bayesrisk.tables.sheets.texts import (
@@ -50,9 +53,10 @@ def values(cells: Sequence[Cell], rules: ReadingRules, sheets: Sequence[Sheet]) 
     """Return the meaning of each cell; ``rules`` gets what is asked about laws and marks."""
     notes = {sheet.name: sheet_notes(sheet) for sheet in sheets}
     heads = dict.fromkeys((cell.file, cell.column) for cell in cells)
-    samples = {s.name: sampled(s, [h for f, h in heads if f == s.name]) for s in sheets}
-    laws = cell_laws(cells, rules, notes, samples)
-    answers = marks_answered(cells, laws, rules, [*itertools.chain(*notes.values())])
+    doubts = {s.name: sampled(s, [h for f, h in heads if f == s.name]) or untrue(s) for s in sheets}
+    laws = cell_laws(cells, rules, notes, doubts)
+    rules.notes = [*itertools.chain(*notes.values())]
+    answers = marks_answered(cells, laws, rules, rules.notes)
     cache: dict[tuple[str, int, bool, int], Value] = {}  # few texts stand in many cells
     results = []
     for cell, law in zip(cells, laws, strict=True):
@@ -151,6 +155,11 @@ def limit_value(high: int) -> Value:
 
 def range_value(low: int, high: int, law: Likelihood) -> Value:
     """Return the meaning of a range, beside plain counts of a law."""
+    if low < high < UNBOUNDED and isinstance(law, PerturbedCounts | RoundingSpec):
+        # A range is of counts that are changed.
+        base = law.base if isinstance(law, RoundingSpec) else 1
+        low = min(low, support(law, -(-low // base) * base)[0])
+        high = max(high, support(law, high // base * base)[1])
     if low == high:
         return Value(TrueCounts(), low, kind="" if law.exact else "exact")
     spread = SuppressedCounts(low, None if high >= UNBOUNDED else high).rule

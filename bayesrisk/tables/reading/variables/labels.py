@@ -6,6 +6,7 @@ from pathlib import Path
 
 from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.reading.cells import Cell
+from bayesrisk.tables.reading.counts.notes import Note, unadded
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.variables.ages import Ends
 from bayesrisk.tables.reading.variables.crossings import divided_twice
@@ -53,7 +54,7 @@ def variables(
         evidence, sums_by_name, implied = all_evidence(labels, choices, coded, totals)
     if (divided_cells := divided_twice(cells, coded, evidence, nesting, rules)) is not cells:
         return variables(divided_cells, ends, nesting, rules)
-    results = {}
+    results, told_of = {}, unadded(rules.notes, texts)
     for name, files in texts.items():
         inner, finding = choices[name][0], evidence[name]
         if name in nesting.separate:
@@ -65,7 +66,8 @@ def variables(
         one.sums, groups = sums_by_name[name], finding.groups
         if groups.nearly and not any(sums.contradicting.size for sums in one.sums):
             finding = finding._replace(groups=groups._replace(telling=groups.good))
-        _judge(name, one, finding, rules, nesting, implied=name in implied)
+        told = told_of.get(name) if groups.exact < groups.telling or not groups.exact else None
+        _judge(name, one, finding, rules, nesting, implied=name in implied, told=told)
         if finding.groups.nearly and not (one.separate or REST in one.labels):
             denied = itertools.chain(*(sums.contradicting for sums in one.sums))
             one.left_out = sorted({*map(int, denied)})
@@ -97,7 +99,7 @@ def _unstated_twins(
 
 def _judge(
     name: str, one: TableVariable, evidence: LabelEvidence, rules: ReadingRules,
-    nesting: Nesting, *, implied: bool,
+    nesting: Nesting, *, implied: bool, told: tuple[str, Note] | None,
 ) -> None:  # fmt: skip
     """Say whether the labels of a variable make up its totals, and whether they overlap."""
     subtotals = [k for k, parts in evidence.children.items() if parts]
@@ -131,7 +133,7 @@ def _judge(
     tail = ""
     complete = one.exhaustive and groups.good == groups.telling > 0
     settled = not any(map(SOME.match, one.labels)) and (complete or adds_up(groups))
-    settled = settled and not evidence.overlap
+    settled = settled and not (evidence.overlap or told)
     if settled and not {"totals", f"totals.{name}"} & {*rules.choices}:
         # Ranges of changed counts allow sums that are off: such groups show no sum that holds.
         kind = "complete"
@@ -139,7 +141,7 @@ def _judge(
         ranges = f"may hold in {numbers}, whose counts are ranges"
         tail += f" (the sums {f'hold in {numbers}' if groups.exact else ranges})"
     else:
-        kind = _totals_rule(name, one, evidence, rules)
+        kind = _totals_rule(name, one, evidence, rules, told)
         if groups.balanced and groups.fitting and kind == "complete":
             rounded = " within rounding" * (groups.exact < groups.good)
             tail += f" (the sums hold{rounded} in {groups.good} groups)"
@@ -154,10 +156,11 @@ def _judge(
                 f"; the total may leave out {one.first.get(label, label)!r} where it is withheld"
             )
         if wrong:
-            one.doubtful = True
             kind = "separate"  # and what was asked about is not so
             rules.questions.pop(f"totals.{name}", None)
     if kind == "separate":
+        # Totals of what is shown are no limits of what is not.
+        one.doubtful = bool(wrong or evidence.doubts or (groups.above and one.exclusive))
         one.take_by_itself(summed=summed)
         alone = "what is in no sum" if one.wholes else "each"
         tail += f"; labels may overlap: {alone} is taken by itself"
@@ -186,14 +189,18 @@ def _parts_text(label: str, parts: Sequence[str], first: Mapping[str, str]) -> s
 
 
 def _totals_rule(
-    name: str, one: TableVariable, evidence: LabelEvidence, rules: ReadingRules
-) -> str:
+    name: str, one: TableVariable, evidence: LabelEvidence, rules: ReadingRules,
+    told: tuple[str, Note] | None,
+) -> str:  # fmt: skip
     """Return whether labels are complete, partial or separate, where numbers do not show it."""
     groups = evidence.groups
     plain, short = f"totals.{name}", groups.telling - groups.good
     overlap = f"; {_by_name(name, one, evidence)}" if evidence.overlap else ""
     if plain in rules.choices or "totals" in rules.choices:
         return rules.choices.get(plain, rules.choices.get("totals", ""))
+    if told:
+        text = f"the labels of {name} do not make up its total: {told[1].quoted}"
+        return rules.ask(plain, "separate" if groups.above else told[0], text + overlap)
     one_way = short and not groups.above and groups.no_chance
     if one_way and (one.exclusive or groups.nearly):
         text = (

@@ -1,0 +1,36 @@
+"""Numbers that are no counts as they stand: in other units, rates by their title, or swapped."""
+
+import re
+
+from bayesrisk.tables.reading.counts.notes import Note, sheet_notes
+from bayesrisk.tables.reading.headings import UNIT
+from bayesrisk.tables.reading.rows import says_mean, says_no_count, titles_rates
+from bayesrisk.tables.sheets.sheet import EXPONENT, Sheet
+from bayesrisk.tables.sheets.texts import key
+
+_WORDS = re.compile(
+    r"\b(data|record|household|target)s?[- ]swapping|\b(records?|households?|persons?|data|values) "
+    r"\w+( \w+)? swapped|\bsynthetic (data|records)|[(\[（,;:–-] ?(in )?(hundreds|millions|lakhs?|"
+    r"hunderten?|millionen|centaines|millones|mi(g)?liones|milhões|miljoen(er)?|百人|万人|萬人|百万人|"
+    r"만 ?명)\W*$",
+    re.IGNORECASE,
+)
+
+
+def untrue(sheet: Sheet) -> Note | None:
+    """Find the sentence, title, heading or unit that says that numbers are no counts of records.
+
+    A title on rates is of other columns where one is called so.
+    """
+    heads, first = [*map(key, sheet.heads)], sheet.rows[0][0]
+    notes = [*sheet_notes(sheet), *(Note(first - 1, head) for head in sheet.heads)]
+    results = [note for note in notes if _WORDS.search(note.text)]
+    if not any(says_no_count(head) or says_mean(head) for head in heads):
+        results += [n for n in notes if n.text in sheet.captions and titles_rates(n.text)]
+    for head, column in zip(heads, zip(*(row for _, row in sheet.rows), strict=True), strict=False):
+        texts, exponent = dict.fromkeys(column), EXPONENT.fullmatch(head)
+        others = {"", "0"} | {t for t in texts if not (exponent or UNIT.fullmatch(t))}
+        units = [t for t in texts if t not in others]
+        if units and (len(texts) > 1 or not sheet.thousands):
+            results.append(Note(first, f"{head}: {units[0]}"))
+    return next(iter(results), None)
