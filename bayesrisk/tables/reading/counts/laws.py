@@ -34,7 +34,7 @@ _ROUNDED = [f"{way}-{base}" for way in ("nearest", "random") for base in (3, 5)]
 _WEAKER = ("stats-nz", "perturbed-1", *_ROUNDED, "perturbed-2", "perturbed-5")
 #: The largest change where a note says that counts are changed, and no sum shows by how much.
 _UNSEEN = 5
-_MANY_SMALL = 8  # counts, none of which is below the least by chance
+_MANY_SMALL = 20  # counts, none of which is below the least by chance
 _FEW_ZEROS = 2  # of counts of which none is 1 or 2
 #: Counts among which it is no chance that none is small.
 _ENOUGH = 12
@@ -257,7 +257,8 @@ def _lack_small(cells: Sequence[Cell], numbers: Sequence[int]) -> str:
     least = min(filter(None, numbers), default=0)
     marks = sum(is_mark(cell.text) for cell in cells)
     small = sum(0 < n < 3 * least for n in numbers)  # of these a third would be below the least
-    if least < 2 or small < _MANY_SMALL or numbers.count(0) <= max(_FEW_ZEROS, marks):
+    needed = _ENOUGH if least <= _SMALL else _MANY_SMALL
+    if least < 2 or small < needed or numbers.count(0) <= max(_FEW_ZEROS, marks):
         return ""
     ranges = {ends for cell in cells if cell.row and (ends := number_range(cell.text))}
     if any(low <= 1 and least - 1 <= high < UNBOUNDED and low < high for low, high in ranges):
