@@ -54,7 +54,8 @@ def variables(
         evidence, sums_by_name, implied = all_evidence(labels, choices, coded, totals)
     if (divided_cells := divided_twice(cells, coded, evidence, nesting, rules)) is not cells:
         return variables(divided_cells, ends, nesting, rules)
-    results, told_of = {}, unadded(rules.notes, texts)
+    hidden = any(low < high for low, high in ends)  # else sums say nothing that is not stated
+    results, told_of = {}, unadded(rules.notes, texts) if hidden else {}
     for name, files in texts.items():
         inner, finding = choices[name][0], evidence[name]
         if name in nesting.separate:
@@ -66,8 +67,7 @@ def variables(
         one.sums, groups = sums_by_name[name], finding.groups
         if groups.nearly and not any(sums.contradicting.size for sums in one.sums):
             finding = finding._replace(groups=groups._replace(telling=groups.good))
-        told = told_of.get(name) if groups.exact < groups.telling or not groups.exact else None
-        _judge(name, one, finding, rules, nesting, implied=name in implied, told=told)
+        _judge(name, one, finding, rules, nesting, implied=name in implied, told=told_of.get(name))
         if finding.groups.nearly and not (one.separate or REST in one.labels):
             denied = itertools.chain(*(sums.contradicting for sums in one.sums))
             one.left_out = sorted({*map(int, denied)})
