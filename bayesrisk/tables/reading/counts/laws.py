@@ -243,9 +243,9 @@ def _guess(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) ->
         doubt = f"true, although {estimates!r} may be an estimate of a survey, which is weighted"
     if round_counts := _round_counts(coded):
         doubt = doubt or f"true, although {round_counts}"
-    told = [f"true, although {n.quoted}" for n in notes if _SOME_ROUNDING.search(n.text)]
-    if told and (not missed or any(d for d, _ in itertools.chain(*missed))):
-        doubt = doubt or told[0]
+    note_doubts = [f"true, although {n.quoted}" for n in notes if _SOME_ROUNDING.search(n.text)]
+    if note_doubts and (not missed or any(d for d, _ in itertools.chain(*missed))):
+        doubt = doubt or note_doubts[0]
     zero = any(d > 0 for d, _ in itertools.chain(*missed)) or "marks.0" in rules.choices
     if not zero:  # neither sums nor a setting say what 0 stands for
         doubt = doubt or _lack_small(cells, numbers)

@@ -136,10 +136,12 @@ def _fits(mark: str, text: str, cells: Sequence[Cell], laws: Sequence[PlainLaw])
              if c.row and max(low, 1) <= a <= b <= high]  # fmt: skip
     if _FEWER * len(small) > sum(cell.text == mark for cell in cells):
         return False
-    shown = [low > 0 and zero.good - any_.good == zero.telling - any_.telling > 0
+    partial_totals = [low > 0 and zero.good - any_.good == zero.telling - any_.telling > 0
              for any_, zero in _sums_with(mark, (0, 0), cells, every)]  # fmt: skip
     # Totals of what is shown deny nothing.
-    pairs = [*itertools.compress(_sums_with(mark, (low, high), cells, every), map(not_, shown))]
+    pairs = [
+        *itertools.compress(_sums_with(mark, (low, high), cells, every), map(not_, partial_totals))
+    ]
     more = sum(b.good - a.good for a, b in pairs)
     missed = sum(b.telling - b.good for a, b in pairs if a.telling == a.good)
     return _MOST_MISSED * missed <= more
@@ -239,9 +241,9 @@ def _ask_nothing(
 def _ask_flags(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) -> dict[str, str]:
     """Ask whether counts beside a note are withheld: each of several is 0, or all are estimates."""
     numbers: dict[str, list[str]] = {}
-    for beside in (noted(cell.text) for cell in cells):
-        if beside:
-            numbers.setdefault(beside.note, []).append(beside.number)
+    for count_note in (noted(cell.text) for cell in cells):
+        if count_note:
+            numbers.setdefault(count_note.note, []).append(count_note.number)
     reasons = {m: "beside it is 0 always" for m, t in numbers.items() if len(t) > 1 == len({*t})
                and t[0] == "0"}  # fmt: skip
     if "e" in numbers and "a" not in numbers:  # no letter of a list

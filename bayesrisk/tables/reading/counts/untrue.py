@@ -29,8 +29,8 @@ def untrue(sheet: Sheet) -> Note | None:
         results += [n for n in notes if n.text in sheet.captions and titles_rates(n.text)]
     for head, column in zip(heads, zip(*(row for _, row in sheet.rows), strict=True), strict=False):
         texts, exponent = dict.fromkeys(column), EXPONENT.fullmatch(head)
-        others = {"", "0"} | {t for t in texts if not (exponent or UNIT.fullmatch(t))}
-        units = [t for t in texts if t not in others]
+        plain_texts = {"", "0"} | {t for t in texts if not (exponent or UNIT.fullmatch(t))}
+        units = [t for t in texts if t not in plain_texts]
         if units and (len(texts) > 1 or not sheet.thousands):
             results.append(Note(first, f"{head}: {units[0]}"))
     return next(iter(results), None)

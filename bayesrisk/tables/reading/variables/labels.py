@@ -55,7 +55,7 @@ def variables(
     if (divided_cells := divided_twice(cells, coded, evidence, nesting, rules)) is not cells:
         return variables(divided_cells, ends, nesting, rules)
     hidden = any(low < high for low, high in ends)  # else sums say nothing that is not stated
-    results, told_of = {}, unadded(rules.notes, texts) if hidden else {}
+    results, denials = {}, unadded(rules.notes, texts) if hidden else {}
     for name, files in texts.items():
         inner, finding = choices[name][0], evidence[name]
         if name in nesting.separate:
@@ -67,7 +67,9 @@ def variables(
         one.sums, groups = sums_by_name[name], finding.groups
         if groups.nearly and not any(sums.contradicting.size for sums in one.sums):
             finding = finding._replace(groups=groups._replace(telling=groups.good))
-        _judge(name, one, finding, rules, nesting, implied=name in implied, told=told_of.get(name))
+        _judge(
+            name, one, finding, rules, nesting, implied=name in implied, denial=denials.get(name)
+        )
         if finding.groups.nearly and not (one.separate or REST in one.labels):
             denied = itertools.chain(*(sums.contradicting for sums in one.sums))
             one.left_out = sorted({*map(int, denied)})
@@ -99,7 +101,7 @@ def _unstated_twins(
 
 def _judge(
     name: str, one: TableVariable, evidence: LabelEvidence, rules: ReadingRules,
-    nesting: Nesting, *, implied: bool, told: tuple[str, Note] | None,
+    nesting: Nesting, *, implied: bool, denial: tuple[str, Note] | None,
 ) -> None:  # fmt: skip
     """Say whether the labels of a variable make up its totals, and whether they overlap."""
     subtotals = [k for k, parts in evidence.children.items() if parts]
@@ -133,7 +135,7 @@ def _judge(
     tail = ""
     complete = one.exhaustive and groups.good == groups.telling > 0
     settled = not any(map(SOME.match, one.labels)) and (complete or adds_up(groups))
-    settled = settled and not (evidence.overlap or told)
+    settled = settled and not (evidence.overlap or denial)
     if settled and not {"totals", f"totals.{name}"} & {*rules.choices}:
         # Ranges of changed counts allow sums that are off: such groups show no sum that holds.
         kind = "complete"
@@ -141,7 +143,7 @@ def _judge(
         ranges = f"may hold in {numbers}, whose counts are ranges"
         tail += f" (the sums {f'hold in {numbers}' if groups.exact else ranges})"
     else:
-        kind = _totals_rule(name, one, evidence, rules, told)
+        kind = _totals_rule(name, one, evidence, rules, denial)
         if groups.balanced and groups.fitting and kind == "complete":
             rounded = " within rounding" * (groups.exact < groups.good)
             tail += f" (the sums hold{rounded} in {groups.good} groups)"
@@ -190,7 +192,7 @@ def _parts_text(label: str, parts: Sequence[str], first: Mapping[str, str]) -> s
 
 def _totals_rule(
     name: str, one: TableVariable, evidence: LabelEvidence, rules: ReadingRules,
-    told: tuple[str, Note] | None,
+    denial: tuple[str, Note] | None,
 ) -> str:  # fmt: skip
     """Return whether labels are complete, partial or separate, where numbers do not show it."""
     groups = evidence.groups
@@ -198,9 +200,9 @@ def _totals_rule(
     overlap = f"; {_by_name(name, one, evidence)}" if evidence.overlap else ""
     if plain in rules.choices or "totals" in rules.choices:
         return rules.choices.get(plain, rules.choices.get("totals", ""))
-    if told:
-        text = f"the labels of {name} do not make up its total: {told[1].quoted}"
-        return rules.ask(plain, "separate" if groups.above else told[0], text + overlap)
+    if denial:
+        text = f"the labels of {name} do not make up its total: {denial[1].quoted}"
+        return rules.ask(plain, "separate" if groups.above else denial[0], text + overlap)
     one_way = short and not groups.above and groups.no_chance
     if one_way and (one.exclusive or groups.nearly):
         text = (
