@@ -349,6 +349,9 @@ def audit_files(
     targets.to_parquet(stream, index=False, compression="zstd")
     files["targets.parquet"] = stream.getvalue()
     answer = [] if choice is None else _chosen(choice, config)
+    if "missing" in config:
+        text = "<b>Not done yet:</b> {}; this is about all others. --resume goes on."
+        answer.append(marked(text, listed(config["missing"])))
     risks, more, quotes = [], list[Part](), list[pages.Quotes]()
     with TemporaryDirectory() as folder:
         for number, name in enumerate(population_names(errors), start=1):
