@@ -12,6 +12,7 @@ from scipy.special import stdtrit
 
 from bayesrisk._base import validation as check
 from bayesrisk._base.disk.delimited import read_own_csv
+from bayesrisk._base.validation import FloatArray
 from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.mechanisms.registry import shown_name
 from bayesrisk.plotting import _canvas as canvas
@@ -207,12 +208,38 @@ def _join(
         for _, row in ordered_pairs.iterrows()
     }
     pairs = {pair for pair in pairs if answers.index.isin(pair).sum() == 2}
+    names = answers.index.tolist()
+    points = np.stack([error[names], answers], axis=1)
     for low, high in sorted(pairs):
-        if not any({(low, name), (name, high)} <= pairs for name in answers.index):
-            axes.plot(
-                error[[low, high]], answers[[low, high]],
-                color="0.7", linewidth=1.2, zorder=1,
-            )  # fmt: skip
+        if not any({(low, name), (name, high)} <= pairs for name in names):
+            line = bent(points, names.index(low), names.index(high))
+            axes.plot(*line.T, color="0.7", linewidth=1.2, zorder=1)
+
+
+#: Bends of a line, as shares of its length, and the share of a panel that is clear of a marker.
+_BENDS, _CLEAR = (0.0, 0.2, -0.2, 0.4, -0.4, 0.6, -0.6), 0.08
+
+
+def bent(points: FloatArray, start: int, stop: int) -> FloatArray:
+    """Bend a line between two of the points as little as keeps it clear of all others."""
+    number = np.arange(len(points))
+    drawn = np.isfinite(points).all(axis=1)
+    span = np.ptp(points[drawn], axis=0)
+    span = np.where(span > 0.0, span, 1.0)
+    (x, y), others = points[[start, stop]] / span, points[drawn & ~np.isin(number, [start, stop])]
+    along = np.linspace(0.0, 1.0, 41)[:, None]
+
+    def curve(share: float) -> FloatArray:
+        middle = (x + y) / 2.0 + share * np.array([1.0, -1.0]) * (y - x)[::-1]
+        line: FloatArray = (1 - along) ** 2 * x + 2 * along * (1 - along) * middle + along**2 * y
+        return line
+
+    def room(line: FloatArray) -> float:
+        return float(np.linalg.norm(line[:, None] - others / span, axis=2).min(initial=np.inf))
+
+    lines = [curve(share) for share in _BENDS]
+    best: FloatArray = next((one for one in lines if room(one) > _CLEAR), max(lines, key=room))
+    return best * span
 
 
 @canvas.styled
