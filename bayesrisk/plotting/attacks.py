@@ -1,5 +1,6 @@
 """Figures of attacks: claims, occupancy, re-identification, majorities and variability."""
 
+import textwrap
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from bayesrisk.exceptions import ArgumentError
 from bayesrisk.plotting import _canvas as canvas
 from bayesrisk.plotting._canvas import Axes, Panels, Where
 
+_LETTERS = 40  # of a line of a label
 #: A figure as it is drawn for a phone.
 phone_png = canvas.phone_png
 
@@ -56,6 +58,29 @@ def plot_bounds(frame: pd.DataFrame) -> Axes:
     axes.set_yticks(rows, [canvas.as_text(text)[:60] for text in frame["label"]])
     axes.set(xlabel="records", xlim=(-0.02 * edge, edge), ylim=(len(frame) - 0.4, -0.6))
     axes.grid(visible=False, axis="y")
+    return axes
+
+
+@canvas.styled
+def draw_intervals(cells: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+    """Draw noisy counts as dots beside the intervals of the counts behind them.
+
+    ``cells`` has columns ``label``, ``noisy_count``, ``least`` and ``most``, a row for each count;
+    they are drawn from the top.
+    """
+    canvas.require(cells, ("label", "noisy_count", "least", "most"))
+    group = canvas.panels(ax, 1, (6.4, 1.1 + 0.3 * len(cells)))
+    axes: Axes = group[0]
+    rows = np.arange(len(cells))
+    axes.axvline(0.0, zorder=0, **canvas.GREY)
+    axes.hlines(rows, cells["least"], cells["most"], color=canvas.COLOURS[0], linewidth=5.0,
+                alpha=0.4, label="count: 95 %")  # fmt: skip
+    axes.plot(cells["noisy_count"], rows, "o", color=canvas.COLOURS[1], label="noisy count")
+    names = [textwrap.fill(canvas.as_text(text), _LETTERS) for text in cells["label"]]
+    axes.set_yticks(rows, names, fontsize=7.5)
+    axes.set(xlabel="people", ylim=(len(cells) - 0.4, -0.6))
+    axes.grid(visible=False, axis="y")
+    canvas.legend_outside(group, *axes.get_legend_handles_labels(), ncols=2)
     return axes
 
 

@@ -62,6 +62,7 @@ def plot_audit(
     comparisons: pd.DataFrame | None = None,
     *,
     population: str | None = None,
+    ylim: tuple[float, float] | None = None,
     ax: Where = None,
 ) -> Panels:
     """Return panels of remaining answers against the error of a count, one per adversary.
@@ -85,6 +86,8 @@ def plot_audit(
         order was told and no third one lies between them; without comparisons nothing is joined.
     population : str, optional
         Needed where several were audited.
+    ylim : tuple of float, optional
+        Ends of the vertical axis, such as those of another figure.
     ax : sequence of matplotlib.axes.Axes, optional
     """
     if not isinstance(measures, pd.DataFrame):
@@ -116,7 +119,6 @@ def plot_audit(
     for axes, adversary in zip(every, adversaries, strict=True):
         rows = measures[measures["adversary"] == adversary]
         axes.axhline(1.0, color="0.6", linewidth=0.8)
-        _join(axes, rows, error, comparisons)
         for _, row in rows.iterrows():
             look = canvas.point(order.index(_name(row)))
             answers, low, high = (row[name] for name in _ANSWERS)
@@ -142,6 +144,10 @@ def plot_audit(
         axes.set_title(canvas.as_text(adversary), fontsize=9.5)
         axes.set_xlabel("cost: mean absolute error of a count")
         axes.margins(x=0.08)
+    if ylim is not None:
+        every[0].set_ylim(*ylim)
+    for axes, adversary in zip(every, adversaries, strict=True):
+        _join(axes, measures[measures["adversary"] == adversary], error, comparisons)
     for axes in canvas.leftmost(every):
         axes.set_ylabel("remaining answers (fewer is worse)")
     canvas.legend_outside(every, *canvas.named_once(every), ncols=2)
@@ -210,23 +216,25 @@ def _join(
     pairs = {pair for pair in pairs if answers.index.isin(pair).sum() == 2}
     names = answers.index.tolist()
     points = np.stack([error[names], answers], axis=1)
+    ends = np.array([axes.get_xlim(), axes.get_ylim()])
+    axes.autoscale(enable=False)
     for low, high in sorted(pairs):
         if not any({(low, name), (name, high)} <= pairs for name in names):
-            line = bent(points, names.index(low), names.index(high))
+            line = bent(points, names.index(low), names.index(high), np.ptp(ends, axis=1))
             axes.plot(*line.T, color="0.7", linewidth=1.2, zorder=1)
 
 
 #: Bends of a line, as shares of its length, and the share of a panel that is clear of a marker.
-_BENDS, _CLEAR = (0.0, 0.2, -0.2, 0.4, -0.4, 0.6, -0.6), 0.08
+_BENDS, _CLEAR = (0.0, 0.2, -0.2, 0.4, -0.4, 0.6, -0.6), 0.04
 
 
-def bent(points: FloatArray, start: int, stop: int) -> FloatArray:
-    """Bend a line between two of the points as little as keeps it clear of all others."""
-    number = np.arange(len(points))
-    drawn = np.isfinite(points).all(axis=1)
-    span = np.ptp(points[drawn], axis=0)
-    span = np.where(span > 0.0, span, 1.0)
-    (x, y), others = points[[start, stop]] / span, points[drawn & ~np.isin(number, [start, stop])]
+def bent(points: FloatArray, start: int, stop: int, span: FloatArray) -> FloatArray:
+    """Bend a line between two of the points as little as keeps it clear of all others.
+
+    ``span`` is that of the panel.
+    """
+    others = np.delete(points, [start, stop], axis=0) / span
+    others, (x, y) = others[np.isfinite(others).all(axis=1)], points[[start, stop]] / span
     along = np.linspace(0.0, 1.0, 41)[:, None]
 
     def curve(share: float) -> FloatArray:
@@ -235,7 +243,7 @@ def bent(points: FloatArray, start: int, stop: int) -> FloatArray:
         return line
 
     def room(line: FloatArray) -> float:
-        return float(np.linalg.norm(line[:, None] - others / span, axis=2).min(initial=np.inf))
+        return float(np.linalg.norm(line[:, None] - others, axis=2).min(initial=np.inf))
 
     lines = [curve(share) for share in _BENDS]
     best: FloatArray = next((one for one in lines if room(one) > _CLEAR), max(lines, key=room))

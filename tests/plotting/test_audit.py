@@ -130,19 +130,19 @@ def test_beliefs_are_those_of_the_truth(audit):
         np.testing.assert_allclose(drawn.get_offsets()[:, 0], 100.0 * rows[f"believed_{name}"])
 
 
-@pytest.mark.parametrize("between", [(1.0, 2.0), (1.1, 2.1), (0.9, 1.9), (1.0, 2.3)])
+@pytest.mark.parametrize("between", [(1.0, 2.0), (1.1, 2.1), (0.9, 1.9), (1.0, 2.1)])
 def test_a_line_keeps_clear_of_the_markers_between_its_ends(between):
     """Two points of five lie on or beside the straight line from the first to the last."""
     points = np.array([(0.0, 1.0), between, (1.5, 2.5), (0.2, 3.0), (2.0, 3.0)])
-    line = bent(points, 0, 4)
+    line = bent(points, 0, 4, np.array([2.0, 2.0]))
     np.testing.assert_allclose(line[[0, -1]], points[[0, 4]])
     gaps = np.linalg.norm((line[:, None] - points[[1, 2, 3]]) / 2.0, axis=2)
-    assert gaps.min() > 0.08
+    assert gaps.min() > 0.04
     straight = np.linspace(points[0], points[4], 41)
-    assert np.linalg.norm((straight[:, None] - points[[1, 2]]) / 2.0, axis=2).min() < 0.08
+    assert np.linalg.norm((straight[:, None] - points[[1, 2]]) / 2.0, axis=2).min() < 0.04
 
 
 def test_a_line_is_straight_where_nothing_lies_between_its_ends():
     points = np.array([(0.0, 1.0), (2.0, 3.0), (0.0, 3.0), (1.0, np.inf)])
-    line = bent(points, 0, 1)
+    line = bent(points, 0, 1, np.array([2.0, 2.0]))
     np.testing.assert_allclose(line[:, 1] - line[:, 0], 1.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,9 @@ from bayesrisk.census.studies.measurement_risk import CURVE, MeasurementsStudy, 
 from bayesrisk.exceptions import ArgumentError, quote
 from bayesrisk.inference.count.measurements import MeasurementTables
 from bayesrisk.tables.cells import positions
+
+if TYPE_CHECKING:
+    from bayesrisk.plotting import Axes
 
 
 @displayed
@@ -74,6 +77,15 @@ class UnitMeasurements(Tabular):
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each cell, in their order."""
         return self.cells
+
+    def plot(self, *, most: int = 12, ax: Axes | None = None) -> Axes:
+        """Draw noisy counts and intervals of the cells that no constraint fixes, largest first."""
+        from bayesrisk.plotting.attacks import draw_intervals  # slow to import
+
+        cells = self.open_cells().nlargest(most, "noisy_count", keep="first")
+        axes = draw_intervals(cells, ax=ax)
+        axes.set_title(f"{self.unit}: {len(cells)} of {len(self.cells)} cells", fontsize=9.5)
+        return axes
 
 
 def unit_measurements(

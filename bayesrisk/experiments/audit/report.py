@@ -506,12 +506,10 @@ def _answer_figures(
 
 
 def _answer_panel(
-    rows: pd.DataFrame, costs: pd.DataFrame, comparisons: pd.DataFrame, ends: Sequence[float]
+    rows: pd.DataFrame, costs: pd.DataFrame, comparisons: pd.DataFrame, ends: tuple[float, float]
 ) -> Any:
     """Draw the panel of one adversary in the main figure."""
-    panels = plotting.plot_audit(rows, costs, comparisons)
-    panels[0].set_ylim(*ends)
-    return panels
+    return plotting.plot_audit(rows, costs, comparisons, ylim=ends)
 
 
 def _belief_figures(
