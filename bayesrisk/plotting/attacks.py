@@ -13,7 +13,7 @@ from bayesrisk.exceptions import ArgumentError
 from bayesrisk.plotting import _canvas as canvas
 from bayesrisk.plotting._canvas import Axes, Panels, Where
 
-_LETTERS = 40  # of a line of a label
+_LETTERS = 60  # of a line of a label
 #: A figure as it is drawn for a phone.
 phone_png = canvas.phone_png
 
@@ -47,7 +47,9 @@ def plot_bounds(frame: pd.DataFrame) -> Axes:
     ``low`` and ``high``, a row for each count; they are drawn from the top.
     """
     canvas.require(frame, ("label", "low_stated", "high_stated", "low", "high"))
-    axes = canvas.panel(None, 6.0, 0.9 + 0.2 * len(frame))
+    labels = [textwrap.fill(canvas.as_text(text), _LETTERS) for text in frame["label"]]
+    lines = 1 + max(text.count("\n") for text in labels)
+    axes = canvas.panel(None, 6.4, 0.9 + (0.06 + 0.14 * lines) * len(frame))
     rows = np.arange(len(frame))
     ends = frame[["low_stated", "high_stated", "low", "high"]].astype("Float64")
     edge = 1.15 * float(ends.max().max()) + 1.0
@@ -55,32 +57,13 @@ def plot_bounds(frame: pd.DataFrame) -> Axes:
     axes.hlines(rows, stated, most, color="0.8", linewidth=6.0)
     axes.hlines(rows, low, high, color=canvas.COLOURS[0], linewidth=2.5)
     axes.plot(low, rows, "o", high, rows, "o", color=canvas.COLOURS[0], markersize=4.0)
-    axes.set_yticks(rows, [canvas.as_text(text)[:60] for text in frame["label"]])
-    axes.set(xlabel="records", xlim=(-0.02 * edge, edge), ylim=(len(frame) - 0.4, -0.6))
+    axes.set_yticks(rows, labels, fontsize=7.5)
+    axes.set(
+        xlabel="records",
+        xlim=(min(-0.02 * edge, 1.1 * low.min()), edge),
+        ylim=(len(frame) - 0.4, -0.6),
+    )
     axes.grid(visible=False, axis="y")
-    return axes
-
-
-@canvas.styled
-def draw_intervals(cells: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """Draw noisy counts as dots beside the intervals of the counts behind them.
-
-    ``cells`` has columns ``label``, ``noisy_count``, ``least`` and ``most``, a row for each count;
-    they are drawn from the top.
-    """
-    canvas.require(cells, ("label", "noisy_count", "least", "most"))
-    group = canvas.panels(ax, 1, (6.4, 1.1 + 0.3 * len(cells)))
-    axes: Axes = group[0]
-    rows = np.arange(len(cells))
-    axes.axvline(0.0, zorder=0, **canvas.GREY)
-    axes.hlines(rows, cells["least"], cells["most"], color=canvas.COLOURS[0], linewidth=5.0,
-                alpha=0.4, label="count: 95 %")  # fmt: skip
-    axes.plot(cells["noisy_count"], rows, "o", color=canvas.COLOURS[1], label="noisy count")
-    names = [textwrap.fill(canvas.as_text(text), _LETTERS) for text in cells["label"]]
-    axes.set_yticks(rows, names, fontsize=7.5)
-    axes.set(xlabel="people", ylim=(len(cells) - 0.4, -0.6))
-    axes.grid(visible=False, axis="y")
-    canvas.legend_outside(group, *axes.get_legend_handles_labels(), ncols=2)
     return axes
 
 

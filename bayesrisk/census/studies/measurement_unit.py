@@ -22,6 +22,8 @@ from bayesrisk.tables.cells import positions
 if TYPE_CHECKING:
     from bayesrisk.plotting import Axes
 
+_DRAWN = 12  # cells of a figure
+
 
 @displayed
 @dataclass(frozen=True, eq=False)
@@ -78,13 +80,15 @@ class UnitMeasurements(Tabular):
         """Return one row for each cell, in their order."""
         return self.cells
 
-    def plot(self, *, most: int = 12, ax: Axes | None = None) -> Axes:
-        """Draw noisy counts and intervals of the cells that no constraint fixes, largest first."""
-        from bayesrisk.plotting.attacks import draw_intervals  # slow to import
+    def plot(self) -> Axes:
+        """Draw the largest noisy counts that no constraint fixes, and an interval of each count."""
+        from bayesrisk.plotting.attacks import plot_bounds  # slow to import
 
-        cells = self.open_cells().nlargest(most, "noisy_count", keep="first")
-        axes = draw_intervals(cells, ax=ax)
-        axes.set_title(f"{self.unit}: {len(cells)} of {len(self.cells)} cells", fontsize=9.5)
+        cells = self.open_cells().nlargest(_DRAWN, "noisy_count")
+        noisy = dict.fromkeys(("low", "high"), cells["noisy_count"])
+        ends = {"least": "low_stated", "most": "high_stated"}
+        axes = plot_bounds(cells.rename(columns=ends).assign(**noisy))
+        axes.set_xlabel("people (dots: noisy counts; bars: 95 % of each count)", fontsize=8.0)
         return axes
 
 

@@ -434,7 +434,7 @@ def _chosen(choice: pd.DataFrame, config: Row) -> list[Part]:
 
 
 _FEW = (
-    "Few people are asked about, since each needs draws anew under each release; --targets and "
+    "So few people speak for all, since each takes draws anew under each release; --targets and "
     "--releases ask for more."
 )
 

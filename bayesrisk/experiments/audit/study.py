@@ -302,8 +302,9 @@ class AuditStudy(Study):
                 with about_population(name):
                     for one in self.protections:
                         surveyed.check(one)
-                    if any(map(surveyed.chained, filter(surveyed.randomised, self.protections))):
-                        self._chained.append(name)
+                    random = filter(surveyed.randomised, self.protections)
+                    if slow := next(filter(surveyed.chained, random), None):
+                        self._chained[name] = slow.name
                         if surveyed.survey.targets.size > FEW_TARGETS:
                             population = self._survey(name, FEW_TARGETS)
                             population.take_pilots(surveyed)
@@ -342,19 +343,13 @@ class AuditStudy(Study):
         """Search of each protection, or None where its setting is fixed."""
         if self.goal is not None:
             return [choosing.make_search(one) for one in self.protections]
-        for one in self.protections:
-            for name, value in one.parameters.items():
-                if choosing.is_range(value):
-                    raise ArgumentError(
-                        f"{name} of {one.name!r} must be one value where there is no target ratio, "
-                        f"got {quote(value)}"
-                    )
+        choosing.refuse_ranges(self.protections)
         return [None] * len(self.protections)
 
     @functools.cached_property
-    def _chained(self) -> list[str]:
-        """Names of populations with few targets and releases: each needs chains of its own."""
-        return []
+    def _chained(self) -> dict[str, str]:
+        """Populations with few targets and releases, and for whose protection they need chains."""
+        return {}
 
     @functools.cached_property
     def _too_large_first(self) -> dict[tuple[str, str], dict[tuple[str, str], set[int]]]:
@@ -466,8 +461,13 @@ class AuditStudy(Study):
     def outlook(self, todo: Sequence[int]) -> Outlook:
         """Return notes on targets left out, and expected seconds of the shards ``todo``."""
         lines = [
-            f"{population.survey.targets.size} of {population.people} people are asked about"
-            + (f" in {name!r}" if name else "")
+            f"{population.survey.targets.size} of {population.people} people, drawn at random, "
+            + f"speak for all{f' of {name!r}' if name else ''}"
+            + "".join(
+                f": under {slow} each takes chains of its own"
+                for slow in [self._chained.get(name)]
+                if slow
+            )
             + " (--targets asks about more)"
             for name, population in self._populations.items()
             if population.survey.targets.size < population.people
