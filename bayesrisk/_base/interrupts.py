@@ -19,7 +19,7 @@ LATE = 4
 _SECONDS = 1.0
 _first: tuple[int, float] | None = None  # signal and time of the first request
 _message_printed = False
-_own: tuple[int, str] | None = None  # status and words of an end that no signal asked for
+_reason: tuple[int, str] | None = None  # status and words of an end that no signal asked for
 
 
 class Interruption(KeyboardInterrupt):
@@ -39,8 +39,8 @@ def check() -> None:
 
 def late() -> None:
     """Ask this process to end as Ctrl-C does, since its own time limit is over."""
-    global _own
-    _own = LATE, "--time-limit is over"
+    global _reason
+    _reason = LATE, "--time-limit is over"
     os.kill(os.getpid(), signal.SIGINT)
 
 
@@ -49,9 +49,9 @@ def tell(note: str = "") -> int:
     global _message_printed
     _set_alarm(0.0)
     if not _message_printed:
-        sys.stderr.write(f"bayesrisk: {'interrupted' if _own is None else _own[1]}{note}\n")
+        sys.stderr.write(f"bayesrisk: {'interrupted' if _reason is None else _reason[1]}{note}\n")
         _message_printed = _first is not None
-    return 128 + (signal.SIGINT if _first is None else _first[0]) if _own is None else _own[0]
+    return 128 + (signal.SIGINT if _first is None else _first[0]) if _reason is None else _reason[0]
 
 
 @contextmanager
@@ -75,7 +75,7 @@ def heeded(*, last: bool = False) -> Iterator[None]:
     Where it is the ``last`` thing, nothing follows but the end of the process, which a first
     request does not stop.
     """
-    global _first, _message_printed, _own
+    global _first, _message_printed, _reason
     hook, excepthook, before = sys.unraisablehook, sys.excepthook, {}
     if threading.current_thread() is threading.main_thread():  # no other may handle signals
         handlers = dict.fromkeys((signal.SIGINT, signal.SIGTERM), _ask)
@@ -107,7 +107,7 @@ def heeded(*, last: bool = False) -> Iterator[None]:
                     signal.signal(number, handler)
             sys.unraisablehook = hook
             if before and _ask not in before.values():
-                _first, _message_printed, _own = None, False, None
+                _first, _message_printed, _reason = None, False, None
 
 
 def _ask(number: int, frame: object) -> None:

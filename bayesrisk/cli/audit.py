@@ -222,14 +222,14 @@ def _so_far(study: "br.experiments.AuditStudy", output: Path, *, begun: bool) ->
     with suppress(BayesRiskError):
         folder = audit_folder(output)
         if begun and (n_done := len(folder.finished())):
-            done, brief = study.so_far(folder)
+            whole, brief = study.so_far(folder)
             say(*brief, err=False)
-            left = [one.name for one in study.protections if one not in done]
+            left = [one.name for one in study.protections if one not in whole]
             part = f"{n_done} of {folder.shards} parts are done"
-            if done:
-                names = ", ".join(one.name for one in done)
+            if whole:
+                names = ", ".join(one.name for one in whole)
                 part += f"; {output / 'report.html'} is about {names}"
-            if done and left:
+            if whole and left:
                 part += f"; not done: {', '.join(left)}"
             return f"{part}; go on with --resume"
     return "no part was done"

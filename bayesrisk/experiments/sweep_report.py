@@ -249,8 +249,8 @@ class Average(NamedTuple):
     def lead(self) -> str:
         """A sentence on the adversary's belief before and after the release."""
         if self.least is not None:
-            to = "in" if self.ratio is None else "to"
-            most = f"at the largest of this sweep, {self.label}, {to} {chance(self.after)}"
+            word = "in" if self.ratio is None else "to"
+            most = f"at the largest of this sweep, {self.label}, {word} {chance(self.after)}"
             return f"{self.least.lead[:-1]}; {most}."
         if self.ratio is None:
             right = f"is right in {chance(self.after)} of all cases with the released count"

@@ -233,8 +233,8 @@ def bent(points: FloatArray, start: int, stop: int, span: FloatArray) -> FloatAr
 
     ``span`` is that of the panel.
     """
-    others = np.delete(points, [start, stop], axis=0) / span
-    others, (x, y) = others[np.isfinite(others).all(axis=1)], points[[start, stop]] / span
+    markers = np.delete(points, [start, stop], axis=0) / span
+    markers, (x, y) = markers[np.isfinite(markers).all(axis=1)], points[[start, stop]] / span
     along = np.linspace(0.0, 1.0, 41)[:, None]
 
     def curve(share: float) -> FloatArray:
@@ -243,7 +243,7 @@ def bent(points: FloatArray, start: int, stop: int, span: FloatArray) -> FloatAr
         return line
 
     def room(line: FloatArray) -> float:
-        return float(np.linalg.norm(line[:, None] - others, axis=2).min(initial=np.inf))
+        return float(np.linalg.norm(line[:, None] - markers, axis=2).min(initial=np.inf))
 
     lines = [curve(share) for share in _BENDS]
     best: FloatArray = next((one for one in lines if room(one) > _CLEAR), max(lines, key=room))

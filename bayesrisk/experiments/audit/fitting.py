@@ -22,10 +22,10 @@ def fit(
     fewer than two if that can be, and then people are left out.  Fewer than 20 people say little:
     then the slowest protections are left out, until there are so many or one is left.
     """
-    kept, few = dict(costs), min(FEW_TARGETS, people)
+    chosen, few = dict(costs), min(FEW_TARGETS, people)
 
     def needed(people: int, releases: int) -> float:
-        return ends([cost(people, releases) for one in kept.values() for cost in one], people)
+        return ends([cost(people, releases) for one in chosen.values() for cost in one], people)
 
     while True:
         number, fitting = releases, 0
@@ -36,6 +36,6 @@ def fit(
             if fitting == people or (fitting and number <= 2) or number == 1:
                 break
             number = max(number // 2, 1)
-        if fitting >= few or len(kept) == 1:
-            return [*kept], fitting, number
-        del kept[max(kept, key=lambda name: sum(cost(few, 1) for cost in kept[name]))]
+        if fitting >= few or len(chosen) == 1:
+            return [*chosen], fitting, number
+        del chosen[max(chosen, key=lambda name: sum(cost(few, 1) for cost in chosen[name]))]

@@ -460,15 +460,13 @@ class AuditStudy(Study):
 
     def outlook(self, todo: Sequence[int]) -> Outlook:
         """Return notes on targets left out, and expected seconds of the shards ``todo``."""
+        causes = {
+            n: f": under {slow} each takes chains of its own" for n, slow in self._chained.items()
+        }
         lines = [
             f"{population.survey.targets.size} of {population.people} people, drawn at random, "
-            + f"speak for all{f' of {name!r}' if name else ''}"
-            + "".join(
-                f": under {slow} each takes chains of its own"
-                for slow in [self._chained.get(name)]
-                if slow
-            )
-            + " (--targets asks about more)"
+            f"speak for all{f' of {name!r}' if name else ''}{causes.get(name, '')} (--targets asks "
+            "about more)"
             for name, population in self._populations.items()
             if population.survey.targets.size < population.people
         ]
@@ -550,10 +548,8 @@ class AuditStudy(Study):
         begun = begin[1] if begun is None else begun
         end = max(begun, begin[1] - seconds / 4.0) + seconds / 2.0
         if not (tried := self._tried(self._surveyed.values(), end)):
-            more = f"{seconds:g}: more, or fewer columns"
-            raise ArgumentError(
-                "seconds", "must be enough for a pilot of one protection", shown=more
-            )
+            rule = "must be enough for a pilot of one protection"
+            raise ArgumentError("seconds", rule, shown=f"{seconds:g}: more, or fewer columns")
         study = self._with_pilots(self, protections=tried)
         populations = [*study._populations.values()]
         costs = {one.name: [self._cost(p, one) for p in populations] for one in tried}
@@ -577,8 +573,8 @@ class AuditStudy(Study):
                 shown=f"{seconds:g}: about {math.ceil(least)} are needed, under the fastest "
                 f"protection, {shown_name(names[0])}",
             )
-        kept = [one for one in self.protections if one.name in names]
-        return self._with_pilots(study, protections=kept, targets=people, releases=releases)
+        fast = [one for one in self.protections if one.name in names]
+        return self._with_pilots(study, protections=fast, targets=people, releases=releases)
 
     def _with_pilots(self, study: AuditStudy, **changes: Any) -> AuditStudy:
         """Return a study with changes that knows what the pilots of another have measured."""
@@ -715,13 +711,13 @@ class AuditStudy(Study):
             if not whole.issuperset(step):
                 break
             shards += step
-        done = [self.protections[n] for n in numbers]
-        for name, data in self.results(folder, done, shards).items():
+        ready = [self.protections[n] for n in numbers]
+        for name, data in self.results(folder, ready, shards).items():
             file = folder.path / name
             disk.make_folder(file.parent, private=True)
             disk.write_bytes(file, data, private=True)
         names = ("measures", "comparisons", "costs")
-        return done, audit_brief(*(result_table(folder.path / f"{one}.csv") for one in names))
+        return ready, audit_brief(*(result_table(folder.path / f"{one}.csv") for one in names))
 
     def results(
         self,
