@@ -13,10 +13,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+#: Status of a command that its own time limit ended; what it had done is kept.
+LATE = 4
 #: Until a request that was dropped is repeated, and from when on a second one ends all at once.
 _SECONDS = 1.0
 _first: tuple[int, float] | None = None  # signal and time of the first request
 _message_printed = False
+_reason: tuple[int, str] | None = None  # status and words of an end that no signal asked for
 
 
 class Interruption(KeyboardInterrupt):
@@ -34,14 +37,33 @@ def check() -> None:
         raise Interruption
 
 
+def late() -> None:
+    """Ask this process to end as Ctrl-C does, since its own time limit is over."""
+    global _reason
+    _reason = LATE, "--time-limit is over"
+    os.kill(os.getpid(), signal.SIGINT)
+
+
 def tell(note: str = "") -> int:
-    """Say that the command was interrupted; return its exit status, 130 or after SIGTERM 143."""
+    """Say why the command ended; return its status: 130, after SIGTERM 143, or its own."""
     global _message_printed
     _set_alarm(0.0)
     if not _message_printed:
-        sys.stderr.write(f"bayesrisk: interrupted{note}\n")
+        sys.stderr.write(f"bayesrisk: {'interrupted' if _reason is None else _reason[1]}{note}\n")
         _message_printed = _first is not None
-    return 128 + (signal.SIGINT if _first is None else _first[0])
+    return 128 + (signal.SIGINT if _first is None else _first[0]) if _reason is None else _reason[0]
+
+
+@contextmanager
+def answered() -> Iterator[None]:
+    """Let a last step run whole after a request, which another request ends."""
+    global _first
+    _set_alarm(0.0)
+    before, _first = _first, None
+    try:
+        yield
+    finally:
+        _first = _first or before
 
 
 @contextmanager
@@ -52,7 +74,7 @@ def heeded(*, last: bool = False) -> Iterator[None]:
     unchanged, and workers end with it. An ignored signal, as behind ``nohup``, stays ignored. If it
     is the ``last`` thing, only the end of the process follows, which a first request does not stop.
     """
-    global _first, _message_printed
+    global _first, _message_printed, _reason
     hook, excepthook, before = sys.unraisablehook, sys.excepthook, {}
     if threading.current_thread() is threading.main_thread():  # no other may handle signals
         handlers = dict.fromkeys((signal.SIGINT, signal.SIGTERM), _ask)
@@ -84,7 +106,7 @@ def heeded(*, last: bool = False) -> Iterator[None]:
                     signal.signal(number, handler)
             sys.unraisablehook = hook
             if before and _ask not in before.values():
-                _first, _message_printed = None, False
+                _first, _message_printed, _reason = None, False, None
 
 
 def _ask(number: int, frame: object) -> None:

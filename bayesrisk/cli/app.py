@@ -28,7 +28,7 @@ from bayesrisk.exceptions import (
     error_line,
 )
 
-#: Exit statuses besides 0, 2 (wrong use), 130 and 143 (interrupted).
+#: Exit statuses besides 0, 2 (wrong use), 4 (late), 130 and 143 (interrupted).
 DATA, CRASH = 3, 1
 
 #: A command with its example and its first options; or the name of a group, with help and commands.

@@ -15,6 +15,7 @@ import typer
 
 import bayesrisk as br
 from bayesrisk._base import disk
+from bayesrisk._base.interrupts import LATE
 from bayesrisk._base.wings import wing_points
 from bayesrisk.cli.command import renamed
 from bayesrisk.cli.data import TABLES, data_path, made_up_mark
@@ -27,7 +28,7 @@ from bayesrisk.cli.options import (
     optional_number,
     parse_names,
 )
-from bayesrisk.cli.printing import LATE, print_answer, progress, say, warnings_as_lines
+from bayesrisk.cli.printing import print_answer, progress, say, warnings_as_lines
 from bayesrisk.exceptions import ArgumentError, DataError
 
 #: Limits of what may go on for days where nobody asked for any: a tract is one component.  That of
@@ -186,8 +187,10 @@ def attack(
     limit = None
     if not _names_folder(tables):  # of all that is asked for, and no setting of what is resumed
         limit, options = _seconds(options.time_limit), replace(options, time_limit=None)
+    clock = Clock(limit, begun)
     with (
-        Clock(limit, begun).interrupts(lambda text: say(f"bayesrisk: {text}")),
+        clock.guard(functools.partial(_late, "finished shards are kept, go on with --resume")),
+        clock.interrupts(),
         _folder(tables, output, reading, runner) as source,
     ):
         if source is None:
@@ -203,6 +206,12 @@ def attack(
                 runner.show(summary, before, after)
     if runner.as_json:
         print_answer(documents[step] if step else documents, (), as_json=True)
+
+
+def _late(words: str) -> int:
+    """Say what becomes of a command whose time is over, and return its status."""
+    say(f"bayesrisk: --time-limit is over; {words}")
+    return LATE
 
 
 def _by_method(recipe: str, tables: list[Path], output: Path, runner: RunOptions) -> None:
@@ -365,11 +374,7 @@ def _read_and_attack(
     # Reading is a part of what is asked for.
     clock = Clock(limit if steps.time_limit else None, begun)
 
-    def late() -> int:
-        say(f"bayesrisk: --time-limit must be more seconds than reading takes, got {limit:g}")
-        return LATE
-
-    with clock.guard(late):
+    with clock.guard(functools.partial(_late, f"reading takes more than {limit:g} seconds")):
         reading = _reading(tables, output, options, runner)
     if reading is None:
         return
@@ -381,8 +386,7 @@ def _read_and_attack(
 
     def show() -> int:
         if not answers:
-            say(f"bayesrisk: nothing was proved within the time: --time-limit is {limit:g}")
-            return LATE
+            return _late(f"nothing was proved within {limit:g} seconds")
         answer, report = answers[-1], folder / "report.html"
         runner.embed(report)
         rows = {name: len(frame) for name, frame in answer.frames.items()}
@@ -391,7 +395,7 @@ def _read_and_attack(
             "sentences": answer.sentences, **rows, **answer.facts,
         }  # fmt: skip
         print_answer(result, [*answer.last, f"report: {report}"], as_json=runner.as_json)
-        return 0
+        return LATE  # a step was not over
 
     clock = clock if steps.time_limit else Clock(limit)
     with (

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import bayesrisk as br
+from bayesrisk._base import interrupts
 from bayesrisk.cli import first_look
 from bayesrisk.cli.command import renamed
 from bayesrisk.cli.data import audit_settings_path, load_schema, record_path
 from bayesrisk.cli.options import SEED, RunOptions, SchemaOption, optional_number, parse_names
-from bayesrisk.cli.printing import LATE, print_answer, say, shard_lines
+from bayesrisk.cli.printing import print_answer, say, shard_lines
 from bayesrisk.cli.sources import (
     MOST_KINDS,
     ColumnOptions,
@@ -34,8 +35,6 @@ _TABLES, _ONLY = "sf1-block", ("P8", "P9", "P10", "P11")
 #: More columns than these are slow, and of exact tables little is found.
 _FEW = 4
 _GOAL = ("target_ratio", "quantile", "against", "steps")
-#: A limit is forecast, and then cut where it took so many times as long.
-_MARGIN = 1.1
 #: Between two methods, and not between the parameters of one: NAME:KEY=VALUE,KEY=VALUE.
 _NEXT_METHOD = r",(?![^,:]*=)"
 
@@ -96,8 +95,9 @@ class AuditOptions(ColumnOptions):
     ] = None
     time_limit: Annotated[
         float | None,
-        "So many seconds of the clock: fewer people are asked about, under fewer releases, where "
-        "all would take longer. A tenth later what is done is kept, and the rest left [none].",
+        "So many seconds of the clock: fewer people are asked about, under fewer releases, and the "
+        "slowest protections left out, where all would take longer. What is done when they are "
+        "over is reported [none].",
     ] = None
     half_width: Annotated[
         float | None,
@@ -190,15 +190,19 @@ def audit(
         say(*rare._answer(), err=False)
     from bayesrisk.experiments.clock import Clock
 
-    end, folder = None if limit is None else _MARGIN * limit, list[Path]()
-    with Clock(end, start).guard(lambda: _last_words(study, folder)):
-        if runner.resume and (limit is not None or document.get("targets") in (None, "all")):
-            study, limit = _begun(study, output) or study, None
-        if limit is not None:
-            with renamed({"seconds": "--time-limit"}):
-                study = _fit_time(study, limit, start, runner)
-        folder.append(output)  # what it held before is nothing that is done
-        summary = runner.run(study, output, "audit")
+    clock, begun = Clock(limit, start), False
+    try:
+        with clock.guard(lambda: _late(study, output, begun=begun)), clock.interrupts():
+            if runner.resume and (limit is not None or document.get("targets") in (None, "all")):
+                study, limit = _begun(study, output) or study, None
+            if limit is not None:
+                with renamed({"seconds": "--time-limit"}):
+                    study = _fit_time(study, limit, start, runner)
+            begun = True  # what the folder held before is nothing that is done
+            summary = runner.run(study, output, "audit", clock.stopped.set)
+    except KeyboardInterrupt:
+        with interrupts.answered():
+            raise KeyboardInterrupt(_so_far(study, output, begun=begun)) from None
     page = f"{summary.statements} statements; report: {output / 'report.html'}"
     after = [f"Checks: {summary.checks}", page] if summary.complete else []
     looked = {} if rare is None else {"rare_records": first_look.document(rare)}
@@ -206,23 +210,29 @@ def audit(
     print_answer({**summary.to_dict(), **looked}, lines, as_json=runner.as_json)
 
 
-def _last_words(study: "br.experiments.AuditStudy", folders: list[Path]) -> int:
-    """Say what an audit that is ended by its limit has done, and return its status.
+def _late(study: "br.experiments.AuditStudy", output: Path, *, begun: bool) -> int:
+    say(f"bayesrisk: --time-limit is over; {_so_far(study, output, begun=begun)}")
+    return interrupts.LATE
 
-    ``folders`` has its folder once it has begun there.
-    """
+
+def _so_far(study: "br.experiments.AuditStudy", output: Path, *, begun: bool) -> str:
+    """Write and say the answer of the protections that are done; return what is missing."""
     from bayesrisk.experiments.audit.results import audit_folder
 
-    for path in folders:
-        with suppress(BayesRiskError):
-            folder = audit_folder(path)
-            if n_done := len(folder.finished()):
-                say(*(f"audit: so far: {line}" for line in study.news(folder)))
-                part = f"{n_done} of {folder.shards} parts are done and kept in {path}"
-                say(f"bayesrisk: --time-limit is over: {part}; go on with --resume")
-                return LATE
-    say("bayesrisk: --time-limit must be longer: it is over, and no part was done")
-    return LATE
+    with suppress(BayesRiskError):
+        folder = audit_folder(output)
+        if begun and (n_done := len(folder.finished())):
+            whole, brief = study.so_far(folder)
+            say(*brief, err=False)
+            left = [one.name for one in study.protections if one not in whole]
+            part = f"{n_done} of {folder.shards} parts are done"
+            if whole:
+                names = ", ".join(one.name for one in whole)
+                part += f"; {output / 'report.html'} is about {names}"
+            if whole and left:
+                part += f"; not done: {', '.join(left)}"
+            return f"{part}; go on with --resume"
+    return "no part was done"
 
 
 def _begun(study: "br.experiments.AuditStudy", output: Path) -> "br.experiments.AuditStudy | None":

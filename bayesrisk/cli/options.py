@@ -3,7 +3,7 @@
 import csv
 import dataclasses
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -115,8 +115,13 @@ class RunOptions:
         if self.fragment and report.is_file():
             write_fragment(report)
 
-    def run(self, study: Any, folder: Any, title: str) -> Any:
-        """Run a study into a folder with these options, showing its progress."""
+    def run(
+        self, study: Any, folder: Any, title: str, computed: Callable[[], object] | None = None
+    ) -> Any:
+        """Run a study into a folder with these options, showing its progress.
+
+        ``computed`` is called once only the results are left.
+        """
         share, left = _share(self.shard), [""]
 
         def announce(text: str, begun: bool) -> None:
@@ -125,11 +130,17 @@ class RunOptions:
             else:
                 typer.echo(f"{title}: {text}", err=True)
 
+        def advance(count: int, total: int) -> None:
+            if computed is not None and count == total:
+                computed()
+            if show is not None:
+                show(count, total)
+
         silent = self.quiet or self.as_json
         with (
             self._executor() as executor,
             warnings_as_lines(),
-            progress(quiet=silent, title=title, left=left) as advance,
+            progress(quiet=silent, title=title, left=left) as show,
         ):
             try:
                 summary = br.run(

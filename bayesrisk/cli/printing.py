@@ -16,8 +16,6 @@ from bayesrisk.exceptions import BayesRiskWarning, printable
 
 #: The key of documents about made-up people, as in manifests.
 MADE_UP = "made_up"
-#: Status where the time is over before there is an answer.
-LATE = 2
 #: Between two lines of progress where nobody knows how much there is, and before the first one of
 #: what is usually done sooner.
 _SECONDS = 2.0

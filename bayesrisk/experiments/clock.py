@@ -1,12 +1,13 @@
 """The clock of an attack or an audit: one time limit for all steps, and how it ends them."""
 
 import os
-import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+from bayesrisk._base import interrupts
 
 #: Seconds after which a process ends whose time is over, whatever runs then.
 _GRACE = 3.0
@@ -31,6 +32,7 @@ class Clock:
         self._begun = time.monotonic() if begun is None else begun
         self.end = None if limit is None else self._begun + limit
         self.writing = threading.Lock()  # held while files are written
+        self.stopped = threading.Event()  # no more limit, as only the results are left
 
     @contextmanager
     def guard(self, last_words: Callable[[], int]) -> Iterator[None]:
@@ -46,7 +48,7 @@ class Clock:
 
         def end() -> None:
             with self.writing:
-                if not inside:
+                if not inside or self.stopped.is_set():
                     return
                 status = 1
                 try:
@@ -64,27 +66,18 @@ class Clock:
                     inside = False
 
     @contextmanager
-    def interrupts(self, say: Callable[[str], object]) -> Iterator[None]:
-        """Ask this process to end once the time is over, as Ctrl-C does: finished work is kept.
-
-        A few seconds later it ends at once, whatever runs.
-        """
+    def interrupts(self) -> Iterator[None]:
+        """Ask this process to end once the time is over, as Ctrl-C does: finished work is kept."""
         if self.left is None or sys.stdout is not sys.__stdout__:
             yield
             return
-        stopped = threading.Event()
 
         def ask() -> None:
-            say("--time-limit is over")
-            os.kill(os.getpid(), signal.SIGINT)
-            if not stopped.wait(_GRACE):
-                os.kill(os.getpid(), signal.SIGINT)
+            if not self.stopped.is_set():
+                interrupts.late()
 
         with _timer(self.left, ask):
-            try:
-                yield
-            finally:
-                stopped.set()
+            yield
 
     @property
     def passed(self) -> float:

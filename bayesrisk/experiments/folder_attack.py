@@ -38,8 +38,8 @@ def step_sentences(step: str, summary: Any, path: str = "") -> list[str]:
         read = "; published counts are read as ranges" * summary.coarsened
         return [f"{summary.records} records{path}; blocks: {blocks}{read}"]
     return [
-        f"{summary.claims} verified claims that no table states, {summary.singletons} about one "
-        f"record{path and ','}{path}; blocks: {blocks}"
+        f"{summary.claims} claims are proved that no table states, {summary.singletons} of them "
+        f"about one record{path and ','}{path}; blocks: {blocks}"
     ]
 
 

@@ -158,10 +158,10 @@ class SweepPanel(NamedTuple):
 
     @property
     def budgets(self) -> list[Self]:
-        """One panel for each named budget, or for the middle one without names."""
+        """One panel for each named budget, or without names for the least and the largest."""
         rhos = self.study.rho
-        middle = rhos[len(rhos) // 2].value
-        chosen = self.named(rhos) or {f"rho = {middle:.4g}": middle}
+        ends = (rhos[0].value, rhos[-1].value)
+        chosen = self.named(rhos) or {f"rho = {rho:.4g}": rho for rho in ends}
         return [
             self._replace(
                 frame=self.frame[self.frame["rho"] == rho], label=label, end=f"-budget-{i}"
@@ -230,6 +230,7 @@ class Average(NamedTuple):
     ratio: float | None
     more: str = ""  # further sentences
     rho: str = ""  # of a budget that is named
+    least: Average | None = None  # at the least budget, where none is named
 
     @property
     def gain(self) -> float:
@@ -246,6 +247,10 @@ class Average(NamedTuple):
     @property
     def lead(self) -> str:
         """A sentence on the adversary's belief before and after the release."""
+        if self.least is not None:
+            word = "in" if self.ratio is None else "to"
+            most = f"at the largest of this sweep, {self.label}, {word} {chance(self.after)}"
+            return f"{self.least.lead[:-1]}; {most}."
         if self.ratio is None:
             right = f"is right in {chance(self.after)} of all cases with the released count"
             if chance(self.after) == chance(self.before):
@@ -354,7 +359,10 @@ def _average(panel: SweepPanel) -> Average | None:
         return None
     wide = averages if ratio else decisions
     gain = wide["marginal_risk"] if ratio else wide["decision_accuracy"] - wide["decision_baseline"]
-    best = wide.iloc[int(gain.to_numpy().argmax())]
+    # Where no budget is named the largest gains most, and the least is told beside it.
+    labels, unnamed = [one.label for one in panel.budgets], not panel.named(panel.study.rho)
+    mine = (wide["label"] == labels[-1]).to_numpy() | (not unnamed)
+    best = wide.iloc[int(np.where(mine, gain, -np.inf).argmax())]
     label, prior = best["label"], best["prior"]
     text = next(one.name for one in panel.study.prior if one.value == prior)
     text = f"{text} ({_percent(prior)})" if "/" in text else text
@@ -368,18 +376,24 @@ def _average(panel: SweepPanel) -> Average | None:
             f"{_percent(group.max())}, depending on the true counts and the budget of the group."
         )
     budgets, priors = rows["label"].nunique(), rows["prior"].nunique()
-    rivals = [f"{budgets} marked budgets"] * (budgets > 1) + [f"{priors} priors"] * (priors > 1)
+    rivals = [f"{budgets} marked budgets"] * (budgets > 1 and not unnamed) + [
+        f"{priors} priors"
+    ] * (priors > 1)
     if rivals:
         more += f" No other of the {' and '.join(rivals)} in this sweep gains more."
-    before, after = (
-        (prior, best["marginal_posterior"])
-        if ratio
-        else (best["decision_baseline"], best["decision_accuracy"])
-    )
-    risk_ratio = best["marginal_risk"] if ratio else None
+
+    def average(row: pd.Series, **more: Any) -> Average:
+        if ratio:
+            numbers = prior, row["marginal_posterior"], row["marginal_risk"]
+        else:
+            numbers = row["decision_baseline"], row["decision_accuracy"], None
+        return Average(panel.title, row["label"], text, *numbers, **more)
+
+    least = wide[(wide["prior"] == prior) & (wide["label"] == labels[0])]
+    smallest = average(least.iloc[0]) if unnamed and len(least) and len(labels) > 1 else None
     rho = f", rho {rows.loc[rows['label'] == label, 'rho'].iloc[0]:.3g} (smaller is more noise)"
     rho = "" if label.startswith("rho = ") else rho
-    return Average(panel.title, label, text, before, after, risk_ratio, more, rho)
+    return average(best, more=more, rho=rho, least=smallest)
 
 
 def _question(study: SweepStudy) -> Iterator[Part]:

@@ -253,6 +253,7 @@ class _Attack:
         self.certificates, self.clock = certificates, clock
         self.frames: dict[str, pd.DataFrame] = {}
         self.first, self.proved = list[str](), list[str]()
+        self.unique = False  # whether no other records fit
         self.rest: list[str] = []
         self.facts: Mapping[str, int] = {}
         self.missing, self.total = list(_STEPS), 0
@@ -491,6 +492,7 @@ class _Attack:
             text += f"{_at_most(most)} of {group} could be others." if most else _PROVED
             text += self._without(solution)
             if not most:
+                self.unique = True
                 status = np.where(fits, Status.UNIQUE, solution.status)
                 unique = replace(solution, status=tuple(status.tolist()))
                 self.rest.append(text)
@@ -570,13 +572,16 @@ class _Attack:
                 )
                 for text in ranked[attribute.name]
             ]
-        high = int((ranked["probability"] >= 0.9).sum())
-        number = f"{high:,}{' or more' * (high == _LIKELY)}"
-        self.rest.append(
-            f"{number} records are there with a probability of 90 % or more, if all lists were "
-            f"equally probable before ({posterior.engine})."
-        )
         self.frames["likely"] = ranked
+        # An exact law gives 1 to what all lists have: that is proved, and no matter of likelihood.
+        high = int((ranked["probability"] >= 0.9).sum())
+        certain = int((ranked["probability"] > 1.0 - 1e-9).sum()) * (posterior.engine == "exact")
+        if not self.unique:
+            number = f"{high - certain:,}{' or more' * (high == _LIKELY)}"
+            self.rest.append(
+                f"Likely, and not proved: {number} further records, with 90 % or more each, if all "
+                f"lists were equally probable before ({posterior.engine})."
+            )
 
     def _combinations(self) -> None:
         """Add bounds for unpublished combinations of all variables."""

@@ -144,6 +144,7 @@ class Ranges(_InRanges):
     def __init__(
         self, *, edges: Sequence[int], values: Sequence[int] | None = None, step: int | None = None
     ) -> None:
+        edges = check.items(edges, "edges")
         law = RangeSpec(tuple(edges), tuple(edges if values is None else values), step)
         parameters = {"edges": list(law.edges), "values": list(law.values), "step": law.step}
         super().__init__("ranges", parameters, law)

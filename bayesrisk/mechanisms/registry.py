@@ -340,7 +340,10 @@ def make_mechanism(recipe: str, /, **parameters: object) -> Mechanism:
     dependent = [n for n in _open(name, settings) if n in _DEPENDENT]
     if not dependent:
         return REGISTRY.make(name, **usual_parameters(name, **settings))
-    whole = dict.fromkeys(dependent) | usual_parameters(name, **settings)
+    usual = usual_parameters(name, **settings)
+    if name in REGISTRY.builtin:  # wrong values are refused now, and not by a release
+        REGISTRY.make(name, **{n: {"any": 1} for n in dependent if n in _SHARES}, **usual)
+    whole = dict.fromkeys(dependent) | usual
     check_names("mechanism", name, inspect.signature(REGISTRY.factory(name)), (), whole)
     return UsualMechanism(name, settings)
 

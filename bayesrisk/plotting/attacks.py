@@ -1,5 +1,6 @@
 """Figures of attacks: claims, occupancy, re-identification, majorities and variability."""
 
+import textwrap
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from bayesrisk.exceptions import ArgumentError
 from bayesrisk.plotting import _canvas as canvas
 from bayesrisk.plotting._canvas import Axes, Panels, Where
 
+_LETTERS = 60  # of a line of a label
 #: A figure as it is drawn for a phone.
 phone_png = canvas.phone_png
 
@@ -45,7 +47,9 @@ def plot_bounds(frame: pd.DataFrame) -> Axes:
     ``low`` and ``high``, a row for each count; they are drawn from the top.
     """
     canvas.require(frame, ("label", "low_stated", "high_stated", "low", "high"))
-    axes = canvas.panel(None, 6.0, 0.9 + 0.2 * len(frame))
+    labels = [textwrap.fill(canvas.as_text(text), _LETTERS) for text in frame["label"]]
+    lines = 1 + max(text.count("\n") for text in labels)
+    axes = canvas.panel(None, 6.4, 0.9 + (0.06 + 0.14 * lines) * len(frame))
     rows = np.arange(len(frame))
     ends = frame[["low_stated", "high_stated", "low", "high"]].astype("Float64")
     edge = 1.15 * float(ends.max().max()) + 1.0
@@ -53,8 +57,12 @@ def plot_bounds(frame: pd.DataFrame) -> Axes:
     axes.hlines(rows, stated, most, color="0.8", linewidth=6.0)
     axes.hlines(rows, low, high, color=canvas.COLOURS[0], linewidth=2.5)
     axes.plot(low, rows, "o", high, rows, "o", color=canvas.COLOURS[0], markersize=4.0)
-    axes.set_yticks(rows, [canvas.as_text(text)[:60] for text in frame["label"]])
-    axes.set(xlabel="records", xlim=(-0.02 * edge, edge), ylim=(len(frame) - 0.4, -0.6))
+    axes.set_yticks(rows, labels, fontsize=7.5)
+    axes.set(
+        xlabel="records",
+        xlim=(min(-0.02 * edge, 1.1 * low.min()), edge),
+        ylim=(len(frame) - 0.4, -0.6),
+    )
     axes.grid(visible=False, axis="y")
     return axes
 

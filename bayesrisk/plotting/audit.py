@@ -12,6 +12,7 @@ from scipy.special import stdtrit
 
 from bayesrisk._base import validation as check
 from bayesrisk._base.disk.delimited import read_own_csv
+from bayesrisk._base.validation import FloatArray
 from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.mechanisms.registry import shown_name
 from bayesrisk.plotting import _canvas as canvas
@@ -61,6 +62,7 @@ def plot_audit(
     comparisons: pd.DataFrame | None = None,
     *,
     population: str | None = None,
+    ylim: tuple[float, float] | None = None,
     ax: Where = None,
 ) -> Panels:
     """Return panels of remaining answers against the error of a count, one per adversary.
@@ -83,6 +85,8 @@ def plot_audit(
         decided and no third one lies between them. Without comparisons nothing is joined.
     population : str, optional
         Required if several populations were audited.
+    ylim : tuple of float, optional
+        Ends of the vertical axis, such as those of another figure.
     ax : sequence of matplotlib.axes.Axes, optional
     """
     if not isinstance(measures, pd.DataFrame):
@@ -114,7 +118,6 @@ def plot_audit(
     for axes, adversary in zip(every, adversaries, strict=True):
         rows = measures[measures["adversary"] == adversary]
         axes.axhline(1.0, color="0.6", linewidth=0.8)
-        _join(axes, rows, error, comparisons)
         for _, row in rows.iterrows():
             look = canvas.point(order.index(_name(row)))
             answers, low, high = (row[name] for name in _ANSWERS)
@@ -140,6 +143,10 @@ def plot_audit(
         axes.set_title(canvas.as_text(adversary), fontsize=9.5)
         axes.set_xlabel("cost: mean absolute error of a count")
         axes.margins(x=0.08)
+    if ylim is not None:
+        every[0].set_ylim(*ylim)
+    for axes, adversary in zip(every, adversaries, strict=True):
+        _join(axes, measures[measures["adversary"] == adversary], error, comparisons)
     for axes in canvas.leftmost(every):
         axes.set_ylabel("remaining answers (fewer is worse)")
     canvas.legend_outside(every, *canvas.named_once(every), ncols=2)
@@ -207,12 +214,40 @@ def _join(
         for _, row in ordered_pairs.iterrows()
     }
     pairs = {pair for pair in pairs if answers.index.isin(pair).sum() == 2}
+    names = answers.index.tolist()
+    points = np.stack([error[names], answers], axis=1)
+    ends = np.array([axes.get_xlim(), axes.get_ylim()])
+    axes.autoscale(enable=False)
     for low, high in sorted(pairs):
-        if not any({(low, name), (name, high)} <= pairs for name in answers.index):
-            axes.plot(
-                error[[low, high]], answers[[low, high]],
-                color="0.7", linewidth=1.2, zorder=1,
-            )  # fmt: skip
+        if not any({(low, name), (name, high)} <= pairs for name in names):
+            line = bent(points, names.index(low), names.index(high), np.ptp(ends, axis=1))
+            axes.plot(*line.T, color="0.7", linewidth=1.2, zorder=1)
+
+
+#: Bends of a line, as shares of its length, and the share of a panel that is clear of a marker.
+_BENDS, _CLEAR = (0.0, 0.2, -0.2, 0.4, -0.4, 0.6, -0.6), 0.04
+
+
+def bent(points: FloatArray, start: int, stop: int, span: FloatArray) -> FloatArray:
+    """Bend a line between two of the points as little as keeps it clear of all others.
+
+    ``span`` is that of the panel.
+    """
+    markers = np.delete(points, [start, stop], axis=0) / span
+    markers, (x, y) = markers[np.isfinite(markers).all(axis=1)], points[[start, stop]] / span
+    along = np.linspace(0.0, 1.0, 41)[:, None]
+
+    def curve(share: float) -> FloatArray:
+        middle = (x + y) / 2.0 + share * np.array([1.0, -1.0]) * (y - x)[::-1]
+        line: FloatArray = (1 - along) ** 2 * x + 2 * along * (1 - along) * middle + along**2 * y
+        return line
+
+    def room(line: FloatArray) -> float:
+        return float(np.linalg.norm(line[:, None] - markers, axis=2).min(initial=np.inf))
+
+    lines = [curve(share) for share in _BENDS]
+    best: FloatArray = next((one for one in lines if room(one) > _CLEAR), max(lines, key=room))
+    return best * span
 
 
 @canvas.styled

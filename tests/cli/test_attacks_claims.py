@@ -46,7 +46,7 @@ def test_the_files_hold_what_the_function_returns(tables, tmp_path, run):
     summary = json.loads((out / "summary.json").read_text())
     assert summary["complete"]
     assert summary["claims"] == len(found.to_frame(readable="here"))
-    assert f"{summary['claims']} verified claims" in text
+    assert f"{summary['claims']} claims are proved" in text
     covered = found.covered().groupby("columns")["covered"].sum()
     assert [line["singleton_records"] for line in summary["coverage"]] == covered.tolist()
 

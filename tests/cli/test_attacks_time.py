@@ -54,11 +54,10 @@ def test_it_ends_with_its_time_whatever_hangs_and_keeps_what_was_proved(tmp_path
     limit = int(usual) + 3  # on a slow machine loading takes longer, too
     done, seconds = run(tmp_path, HANGS[kind], "--json", "--time-limit", str(limit))
     assert seconds < limit + 10 + usual
+    assert done.returncode == 4
     if kind in ("bounds", "reading"):
-        assert done.returncode == 2
         assert not (tmp_path / "out" / "bounds.csv").exists()
         return
-    assert done.returncode == 0
     names = ["sex", "age", "stated", "low", "high", "status"]
     one, other = (
         pd.read_csv(place / "out" / "bounds.csv", dtype=str)[names].fillna("")
@@ -80,7 +79,7 @@ def test_one_step_alone_ends_with_its_time_and_goes_on_from_what_was_kept(tmp_pa
     limit = str(int(usual) + 3)
     late, seconds = run(tmp_path, HANGS["bounds"], "--only", "bounds", "--time-limit", limit)
     assert seconds < int(limit) + 10 + usual
-    assert late.returncode == 130
+    assert late.returncode == 4
     assert "--time-limit is over" in late.stderr
     assert late.stderr.splitlines()[-1].endswith("finished shards are kept, go on with --resume")
     assert {path.name for path in tmp_path.iterdir()} == {"table.csv", "out"}

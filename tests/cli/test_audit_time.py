@@ -1,8 +1,11 @@
 """``bayesrisk audit`` ends with its time, whatever runs then, and keeps what was done."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pandas as pd
@@ -15,7 +18,7 @@ compute, pilot = AuditStudy.compute_after, populations.Pilot(person=0.01)
 populations.PopulationInParts.pilot = lambda *_: pilot
 
 def hang(study, shard, folder):
-    if shard >= {hangs}:
+    if shard >= ({hangs} if {hangs} >= 0 else len(study._shards)):
         threading.Event().wait(600)
     return compute(study, shard, folder)
 
@@ -25,7 +28,7 @@ sys.argv = ["bayesrisk", "audit", "people.csv", "-o", "out", "--place", "place",
 sys.argv += ["--protection", "none", "--protection", "discrete-gaussian:rho=1", "--releases", "2"]
 main()
 """
-NEVER = 10**6
+NEVER, SECOND_PROTECTION = 10**6, -1
 
 
 def run(folder, hangs, *options):
@@ -33,6 +36,14 @@ def run(folder, hangs, *options):
         [sys.executable, "-c", RUN.format(hangs=hangs, options=options)],
         cwd=folder, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
+
+
+def reported(folder):
+    """Return the measures of each protection that the report of a folder is about."""
+    assert (folder / "out" / "report.html").exists()
+    file = folder / "out" / "measures.csv"
+    measures = pd.read_csv(file, keep_default_na=False, na_values=[""])
+    return {name: rows.reset_index(drop=True) for name, rows in measures.groupby("protection")}
 
 
 @pytest.fixture
@@ -44,17 +55,17 @@ def folder(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("shards", [pytest.param(0, marks=pytest.mark.slow), 2])
+@pytest.mark.parametrize("shards", [pytest.param(0, marks=pytest.mark.slow), 1])
 def test_it_ends_with_its_time_and_goes_on_from_what_was_kept(folder, shards):
     late = run(folder, shards, "--time-limit", "10", "--targets", "10")
-    assert late.returncode == 2
+    assert late.returncode == 4
     assert "Traceback" not in late.stderr
     last = late.stderr.splitlines()[-1]
+    assert not (folder / "out" / "report.html").exists()
     if not shards:
-        assert "--time-limit must be longer: it is over, and no part was done" in last
+        assert "--time-limit is over; no part was done" in last
         return
     assert f"{shards} of " in last
-    assert last.endswith("parts are done and kept in out; go on with --resume")
     done = run(folder, NEVER, "--time-limit", "100", "--targets", "10", "--resume", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["resumed"] == shards
@@ -66,3 +77,38 @@ def test_a_run_that_ends_before_its_time_says_nothing_of_it(folder):
     assert done.returncode == 0, done.stderr
     assert "time-limit" not in done.stderr
     assert "report: " in done.stdout
+
+
+def test_what_ends_with_its_time_reports_the_protections_that_are_done(folder):
+    late = run(folder, SECOND_PROTECTION, "--time-limit", "15", "--targets", "10")
+    assert late.returncode == 4, late.stderr
+    first = reported(folder)
+    assert {*first} == {"none"}
+    assert "no protection: remaining answers" in late.stdout
+    assert "discrete-gaussian" in (folder / "out" / "report.html").read_text("utf-8")
+    done = run(folder, NEVER, "--targets", "10", "--resume", "--json")
+    assert done.returncode == 0, done.stderr
+    whole = reported(folder)
+    assert {*whole} == {"none", "discrete-gaussian:rho=1"}
+    pd.testing.assert_frame_equal(whole["none"], first["none"])
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX systems")
+def test_ctrl_c_reports_the_protections_that_are_done(folder):
+    process = subprocess.Popen(
+        [sys.executable, "-c", RUN.format(hangs=SECOND_PROTECTION, options=("--targets", "10"))],
+        cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    end, parts = time.monotonic() + 200, folder / "out" / "parts"
+    number = 0
+    while time.monotonic() < end and not number:
+        time.sleep(0.2)
+        config = folder / "out" / "config.json"
+        whole = json.loads(config.read_text())["shards"] // 2 if config.exists() else None
+        number = whole is not None and len([*parts.glob("shard-*.json")]) == whole
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=200)
+    assert process.returncode == 130, stderr
+    assert {*reported(folder)} == {"none"}
+    assert "no protection: remaining answers" in stdout
+    assert "Traceback" not in stderr

@@ -11,6 +11,7 @@ from bayesrisk.exceptions import PartFileError
 from bayesrisk.experiments import read_results, write_report
 from bayesrisk.experiments.sweep_document import parse_config
 from bayesrisk.experiments.sweep_report import Average, _answer, _quotes, chance, growth
+from bayesrisk.risk import marginal_risk
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +70,12 @@ def test_a_budget_of_the_census_comes_with_both_of_its_noises(document, tmp_path
     run_sweep(parse_config(document), tmp_path / "own")
     html = write_report(tmp_path / "own").read_text(encoding="utf-8")
     assert "change one" not in html
-    assert "rho = 0.2" in html  # that in the middle, where none has a name
+    assert "rho = 0.2" not in html.split("Resolved configuration")[0]
+    lead = re.search(r'class="lead">(.*?)</p>', html, re.S)[1]
+    assert "the budget rho = 0.1 " in lead  # the ends, where none has a name
+    numbers = [float(marginal_risk(rho=rho, prior=1 / 864)) for rho in (0.1, 0.3)]
+    assert f"from 1 in 864 to 1 in {864 / numbers[0]:.0f}; " in lead
+    assert f"rho = 0.3, to 1 in {864 / numbers[1]:.0f}." in lead
 
 
 @pytest.mark.usefixtures("words_only")

@@ -432,3 +432,19 @@ def test_places_of_which_nothing_is_published_have_no_cells():
     assert cells.part(np.array([], "U2")).empty
     assert cells.part(np.array(["02"]))["geoid"].tolist() == ["02"]
     assert cells.are_numbers(pd.DataFrame(keys).iloc[:0]).size == 0
+
+
+@pytest.mark.parametrize(
+    ("rows", "others"), [({"F": "*", "M": "6"}, 0), ({"F": "2", "M": "6"}, None)]
+)
+def test_what_is_proved_is_not_called_likely(rows, others):
+    """1 to 4 women and 6 men: seven records are in all lists, which are no likely ones."""
+    frame = pd.DataFrame({"sex": [*rows], "count": [*rows.values()]})
+    marks = {"*": "1-4"} if others == 0 else {}
+    reading = br.tables.TableReading.from_frame(frame, counts="exact", marks=marks)
+    found = br.attack(reading.accepted(), seed=1)
+    likely = found.frames["likely"]["probability"]
+    assert (likely >= 0.9).sum() == (7 if others == 0 else 8)
+    numbers = [re.search(r"not proved: ([\d,]+) ", text) for text in found.sentences]
+    numbers = [int(match[1]) for match in numbers if match]
+    assert numbers == ([] if others is None else [others])

@@ -224,3 +224,30 @@ def test_without_a_kind_all_kinds_are_listed():
     assert [line.rstrip(":") for line in lines if not line.startswith(" ")] == list(found)
     assert len(lines) == len(found) + sum(map(len, found.values()))
     assert set(found) >= {"mechanisms", "attacks", "methods", "samples", "workloads", "schemas"}
+
+
+@pytest.mark.parametrize(
+    ("recipe", "name", "bound", "write"),
+    [
+        ("swapping:rate=5", "swapping:rate", "[0, 1]", "0.05"),
+        ("swapping:rate=100", "swapping:rate", "[0, 1]", "1"),
+        ("swapping:rate=5%", "swapping:rate", "number", "0.05"),
+        ("swapping:rate=0.05,neighbours=0", "swapping:neighbours", ">= 1", ""),
+        ("discrete-gaussian:rho=-1", "discrete-gaussian:rho", "> 0", ""),
+        ("discrete-laplace:epsilon=0", "discrete-laplace:epsilon", "> 0", ""),
+        ("topdown:rho=-1", "topdown:rho", "> 0", ""),
+        ("rounding:base=1", "rounding:base", ">= 2", ""),
+        ("ranges:edges=3", "ranges:edges", "sequence", "[3]"),
+    ],
+)
+def test_wrong_parameters_are_refused_when_a_mechanism_is_made(recipe, name, bound, write):
+    with pytest.raises(ArgumentError) as caught:
+        make_mechanism(recipe)
+    assert caught.value.argument == name
+    assert bound in caught.value.rule
+    assert write in caught.value.advice
+
+
+@pytest.mark.parametrize("recipe", ["swapping:rate=0.05", "swapping:rate=1", "swapping:rate=0"])
+def test_rates_within_their_bounds_are_taken(recipe):
+    assert str(make_mechanism(recipe).spec.parameters["rate"]) == recipe.partition("=")[2]

@@ -17,7 +17,7 @@ from first_screen import (
 from matplotlib.collections import LineCollection
 
 from bayesrisk import plotting
-from bayesrisk.plotting.audit import one_release
+from bayesrisk.plotting.audit import bent, one_release
 
 GAINS = {"none": 0.16, "noise a": 0.12, "noise b": 0.08, "noise c": 0.04}
 WHO = ("outsider", "linker")
@@ -33,7 +33,8 @@ def audit():
 def joined(axes):
     """Return the pairs of costs that lines join."""
     lines = [line for line in axes.lines if line.get_color() == "0.7"]
-    return sorted(tuple(sorted(line.get_xdata())) for line in lines)
+    ends = (np.round(line.get_xdata()[[0, -1]], 9).tolist() for line in lines)
+    return sorted(tuple(sorted(pair)) for pair in ends)
 
 
 def test_a_line_joins_neighbours_whose_order_was_told(audit):
@@ -127,3 +128,21 @@ def test_beliefs_are_those_of_the_truth(audit):
     rows = measures[measures["adversary"] == "linker"]
     for drawn, name in zip(axes.collections[1:], ("prior", "without", "posterior"), strict=True):
         np.testing.assert_allclose(drawn.get_offsets()[:, 0], 100.0 * rows[f"believed_{name}"])
+
+
+@pytest.mark.parametrize("between", [(1.0, 2.0), (1.1, 2.1), (0.9, 1.9), (1.0, 2.1)])
+def test_a_line_keeps_clear_of_the_markers_between_its_ends(between):
+    """Two points of five lie on or beside the straight line from the first to the last."""
+    points = np.array([(0.0, 1.0), between, (1.5, 2.5), (0.2, 3.0), (2.0, 3.0)])
+    line = bent(points, 0, 4, np.array([2.0, 2.0]))
+    np.testing.assert_allclose(line[[0, -1]], points[[0, 4]])
+    gaps = np.linalg.norm((line[:, None] - points[[1, 2, 3]]) / 2.0, axis=2)
+    assert gaps.min() > 0.04
+    straight = np.linspace(points[0], points[4], 41)
+    assert np.linalg.norm((straight[:, None] - points[[1, 2]]) / 2.0, axis=2).min() < 0.04
+
+
+def test_a_line_is_straight_where_nothing_lies_between_its_ends():
+    points = np.array([(0.0, 1.0), (2.0, 3.0), (0.0, 3.0), (1.0, np.inf)])
+    line = bent(points, 0, 1, np.array([2.0, 2.0]))
+    np.testing.assert_allclose(line[:, 1] - line[:, 0], 1.0)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import bayesrisk as br
+from bayesrisk._base import disk
 from bayesrisk.cli.data import MEASUREMENTS, data_path
 from bayesrisk.cli.options import RunOptions, parse_number
 from bayesrisk.cli.printing import MADE_UP, print_answer, shard_lines, table_lines
@@ -29,7 +30,7 @@ class MeasurementOptions:
     """Options that select the noisy counts and the question about them."""
 
     unit: Annotated[
-        str | None, "GEOID of one unit: its cells by labels, printed, and no folder is written."
+        str | None, "GEOID of one unit: its cells by labels, and with -o their figure."
     ] = None
     posterior: Annotated[str, "risk: of one person in every cell; counts: of every count."] = "risk"
     level: Annotated[str, "Level of the spine."] = "Block"
@@ -63,7 +64,7 @@ def measurements(
 
     counts = check.choice(question.posterior, "posterior", _POSTERIORS) == "counts"
     if question.unit is not None:
-        _print_unit(folder, question, risk, runner)
+        _print_unit(folder, question, risk, runner, output)
         return
     if output is None:
         raise ArgumentError("--output must be given, or --unit for one unit")
@@ -110,9 +111,10 @@ def measurements(
 
 
 def _print_unit(
-    folder: Path, question: MeasurementOptions, risk: RiskOptions, runner: RunOptions
-) -> None:
-    """Print the cells of one unit that no constraint fixes, largest risk first."""
+    folder: Path, question: MeasurementOptions, risk: RiskOptions, runner: RunOptions,
+    output: Path | None,
+) -> None:  # fmt: skip
+    """Print the cells of one unit that no constraint fixes, and draw them into a folder."""
     if risk.prior is None:
         raise ArgumentError(_NEEDS_PRIOR)
     with measurement_folder(folder) as place:
@@ -133,10 +135,16 @@ def _print_unit(
         "prior": answer.prior,
         "more_than_known": answer.more_than_known, "sentences": sentences, "cells": rows,
     }  # fmt: skip
+    figures = list[Path]()
+    if output is not None and rows:
+        disk.make_folder(output)
+        figures = br.plotting.save_figure(answer.plot(), output / "unit")
+    document["figures"] = [str(file) for file in figures]
     lines = table_lines(
         [row | {"posterior": round(row["posterior"], 3)} for row in rows[:_SHOWN]],
         f"Cells that say most, {min(len(rows), _SHOWN)} of {len(rows)}:",
     )
+    lines += [f"figure: {file}" for file in figures[:1]]
     print_answer(document, [*sentences, *(lines if rows else [])], as_json=runner.as_json)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,11 @@ from bayesrisk.census.studies.measurement_risk import CURVE, MeasurementsStudy, 
 from bayesrisk.exceptions import ArgumentError, quote
 from bayesrisk.inference.count.measurements import MeasurementTables
 from bayesrisk.tables.cells import positions
+
+if TYPE_CHECKING:
+    from bayesrisk.plotting import Axes
+
+_DRAWN = 12  # cells of a figure
 
 
 @displayed
@@ -75,6 +80,17 @@ class UnitMeasurements(Tabular):
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each cell, in their order."""
         return self.cells
+
+    def plot(self) -> Axes:
+        """Draw the largest noisy counts that no constraint fixes, and an interval of each count."""
+        from bayesrisk.plotting.attacks import plot_bounds  # slow to import
+
+        cells = self.open_cells().nlargest(_DRAWN, "noisy_count")
+        noisy = dict.fromkeys(("low", "high"), cells["noisy_count"])
+        ends = {"least": "low_stated", "most": "high_stated"}
+        axes = plot_bounds(cells.rename(columns=ends).assign(**noisy))
+        axes.set_xlabel("people (dots: noisy counts; bars: 95 % of each count)", fontsize=8.0)
+        return axes
 
 
 def unit_measurements(

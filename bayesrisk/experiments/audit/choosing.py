@@ -145,6 +145,17 @@ def is_range(value: object) -> bool:
     return isinstance(value, str) and _RANGE in value
 
 
+def refuse_ranges(protections: Iterable[Protection]) -> None:
+    """Refuse settings that are ranges, where none is searched."""
+    for one in protections:
+        for name, value in one.parameters.items():
+            if is_range(value):
+                raise ArgumentError(
+                    f"{name} of {one.name!r} must be one value where there is no target ratio, "
+                    f"got {quote(value)}"
+                )
+
+
 def _ends(protection: Protection, dial: Dial) -> tuple[float, float]:
     text = protection.parameters[dial.name]
     try:

@@ -349,6 +349,9 @@ def audit_files(
     targets.to_parquet(stream, index=False, compression="zstd")
     files["targets.parquet"] = stream.getvalue()
     answer = [] if choice is None else _chosen(choice, config)
+    if "missing" in config:
+        text = "<b>Not done yet:</b> {}; this is about all others. --resume goes on."
+        answer.append(marked(text, listed(config["missing"])))
     risks, more, quotes = [], list[Part](), list[pages.Quotes]()
     with TemporaryDirectory() as folder:
         for number, name in enumerate(population_names(errors), start=1):
@@ -431,7 +434,7 @@ def _chosen(choice: pd.DataFrame, config: Row) -> list[Part]:
 
 
 _FEW = (
-    "Few people are asked about, since each needs draws anew under each release; --targets and "
+    "So few people speak for all, since each takes draws anew under each release; --targets and "
     "--releases ask for more."
 )
 
@@ -503,12 +506,10 @@ def _answer_figures(
 
 
 def _answer_panel(
-    rows: pd.DataFrame, costs: pd.DataFrame, comparisons: pd.DataFrame, ends: Sequence[float]
+    rows: pd.DataFrame, costs: pd.DataFrame, comparisons: pd.DataFrame, ends: tuple[float, float]
 ) -> Any:
     """Draw the panel of one adversary in the main figure."""
-    panels = plotting.plot_audit(rows, costs, comparisons)
-    panels[0].set_ylim(*ends)
-    return panels
+    return plotting.plot_audit(rows, costs, comparisons, ylim=ends)
 
 
 def _belief_figures(

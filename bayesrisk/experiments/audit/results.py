@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 
@@ -170,3 +171,29 @@ def result_frames(
 def result_table(file: Path) -> pd.DataFrame:
     """Return a CSV table with names of protections as text, even "None" or "1"."""
     return read_own_csv(file, (POPULATION, "protection", "against", "setting"))
+
+
+def named_rows(frame: pd.DataFrame, name: str) -> pd.DataFrame:
+    """Return rows about a population with its name, if it has one, also before targets."""
+    if name:
+        if "target" in frame:
+            frame["target"] = f"{name}:" + frame["target"].astype(str)
+        frame.insert(0, POPULATION, name)
+    return frame
+
+
+def since(frame: pd.DataFrame, first: Mapping[str, int]) -> pd.DataFrame:
+    """Return rows of the protections in ``first``, from the release it gives for each."""
+    names, numbers = frame["protection"].astype(object), frame["release"]
+    later = [n >= first.get(name, np.inf) for name, n in zip(names, numbers, strict=True)]
+    return frame[np.array(later, np.bool_)]
+
+
+def needing_chains(
+    statements: pd.DataFrame, adversaries: set[str]
+) -> dict[tuple[str, str], set[int]]:
+    """Return readings and places that needed Markov chains under earlier releases."""
+    chains = statements["engine"].isin(["lattice", "people"])
+    rows = statements[chains & statements["adversary"].isin(adversaries)]
+    keys = zip(rows["attack"].astype(str), rows["place"].astype(str), strict=True)
+    return {key: {0} for key in keys}

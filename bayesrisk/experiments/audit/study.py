@@ -8,7 +8,7 @@ import itertools
 import json
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, asdict, dataclass, fields, replace
 from pathlib import Path
@@ -18,11 +18,11 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from bayesrisk._base import validation as check
+from bayesrisk._base import disk, validation as check
 from bayesrisk._base.display import arrow_table
 from bayesrisk._base.validation import IntArray
 from bayesrisk.exceptions import ArgumentError, quote
-from bayesrisk.experiments.audit import choosing
+from bayesrisk.experiments.audit import choosing, fitting
 from bayesrisk.experiments.audit.populations import (
     FEW_RELEASES,
     FEW_TARGETS,
@@ -44,10 +44,13 @@ from bayesrisk.experiments.audit.report import audit_files, check_totals
 from bayesrisk.experiments.audit.results import (
     LAYOUT,
     PROTECTIONS,
+    named_rows,
+    needing_chains,
     protections_document,
     read_audit,
     result_frames,
     result_table,
+    since,
 )
 from bayesrisk.experiments.audit.screen import audit_brief, first_line
 from bayesrisk.experiments.by_place import open_index
@@ -71,7 +74,6 @@ _SPOTS = 20  # targets of each protection whose beliefs are found once more
 _RESULTS = 6.0  # seconds of the figures and tables of an audit
 _PATIENCE = 10.0  # seconds of the clock that the pilot of a protection may take
 _PROVED = 5000  # counts of each protection of which it is asked what they prove
-Cost = Callable[[int, int], float]  # seconds of a processor, by people and releases
 _OF_PROCESS = (
     "_populations",
     "_shards",
@@ -300,8 +302,9 @@ class AuditStudy(Study):
                 with about_population(name):
                     for one in self.protections:
                         surveyed.check(one)
-                    if any(map(surveyed.chained, filter(surveyed.randomised, self.protections))):
-                        self._chained.append(name)
+                    random = filter(surveyed.randomised, self.protections)
+                    if slow := next(filter(surveyed.chained, random), None):
+                        self._chained[name] = slow.name
                         if surveyed.survey.targets.size > FEW_TARGETS:
                             population = self._survey(name, FEW_TARGETS)
                             population.take_pilots(surveyed)
@@ -340,19 +343,13 @@ class AuditStudy(Study):
         """Search of each protection, or None where its setting is fixed."""
         if self.goal is not None:
             return [choosing.make_search(one) for one in self.protections]
-        for one in self.protections:
-            for name, value in one.parameters.items():
-                if choosing.is_range(value):
-                    raise ArgumentError(
-                        f"{name} of {one.name!r} must be one value where there is no target ratio, "
-                        f"got {quote(value)}"
-                    )
+        choosing.refuse_ranges(self.protections)
         return [None] * len(self.protections)
 
     @functools.cached_property
-    def _chained(self) -> list[str]:
-        """Names of populations with few targets and releases: each needs chains of its own."""
-        return []
+    def _chained(self) -> dict[str, str]:
+        """Populations with few targets and releases, and for whose protection they need chains."""
+        return {}
 
     @functools.cached_property
     def _too_large_first(self) -> dict[tuple[str, str], dict[tuple[str, str], set[int]]]:
@@ -463,10 +460,13 @@ class AuditStudy(Study):
 
     def outlook(self, todo: Sequence[int]) -> Outlook:
         """Return notes on targets left out, and expected seconds of the shards ``todo``."""
+        causes = {
+            n: f": under {slow} each takes chains of its own" for n, slow in self._chained.items()
+        }
         lines = [
-            f"{population.survey.targets.size} of {population.people} people are asked about"
-            + (f" in {name!r}" if name else "")
-            + " (--targets asks about more)"
+            f"{population.survey.targets.size} of {population.people} people, drawn at random, "
+            f"speak for all{f' of {name!r}' if name else ''}{causes.get(name, '')} (--targets asks "
+            "about more)"
             for name, population in self._populations.items()
             if population.survey.targets.size < population.people
         ]
@@ -539,8 +539,9 @@ class AuditStudy(Study):
 
         The seconds are clock time since ``begun``, pilots and results included. Protections without
         randomness are tried first. Protections whose pilots take more than half of the time are
-        left out. A random protection has at least two releases, if possible; then come as many
-        people as the time allows.
+        left out, and so are the slowest ones where fewer than 20 people would be asked. A random
+        protection has at least two releases, if possible; then come as many people as the time
+        allows.
         """
         seconds = check.scalar(seconds, "seconds", lower=0.0, bounds="()")
         if self.goal is not None:
@@ -549,46 +550,42 @@ class AuditStudy(Study):
         begun = begin[1] if begun is None else begun
         end = max(begun, begin[1] - seconds / 4.0) + seconds / 2.0
         if not (tried := self._tried(self._surveyed.values(), end)):
-            rule, more = "must be enough for a pilot of one protection", ": more, or fewer columns"
-            raise ArgumentError("seconds", rule, shown=f"{seconds:g}{more}")
-        study = replace(self, protections=[one for one in self.protections if one in tried])
-        for name, population in study._surveyed.items():
-            population.take_pilots(self._surveyed[name])
+            rule = "must be enough for a pilot of one protection"
+            raise ArgumentError("seconds", rule, shown=f"{seconds:g}: more, or fewer columns")
+        study = self._with_pilots(self, protections=tried)
         populations = [*study._populations.values()]
-        most = max(one.survey.targets.size for one in populations)
-        costs = [self._cost(one, p) for p in tried for one in populations]
+        costs = {one.name: [self._cost(p, one) for p in populations] for one in tried}
         power = workers, *pace_since(begin)
         overhead = time.monotonic() - begun + _RESULTS
         left = max(seconds - overhead, seconds / 2.0)
-        releases = study._most_releases
 
-        def needed(people: int, releases: int) -> float:
+        def ends(costs: Sequence[float], people: int) -> float:
             size = -(-people // self._shard_size(people))  # shards of a protection
-            shards = [cost(people, releases) / size for cost in costs for _ in range(size)]
+            shards = [cost / size for cost in costs for _ in range(size)]
             return ends_of_shards(shards, *power)[-1]
 
-        while True:
-            people = most
-            while people and needed(people, releases) > left:
-                people -= max(1, people // 16)
-            if people == most or (people and releases <= 2) or releases == 1:
-                break
-            releases = max(releases // 2, 1)
+        most = max(one.survey.targets.size for one in populations)
+        limits = {"people": most, "releases": study._most_releases}
+        names, people, releases = fitting.fit(costs, ends, left, **limits)
         if not people:
-            least = needed(1, 1) + overhead
-            slow = int(np.argmax([cost(1, 1) for cost in costs])) * len(tried) // len(costs)
+            least = overhead + ends([cost(1, 1) for cost in costs[names[0]]], 1)
             raise ArgumentError(
                 "seconds",
                 "must be enough for one person",
-                shown=f"{seconds:g}: about {math.ceil(least)} are needed, fewer without the "
-                f"slowest protection, {shown_name(tried[slow].name)}",
+                shown=f"{seconds:g}: about {math.ceil(least)} are needed, under the fastest "
+                f"protection, {shown_name(names[0])}",
             )
-        fitting = replace(study, targets=people, releases=releases)
-        for name, population in fitting._populations.items():
-            population.take_pilots(study._populations[name])
-        return fitting
+        fast = [one for one in self.protections if one.name in names]
+        return self._with_pilots(study, protections=fast, targets=people, releases=releases)
 
-    def _cost(self, population: PopulationInParts, protection: Protection) -> Cost:
+    def _with_pilots(self, study: AuditStudy, **changes: Any) -> AuditStudy:
+        """Return a study with changes that knows what the pilots of another have measured."""
+        changed = replace(self, **changes)
+        for name, population in changed._surveyed.items():
+            population.take_pilots(study._surveyed[name])
+        return changed
+
+    def _cost(self, population: PopulationInParts, protection: Protection) -> fitting.Cost:
         """Return the function of people and releases that says how long a protection takes."""
         pilot, random = population.pilot(protection), population.randomised(protection)
         every = np.unique(population.survey.target_places).size
@@ -673,7 +670,8 @@ class AuditStudy(Study):
         if folder is not None and step and self.goal is None:
             before = self._order.index((number, 0)) * len(self._shards)
             before += shard % len(self._shards)
-            too_large = self._too_large(folder.frame("statements", [before]))
+            strangers = {one.name for one in self.adversaries if not one.neighbours}
+            too_large = needing_chains(folder.frame("statements", [before]), strangers)
         frame = population.statements(trial.protection, trial.releases, rows, too_large)
         counts = [(NO_ERRORS, NO_DIFFERENCES)]
         if first:
@@ -697,21 +695,46 @@ class AuditStudy(Study):
         frames = {kind: named_rows(one, name) for kind, one in frames.items()}
         return {kind: arrow_table(one) for kind, one in frames.items()}
 
-    def _too_large(self, statements: pd.DataFrame) -> dict[tuple[str, str], set[int]]:
-        """Return readings and places that needed Markov chains under earlier releases."""
-        strangers = [one.name for one in self.adversaries if not one.neighbours]
-        chains = statements["engine"].isin(["lattice", "people"])
-        rows = statements[chains & statements["adversary"].isin(strangers)]
-        keys = zip(rows["attack"].astype(str), rows["place"].astype(str), strict=True)
-        return {key: {0} for key in keys}
+    def so_far(self, folder: RunFolder) -> tuple[list[Protection], list[str]]:
+        """Write the results of the protections that are done, and return these and the answer.
 
-    def results(self, folder: RunFolder) -> Mapping[str, bytes]:
-        """Return measures, comparisons and report of a complete run by file name."""
+        A protection is done with its first releases; of later ones there are those that all have.
+        Without any, or where a setting is searched for, nothing is written.
+        """
+        whole, size = {*folder.finished()}, len(self._shards)
+        slots = [range(slot * size, (slot + 1) * size) for slot in range(len(self._order))]
+        number = 0 if self.goal is not None else len(self._slots[0])
+        numbers = [n for n, slot in enumerate(slots[:number]) if whole.issuperset(slot)]
+        if not numbers:
+            return [], []
+        shards = list[int]()
+        for begin in range(0, len(slots), number):
+            step = [shard for n in numbers for shard in slots[begin + n]]
+            if not whole.issuperset(step):
+                break
+            shards += step
+        ready = [self.protections[n] for n in numbers]
+        for name, data in self.results(folder, ready, shards).items():
+            file = folder.path / name
+            disk.make_folder(file.parent, private=True)
+            disk.write_bytes(file, data, private=True)
+        names = ("measures", "comparisons", "costs")
+        return ready, audit_brief(*(result_table(folder.path / f"{one}.csv") for one in names))
+
+    def results(
+        self,
+        folder: RunFolder,
+        protections: Sequence[Protection] | None = None,
+        shards: Sequence[int] | None = None,
+    ) -> Mapping[str, bytes]:
+        """Return measures, comparisons and report by file name, of a complete run or of a part."""
+        protections = self.protections if protections is None else protections
         statements, errors, differences, spots, proofs = (
-            folder.frame(k) for k in ("statements", "errors", "differences", "spots", "proofs")
+            folder.frame(kind, shards)
+            for kind in ("statements", "errors", "differences", "spots", "proofs")
         )
         more: dict[str, pd.DataFrame] = {}
-        protections = list(self.protections)
+        missing = [shown_name(one.name) for one in self.protections if one not in protections]
         if self._trials is not None:
             choice, settings, trials = self._trials.results(
                 self._reader(folder), errors, self._follows
@@ -720,7 +743,7 @@ class AuditStudy(Study):
             first = {one.protection.name: one.releases.start for one in trials}
             protections = [one.protection for one in trials]
             statements, errors, differences, spots, proofs = (
-                _since(frame, first) for frame in (statements, errors, differences, spots, proofs)
+                since(frame, first) for frame in (statements, errors, differences, spots, proofs)
             )
         parts: dict[str, list[pd.DataFrame]] = {}
         for name, population in self._populations.items():
@@ -741,7 +764,8 @@ class AuditStudy(Study):
                 parts.setdefault(kind, []).append(frame)
         frames = {kind: pd.concat(pieces, ignore_index=True) for kind, pieces in parts.items()}
         rare = self.rare_records()
-        files = audit_files(statements, errors, self.config, rare=rare, **frames, **more)
+        config = {**self.config, "missing": missing} if missing else self.config
+        files = audit_files(statements, errors, config, rare=rare, **frames, **more)
         by_name = {
             name: [replace(one, parameters=part.parameters(one)) for one in protections]
             for name, part in self._populations.items()
@@ -775,19 +799,3 @@ class AuditStudy(Study):
         for name in _OF_PROCESS:
             self.__dict__.pop(name, None)
         super().close()
-
-
-def named_rows(frame: pd.DataFrame, name: str) -> pd.DataFrame:
-    """Return rows about a population with its name, if it has one, also before targets."""
-    if name:
-        if "target" in frame:
-            frame["target"] = f"{name}:" + frame["target"].astype(str)
-        frame.insert(0, POPULATION, name)
-    return frame
-
-
-def _since(frame: pd.DataFrame, first: Mapping[str, int]) -> pd.DataFrame:
-    """Return rows of the protections in ``first``, from the release it gives for each."""
-    names, numbers = frame["protection"].astype(object), frame["release"]
-    later = [n >= first.get(name, np.inf) for name, n in zip(names, numbers, strict=True)]
-    return frame[np.array(later, np.bool_)]

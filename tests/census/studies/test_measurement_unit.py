@@ -87,3 +87,14 @@ def test_the_first_sentence_says_whether_noise_explains_the_counts(sample, block
 def test_a_unit_that_is_not_there_is_refused(sample):
     with pytest.raises(br.ArgumentError, match=r"unit must be a GEOID or a geocode.*no Block has"):
         br.census.unit_measurements(sample.folder, "999999999999999", prior=0.1)
+
+
+def test_the_figure_has_the_largest_noisy_counts_and_their_intervals(found):
+    axes = found.plot()
+    cells = found.open_cells().nlargest(12, "noisy_count")
+    bars = [c for c in axes.collections if len(c.get_segments()) == len(cells)]
+    ends = {tuple(segment[:, 0]) for c in bars for segment in c.get_segments()}
+    assert {*zip(cells["least"], cells["most"], strict=True)} <= ends
+    assert axes.lines[0].get_xdata().tolist() == cells["noisy_count"].tolist()
+    names = [tick.get_text().replace("\n", " ") for tick in axes.get_yticklabels()]
+    assert names == cells["label"].tolist()
