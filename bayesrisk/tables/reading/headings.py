@@ -141,7 +141,11 @@ def wide(
     parts = _with_periods({i: _with_totals(part) for i, part in parts.items()})
     size = max(map(len, parts.values()))
     inner = {part[-1] for part in parts.values() if len(part) == size > 1}
+    outer = {part[0] for part in parts.values() if len(part) > 1 and not total_word(part[0])}
     for i, part in parts.items():  # a total of those below it that are called so was merged
+        if len(part) == 1:  # "Men Total" beside columns below "Men"
+            groups = (group for group in outer if "Total" in _with_totals([group, *part]))
+            parts[i] = part = next(([group, "Total"] for group in groups), part)
         if len(part) == 1 and part[0] in inner and total_word(part[0]) == 2:
             parts[i] = part * size
         elif len(part) == 1 and total_word(first := part[0].partition(" ")[0]) == 2:
@@ -183,6 +187,9 @@ def wide(
     kinds = {i: [sums.get((d, p), k) for d, (p, k) in enumerate(zip(parts[i], ks, strict=True))]
              for i, ks in kinds.items()}  # fmt: skip
     blocks = named_margins(sheet, parts)
+    if not blocks and len(joined := _joined(sheet, parts)) > 1:
+        parts, kinds = joined, {i: [UNNAMED] for i in joined}
+        plain = {i: [False] for i in joined}
     called = _called(blocks, parts, kinds, {*names.values()})
     for i, name in blocks.items():
         parts[i], kinds[i] = parts[i][-1:] if name else ["Total"], [called[name]]
@@ -216,6 +223,21 @@ def wide(
         }
         for i, part in parts.items()
     }
+
+
+def _joined(sheet: Sheet, parts: Mapping[int, list[str]]) -> dict[int, list[str]]:
+    """Join each path of a tree, such as *Beds* of *General: Eyes* and *Mental: Children*, or none.
+
+    Each label stands below one heading alone, and another column counts what all of them do.
+    """
+    deep = [i for i, part in parts.items() if len(part) > 1]
+    alone = [i for i, part in parts.items() if len(part) == 1 and not total_word(part[0])]
+    if len({parts[i][-1] for i in deep}) < len(deep) or len(deep) < 2 or not alone:
+        return {}
+    counts, bits = CountedColumns.from_sheet(sheet, [*parts]), _BITS + 2 * len(alone)
+    if not any(counts.add_up(deep, i, bits) for i in alone):
+        return {}
+    return {i: [": ".join(part)] for i, part in parts.items()}
 
 
 def _called(

@@ -79,6 +79,7 @@ _DECIMAL_TEXTS = 4  # at most among counts
 _CODE_BELOW_0 = re.compile(r"[-−](\d|9+)")
 _SHORT = 3  # letters of a flag
 _FEW_REPEATS = 4  # of counts that may be the same in rows of one label by chance
+_REPEATS = 3  # of each text of a column of codes, at least
 #: Titles of sheets of full-time equivalents, and words that heads are counted beside them.
 _EQUIVALENTS = re.compile(
     r"\bfull[- ]time[- ]equivalents?\b|\bftes?\b|vollzeitäquivalent|équivalents? temps plein|"
@@ -403,8 +404,11 @@ class SheetColumns(ColumnEvidence):
             named, clear = [], other
             doubts |= dict.fromkeys(units, reason_units)
         label_rows = {*zip(*(self.columns[j] for j in names | labels), strict=True)}
-        if len(label_rows) == len(self.sheet.rows) and all(
-            self._says_people(i) or total_word(self.heads[i]) for i in clear
+        size = len(self.sheet.rows)
+        if len(label_rows) == size and all(
+            (self._says_people(i) and _REPEATS * len(self.row_counts[i]) > size)
+            or total_word(self.heads[i])
+            for i in clear
         ):  # others are no labels, and count records as much as a number of some does
             named = [i for i in named if i not in units]
         if not named and len(clear) > 1:
