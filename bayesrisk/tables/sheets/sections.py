@@ -59,8 +59,8 @@ def section_headings(
     before the first heading are the total, or without section.
 
     There are sections if labels repeat below two headings, an empty row precedes each heading, or
-    rows are indented below headings. Sections also show by the same total of each, or if the first
-    rows of one add up to the only row above all. One heading suffices if it is no day and rows are
+    rows are indented below headings. Equal totals of sections also show them. So do first rows of a
+    section that add up to the only row above all. One heading suffices if it is no day and rows are
     not in alphabetical order.
 
     A section ends after its own total if another total follows, or at a new group in the column
