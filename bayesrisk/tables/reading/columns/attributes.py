@@ -434,8 +434,8 @@ def blank_totals(
 def in_sum(column: IntArray, parts: Sequence[IntArray], *, several: bool) -> bool:
     """Return whether a column is a linear combination of others in nine rows of ten.
 
-    Totals may be rounded. A sum of ``several`` is not that of one or two columns, which may be a
-    difference and count nobody.
+    Totals may be rounded. With ``several``, one column or a sum or difference of two is none; it
+    may count nobody.
     """
     table = np.column_stack([*parts, column]).astype(float)
     table = table[(table >= 0).all(axis=1) & table.any(axis=1)]

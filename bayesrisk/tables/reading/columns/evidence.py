@@ -110,8 +110,8 @@ class ColumnEvidence:
         self.unused = list[int]()  # columns of whole numbers to ask about
         self.repeating = list[int]()  # numbers that repeat in rows of some labels
         self.repeated: dict[int, list[int]] = {}  # totals, and the labels they sum over
-        #: Whether a column says the same in all rows of all files that have it.
-        sheets = sheets if len(sheets) > 1 else [sheet]  # one sheet has lost rows that count nobody
+        #: Whether a column is constant over all rows of all files that have it.
+        sheets = sheets if len(sheets) > 1 else [sheet]  # without the rows left out
         positions = [heading_positions(list(map(key, s.heads))) for s in sheets]
         self.fixed = {
             i: all(one in places for places in positions)

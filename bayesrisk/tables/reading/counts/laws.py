@@ -394,9 +394,9 @@ def _changed_labels(coded: CodedLabels, rules: ReadingRules) -> str:
 def _round_counts(coded: CodedLabels) -> str:
     """Return the label with too many multiples of a base for chance; empty if none.
 
-    A share 1 / b of exact counts are multiples of b. The bits of evidence that k of n are, with f =
-    k / n, are about n (f log2(f b) + (1 - f) log2((1 - f) b / (b - 1))). Small counts often equal
-    the smallest multiple, and are left out.
+    A share 1 / b of exact counts are multiples of b. If a share f of n are, the evidence is about n
+    (f log2(f b) + (1 - f) log2((1 - f) b / (b - 1))) bits. Small counts often equal the smallest
+    multiple, and are left out.
     """
     best = (float(_ROUND_BITS), "")
     for column, base in itertools.product(range(len(coded.names)), _ROUND_BASES):
