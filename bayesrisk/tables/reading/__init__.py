@@ -1,1 +1,1 @@
-"""Tables as agencies publish them, read by what their numbers say."""
+"""Published tables, read by the evidence of their numbers."""

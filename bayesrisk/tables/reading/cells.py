@@ -1,4 +1,4 @@
-"""Cells of published tables: the text of each count, with its labels and where it stands."""
+"""Cells of published tables: the text, labels and position of each count."""
 
 import functools
 import itertools
@@ -25,14 +25,14 @@ from bayesrisk.tables.sheets.texts import (
     total_word,
 )
 
-_FEW_SUMS = 4  # that show which labels a period has
+_FEW_SUMS = 4  # needed to show the labels of a period
 _SHORT = 3  # letters of a note that may stand beside a count without brackets
 
 
 class Cell(NamedTuple):
-    """A published count: where it stands, the label of each variable, its text and its unit.
+    """A published count: its position, its label of each variable, its text and its unit.
 
-    A text that is written out already is a multiple of ``step``, to which it was rounded.
+    Counts already written out from thousands were rounded to multiples of ``step``.
     """
 
     file: str
@@ -44,13 +44,13 @@ class Cell(NamedTuple):
     step: int = 1
 
     def refuse(self, must: str) -> DataError:
-        """Return the error that names where it stands."""
+        """Return the error that names the cell's position."""
         location = f"{self.file}: row {self.row}, column {quote(self.column)}"
         return DataError(f"{location}: must {must}, got {quote(self.text)}")
 
 
 def cells(sheets: Sequence[Sheet], rules: ReadingRules) -> list[Cell]:
-    """Return the cells of all sheets; ``rules`` gets lines that say what was taken for what."""
+    """Return the cells of all sheets, and add lines on the choices made to ``rules``."""
     results = [cell for sheet in sheets for cell in _SheetCells(sheet, sheets, rules).cells()]
     results = _in_use(results, rules)
     if not 0 < len(results) <= MOST:
@@ -59,7 +59,7 @@ def cells(sheets: Sequence[Sheet], rules: ReadingRules) -> list[Cell]:
 
 
 def _in_use(cells: list[Cell], rules: ReadingRules) -> list[Cell]:
-    """Return cells without blanks of labels that the first or the last periods do not have.
+    """Return the cells without blanks of labels that the first or the last periods do not use.
 
     In all groups of such a period the same labels are blank, and the others add up to one of them.
     """
@@ -95,7 +95,7 @@ def _in_use(cells: list[Cell], rules: ReadingRules) -> list[Cell]:
             for k, (unused, periods) in enumerate(ordered[:-1]):
                 number += sum(len(blanks[y]) for y in periods)
                 if not unused or number < _FEW_SUMS or (k and not unused < ordered[k - 1][0]):
-                    break  # each has fewer than the one nearer to the first or the last
+                    break  # unused labels must become fewer towards the middle
                 pairs = {(y, label) for y in periods for label in unused}
                 text = listing(x for x in labels[name] if x in unused)
                 text = f"  not used: blanks of {text} in {listing(periods)}"
@@ -107,12 +107,12 @@ def _in_use(cells: list[Cell], rules: ReadingRules) -> list[Cell]:
 
 
 class _SheetCells(SheetColumns):
-    """The cells of a sheet whose columns have roles."""
+    """The cells of a sheet, by the roles of its columns."""
 
     def cells(self) -> Iterator[Cell]:
         """Yield the cells of the sheet."""
         names, counts, flag_columns = self.roles()
-        kinds = {kind for more in counts.values() for kind in more}  # those of paths are others
+        kinds = {kind for more in counts.values() for kind in more}  # names of paths must differ
         for i in self.trees.keys() & names.keys():
             if any(kind.startswith(f"{names[i]} ") for kind in kinds):
                 names[i] = f"row {names[i]}"
@@ -161,7 +161,7 @@ class _SheetCells(SheetColumns):
             yield from self._zeros(list(keys))
 
     def _repeated(self, names: Mapping[int, str], more: dict[str, str]) -> Iterator[Cell]:
-        """Yield once each total that stands in all rows of what it counts."""
+        """Yield once each total that repeats in all rows it counts."""
         for column, axes in self.repeated.items():
             keys = set[tuple[str, ...]]()
             for position, (row, texts) in enumerate(self.sheet.rows):
@@ -173,9 +173,9 @@ class _SheetCells(SheetColumns):
                     yield Cell(self.sheet.name, row, self.sheet.heads[column], every, texts[column])
 
     def _flags_by_count(self, flags: Sequence[int], counts: Sequence[int]) -> dict[int, list[int]]:
-        """Return the columns of flags that belong to each column of counts.
+        """Return the flag columns that belong to each count column.
 
-        A flag belongs to the count that its heading names, else to the count before it; one block
+        A flag belongs to the count that its heading names, else to the count before it. One block
         of flags belongs to all counts.
         """
         alternating = any(flags[0] < i < flags[-1] for i in counts) if flags else False
@@ -190,9 +190,9 @@ class _SheetCells(SheetColumns):
         return results
 
     def _withholding(self, flags: Mapping[int, Sequence[int]]) -> set[tuple[int, str]]:
-        """Return the pairs of a column of counts and a flag that says "withheld".
+        """Return the pairs of a count column and a flag that means "withheld".
 
-        Beside such a flag every count is 0 or blank, while counts without a flag are not all 0.
+        Every count beside such a flag is 0 or blank, and some count without a flag is positive.
         """
         results = set[tuple[int, str]]()
         for column, columns in ((i, c) for i, c in flags.items() if c):
@@ -206,13 +206,13 @@ class _SheetCells(SheetColumns):
         return results
 
     def _label(self, column: int, name: str, label: str) -> dict[str, str]:
-        """Return a label of rows, or those of a path that its indentation makes."""
+        """Return a row's label, or the labels of the path given by its indentation."""
         if column not in self.trees:
             return {name: label}
         common, at_depth = self.trees[column]
         parts = [p.rstrip(":") for p in label.split(PATH)][common:]
         kinds = [heading_kind(p, d, name) for d, p in enumerate(parts, 1)]
-        for depth, part in enumerate(parts):  # a total is of the variable that stands beside it
+        for depth, part in enumerate(parts):  # a total belongs to the variable beside it
             options = at_depth.get(depth, set())
             if total_word(part) and len(options) == 1 and not min(options).startswith(" "):
                 kinds[depth] = min(options)
@@ -221,7 +221,7 @@ class _SheetCells(SheetColumns):
 
     @functools.cached_property
     def trees(self) -> dict[int, tuple[int, dict[int, set[str]]]]:
-        """Columns of paths: the number of first parts that all have, and variables by depth."""
+        """Columns of paths: the number of first parts that all share, and variables by depth."""
         results = {}
         for i, texts in enumerate(self.row_counts):
             paths = [t.split(PATH) for t in texts if t]
@@ -238,7 +238,7 @@ class _SheetCells(SheetColumns):
         return results
 
     def _zeros(self, keys: Sequence[tuple[tuple[str, str], ...]]) -> Iterator[Cell]:
-        """Yield the combinations of labels that have no row, as counts of 0."""
+        """Yield the combinations of labels without a row, as counts of 0."""
         variables = list(dict.fromkeys(n for one in keys for n, _ in one))
         every = [list(dict.fromkeys(dict(one).get(n, "") for one in keys)) for n in variables]
         if prod(map(len, every)) > MOST:

@@ -1,4 +1,4 @@
-"""Labels in headings: several columns of counts, each of some labels of one variable or several."""
+"""Labels in headings: several count columns, each with labels of one variable or more."""
 
 import itertools
 import re
@@ -43,7 +43,7 @@ UNIT = re.compile(
 )
 UNNAMED, _LONGEST, _OLDEST = "category 1", 40, 130
 _FEW_HEADS = 4  # rows that may be headings
-#: Columns of results, which no variable may be called.
+#: Columns of results, reserved as names.
 RESERVED = re.compile(
     "all|at_least|cell|error|file|known|(low|high)(_stated)?|number|place|probability|records?|row|"
     "sentence|stated|status|table"
@@ -51,7 +51,7 @@ RESERVED = re.compile(
 #: Headings above all counts that name no variable.
 _COUNTED = re.compile(rf"no\.?|n|numbers?|counts?|records?|status|table|row|place|{NUMBER}")
 _FOR = re.compile(r"total (for|of)\b", re.IGNORECASE)
-#: Between words that are written as one: PupilsMale.
+#: Between words written as one: PupilsMale.
 LETTERS = re.compile(r"(?<=[a-zà-ÿ])(?=[A-Z])")
 _BITS = 8  # sums of columns hold by chance in one case of 2**8
 _KNOWN = ("sex", "age", "year")
@@ -64,9 +64,9 @@ _DASH = re.compile(r"(?<!\d) [-–—] | [-–—] (?!\d)")
 
 
 def in_persons(sheet: Sheet) -> Sheet:
-    """Return a sheet that says if it is in thousands, with decimals written out: 1.25 as 1250.
+    """Return a sheet with marked thousands, and their decimals written out: 1.25 as 1250.
 
-    Numbers with three digits after each point stay: there points may part thousands.
+    Numbers with three digits after each point stay, since points may separate thousands.
     """
     sheet = sheet._replace(thousands=sheet.thousands or thousands_in_rows(sheet))
     units = [bool(UNIT.search(head)) for head in sheet.heads]
@@ -98,9 +98,9 @@ def in_persons(sheet: Sheet) -> Sheet:
 
 
 def below_units(sheet: Sheet) -> Sheet:
-    """Return a sheet without its first rows up to one that says *number* in place of counts.
+    """Return a sheet without its first rows up to one that has *number* in place of counts.
 
-    Labels are called as in that row; what rows above it say of several columns is in the headings.
+    That row names the labels. Texts of several columns in the rows above move to the headings.
     """
     for r, (_, row) in enumerate(sheet.rows[:_FEW_HEADS]):
         if not any(_COUNTED.fullmatch(key(t)) for t in row):
@@ -127,7 +127,7 @@ def below_units(sheet: Sheet) -> Sheet:
 def wide(
     sheet: Sheet, numeric: Sequence[int], names: Mapping[int, str], rules: ReadingRules
 ) -> dict[int, dict[str, str]]:
-    """Return the labels of each column of counts, whose headings are values of variables."""
+    """Return the labels of each count column, whose headings are labels of variables."""
     if not numeric:
         return {}
     if len(numeric) == 1 and (names or PATH not in sheet.heads[numeric[0]]):
@@ -142,14 +142,14 @@ def wide(
     size = max(map(len, parts.values()))
     inner = {part[-1] for part in parts.values() if len(part) == size > 1}
     outer = {part[0] for part in parts.values() if len(part) > 1 and not total_word(part[0])}
-    for i, part in parts.items():  # a total of those below it that are called so was merged
+    for i, part in parts.items():  # a lone total was merged with its total below
         if len(part) == 1:  # "Men Total" beside columns below "Men"
             groups = (group for group in outer if "Total" in _with_totals([group, *part]))
             parts[i] = part = next(([group, "Total"] for group in groups), part)
         if len(part) == 1 and part[0] in inner and total_word(part[0]) == 2:
             parts[i] = part * size
         elif len(part) == 1 and total_word(first := part[0].partition(" ")[0]) == 2:
-            below = part[0].removeprefix(first).strip(" :,-–")  # "Total F" is of all F
+            below = part[0].removeprefix(first).strip(" :,-–")  # "Total F" counts all of F
             parts[i] = [first, below] if below in inner and size > 1 else part
     parts, named_kinds = _with_whole_groups(sheet, _with_one_word(parts))
     kinds = {
@@ -166,8 +166,8 @@ def wide(
         ):
             for i in ranges:
                 kinds[i][d] = "age"
-    # Those of unknown age stand among ages; a total in a path is a label among those of one
-    # variable at its depth, else it counts all.
+    # Unknown ages belong to ages. A total in a path is a label if its depth has only one
+    # variable; otherwise it counts all.
     words = {i: [total_word(p) == 2 for p in part] for i, part in parts.items()}
     at_depth: dict[int, set[str]] = {}
     for i, word in words.items():
@@ -244,7 +244,7 @@ def _called(
     blocks: Mapping[int, str], parts: Mapping[int, list[str]], kinds: Mapping[int, list[str]],
     used_names: set[str],
 ) -> dict[str, str]:  # fmt: skip
-    """Return the variable below each heading that names one: of ages, of sexes, or its name."""
+    """Return the variable below each heading that names one: age, sex, or the heading's name."""
     results = {"": UNNAMED}
     for name in dict.fromkeys(filter(None, blocks.values())):
         options = {kinds[i][-1] for i, block in blocks.items() if block == name and parts[i]}
@@ -260,14 +260,14 @@ def _called(
 def _distinct(
     kinds: Mapping[int, list[str]], parts: Mapping[int, list[str]], rules: ReadingRules
 ) -> dict[int, list[str]]:
-    """Return kinds that have other names where an earlier file has none of their labels."""
-    labels: dict[str, dict[str, int]] = {}  # with how much each is a word for a total
+    """Return kinds, renamed if an earlier file uses the name and shares no label."""
+    labels: dict[str, dict[str, int]] = {}  # with the total_word of each
     for i, part in parts.items():
         for kind, label in zip(kinds[i], part, strict=True):
             labels.setdefault(kind, {})[key(label)] = total_word(label)
     names: dict[str, str] = {}
     for kind, words in labels.items():
-        # A word that may be a total tells variables apart where there is no other label.
+        # A word that may be a total distinguishes variables without other labels.
         texts = {k for k, w in words.items() if not w} or {k for k, w in words.items() if w == 1}
         name, number = kind, 1
         while kind.startswith("category ") and (
@@ -280,7 +280,7 @@ def _distinct(
 
 
 def _parts(heads: Mapping[int, str]) -> dict[int, list[str]]:
-    """Return headings split at the separator that makes a tree or a crossing of them."""
+    """Return headings split at the separator that makes them a tree or a crossing."""
     ends = {head.rpartition("; ")[2] for head in heads.values()}
     if len(ends) == 1 and all("; " in head for head in heads.values()):  # "; measures: Value"
         return _parts({i: head.rpartition("; ")[0] for i, head in heads.items()})
@@ -309,10 +309,10 @@ def _parts(heads: Mapping[int, str]) -> dict[int, list[str]]:
 
 
 def _without_names(parts: dict[int, list[str]]) -> dict[int, list[str]]:
-    """Return paths without a row of headings that names each column once more: Column1, Column2.
+    """Return paths without a row of headings that only names each column: Column1, Column2.
 
-    Sexes, ages, years and totals in the other row say what the columns are.  Where neither row has
-    some, as with names in two languages, the two texts of a column are one label.
+    The other row has sexes, ages, years and totals. If neither row has any, as with names in two
+    languages, the two texts of a column form one label.
     """
     rows = [*zip(*parts.values(), strict=True)] if len({*map(len, parts.values())}) == 1 else []
     if len(rows) != 2 or any(len({*row}) < len(row) for row in rows) or len(rows[0]) < 2:
@@ -326,9 +326,9 @@ def _without_names(parts: dict[int, list[str]]) -> dict[int, list[str]]:
 
 
 def _without_group(parts: dict[int, list[str]]) -> dict[int, list[str]]:
-    """Return paths without a heading that stands beside totals alone: *Age* below each sex.
+    """Return paths without a heading that stands only beside totals: *Age* below each sex.
 
-    It has no counts of its own, but those of the labels below it, which it names.
+    It has no counts of its own, and names the labels below it.
     """
     for d in range(1, max(map(len, parts.values())) - 1):
         names = {p[d] for p in parts.values() if len(p) > d and total_word(p[d]) < 2}
@@ -341,10 +341,10 @@ def _without_group(parts: dict[int, list[str]]) -> dict[int, list[str]]:
 
 
 def _by_words(heads: Mapping[int, str]) -> dict[int, list[str]]:
-    """Return headings without a word that is a sex in each, and this word: *Upper male pupils*.
+    """Return headings split into a word for a sex and the rest: *Upper male pupils*.
 
-    Each sex, or all, stands with each other label; what all headings end with is left out.
-    Columns of a total have one part, if they are not among these.
+    Each sex, or all, stands with each other label; a common ending is left out. Separate columns of
+    a total have one part.
     """
     totals = {i: [head] for i, head in heads.items() if total_word(head) == 2}
     rest: dict[int, list[str]]
@@ -376,10 +376,10 @@ def _by_words(heads: Mapping[int, str]) -> dict[int, list[str]]:
 
 
 def _with_underscores(heads: Mapping[int, str]) -> dict[int, list[str]]:
-    """Return headings split at underscores, as *2020_m_0-9*, where all kinds but one are known.
+    """Return headings split at underscores, as *2020_m_0-9*, if all kinds but one are known.
 
-    Known are sexes, ages and years; a heading that has none of a kind counts all of these.  One
-    that is of a kind as a whole, such as *Y_LT15*, is not split.
+    Known kinds are sexes, ages and years. A heading without a kind counts all of it. Headings that
+    are of one kind as a whole, such as *Y_LT15*, are not split.
     """
     ages = re.compile(r"(?<!\d)(\d{1,2})_(?=\d{1,2}(?!\d))")  # F_00_04
     heads = {i: ages.sub(r"\1-", head) for i, head in heads.items()}
@@ -414,7 +414,7 @@ def _with_underscores(heads: Mapping[int, str]) -> dict[int, list[str]]:
 
 
 def _with_totals(parts: Sequence[str]) -> list[str]:
-    """Return a path in which the total of what it is below is called so: 2015!!2015 Total."""
+    """Return a path with the total of its upper heading named "Total": 2015!!2015 Total."""
     totals = []
     for a, b in pairwise(parts):
         texts = key(b).split(key(a)) if key(a) else []
@@ -424,9 +424,9 @@ def _with_totals(parts: Sequence[str]) -> list[str]:
 
 
 def _with_one_word(parts: Mapping[int, list[str]]) -> dict[int, list[str]]:
-    """Return paths in which each sex, and all, has one word, its commonest: boys beside men.
+    """Return paths with one word for each sex, and for all, the commonest: boys beside men.
 
-    Two words for one stay where both stand beside the same labels.
+    Two words for one stay if both stand beside the same labels.
     """
     results = {i: list(part) for i, part in parts.items()}
     for d in range(max(map(len, parts.values()), default=0)):
@@ -445,10 +445,10 @@ def _with_one_word(parts: Mapping[int, list[str]]) -> dict[int, list[str]]:
 def _with_whole_groups(
     sheet: Sheet, parts: dict[int, list[str]]
 ) -> tuple[dict[int, list[str]], dict[int, str]]:
-    """Return paths of one depth below a heading whose columns make up a total, and their variable.
+    """Return paths cut to one depth below headings whose columns make a total, and their variable.
 
-    Such are *Rulings!!Total, Rulings!!Merits!!Yes, Rulings!!Merits!!No, Rulings!!Closed*.  Labels
-    below other headings, of which nothing is known, are of another variable.
+    An example is *Rulings!!Total, Rulings!!Merits!!Yes, Rulings!!Merits!!No, Rulings!!Closed*. The
+    labels below each such heading form a variable of their own.
     """
     groups, named_kinds = dict[str, list[int]](), dict[int, str]()
     for i, part in parts.items():
@@ -468,9 +468,9 @@ def _with_whole_groups(
 
 
 def _with_periods(parts: Mapping[int, list[str]]) -> dict[int, list[str]]:
-    """Return paths in which a total over a year that is below no other heading is one label.
+    """Return paths with a total over a year that stands below no other heading as one label.
 
-    It counts those of another period than the headings beside it, and is no total of these.
+    It counts another period than the headings beside it, and is not their total.
     """
     rests = {tuple(p[1:]) for p in parts.values() if p[1:] and not total_word(p[0])}
     years = any(heading_kind(rest[-1], 1) == "year" for rest in rests)
@@ -483,7 +483,7 @@ def _with_periods(parts: Mapping[int, list[str]]) -> dict[int, list[str]]:
 
 
 def _prefix(heads: Sequence[str]) -> str:
-    """Return the beginning of all headings, if that is the name of a variable; else nothing."""
+    """Return the common beginning of all headings if it names a variable; else empty."""
     for mark in (PATH, ": "):
         parts = [head.split(mark) for head in heads]
         common = [p[0] for p in zip(*(part[:-1] for part in parts), strict=False) if len({*p}) == 1]
@@ -500,7 +500,7 @@ def free_name(name: str) -> str:
 
 
 def _tree(parts: Mapping[int, list[str]]) -> dict[int, list[str]]:
-    """Return headings as paths of a tree, if what each is a part of has a column, too."""
+    """Return headings as paths of a tree, if the parent of each has a column too."""
     short = {i: p[:1] if p and total_word(p[0]) == 2 else p for i, p in parts.items()}
     short = {i: p[:-1] if p[1:] and total_word(p[-1]) == 2 else p for i, p in short.items()}
     paths = [tuple(p) for p in short.values()]
@@ -511,11 +511,11 @@ def _tree(parts: Mapping[int, list[str]]) -> dict[int, list[str]]:
 
 
 def heading_kind(label: str, depth: int, name: str = "category") -> str:
-    """Return the variable that a label of a heading is of."""
+    """Return the variable to which a label in a heading belongs."""
     if sex(label):
         return "sex"
     ends = interval(label)
-    single = ends is not None and ends[0] == ends[1]  # under 1, and 1 year
+    single = ends is not None and ends[0] == ends[1]  # under 1, or 1 year
     words = any(map(str.isalpha, label)) or (ends == (0, 0) and not label.isdecimal())
     if ends and ends[0] < _OLDEST and (words or not single):
         return "age"
@@ -525,7 +525,7 @@ def heading_kind(label: str, depth: int, name: str = "category") -> str:
 
 
 def numbered(heads: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield the names of columns in settings: a heading, and which of those that say it: men#2."""
+    """Yield the names of columns in settings: a heading, and its number among equals: men#2."""
     times = Counter[str]()
     for head in heads:
         times[head] += 1
@@ -533,5 +533,5 @@ def numbered(heads: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def is_group(head: str) -> bool:
-    """Return whether a heading is a range of numbers, as of ages: 18-64, but not a year."""
+    """Return whether a heading is a range of numbers, such as ages 18-64, but not a year."""
     return interval(head) is not None and not head.isdecimal()

@@ -1,4 +1,4 @@
-"""Readings of published tables: what was understood, what is asked, and the tables made of it."""
+"""Readings of published tables: what was understood, the questions, and the resulting tables."""
 
 import hashlib
 import itertools
@@ -37,7 +37,7 @@ from bayesrisk.tables.sheets.texts import SOME, WHOLE, key, listing, noted, numb
 from bayesrisk.tables.workload import Workload
 
 _CELL = ("place", "table", "cell", "stated", "file", "row")
-_ROWS, _COLUMNS = 6, 5  # of the corner that is shown
+_ROWS, _COLUMNS = 6, 5  # of the corner shown
 _MOST_COMBINATIONS = 2**61  # of labels, in one table
 _MOST_LIMITS = 2**14  # of the parts of a label
 
@@ -45,34 +45,34 @@ _MOST_LIMITS = 2**14  # of the parts of a label
 @displayed
 @dataclass(frozen=True)
 class TableReading:
-    """Published tables as they were read, and what was taken for granted.
+    """Published tables as they were read, and the assumptions made.
 
     Attributes
     ----------
     lines : list of str
-        What was taken for what.
+        Lines on what was understood.
     questions : dict
-        By the name of a setting the guess, and the text of what must be confirmed.
+        The guess and the text to confirm, by the name of the setting.
     rules : dict
         All settings by name, with the guesses.
     cells : pandas.DataFrame
         A row for each count: ``place``, ``table`` and ``cell``, a label of each variable (``all``
-        where it counts all), ``stated`` (its text), ``file`` and ``row``.  Those of no file say
-        that a part is no more than what it is of.
+        where it counts all), ``stated`` (its text), ``file`` and ``row``. Rows of no file say
+        that a part does not exceed its whole.
     parts : tuple
-        What makes :class:`PublishedTables`.
+        The parts of :class:`PublishedTables`.
     separate : tuple of str
-        Variables whose labels are taken each by itself.
+        Variables whose labels stay separate, as places.
     places : dict
-        Their labels by the code of the place that they make up.
+        Their labels by the code of the place.
     alternatives : list of tuple
-        Settings, by name and value, that would say otherwise.
+        Alternative settings, by name and value.
     sheets : sequence of Sheet
         Headings and rows.
     trees : dict
-        For variables with trees of labels the label of the tree of each part.
+        The tree's label for each part, by variable.
     open : frozenset of str
-        Questions about which the tables say nothing: only a setting answers them.
+        Questions without evidence in the tables: only a setting answers them.
 
     Examples
     --------
@@ -98,7 +98,7 @@ class TableReading:
 
     @classmethod
     def read(cls, files: str | Path | Sequence[str | Path], **settings: object) -> "TableReading":
-        """Return the reading of text files or workbooks; settings of :meth:`PublishedTables.read`.
+        """Return the reading of text files or workbooks; settings: :meth:`PublishedTables.read`.
 
         ``reading``, another one, gives the settings that are not named.
         """
@@ -111,7 +111,7 @@ class TableReading:
     def from_frame(
         cls, frame: pd.DataFrame | Sequence[pd.DataFrame], **settings: object
     ) -> "TableReading":
-        """Return the reading of one or several data frames; settings as for :meth:`read`."""
+        """Return the reading of one or several data frames; settings as in :meth:`read`."""
         return read(frame_sheets(frame), settings)
 
     def _answer(self) -> list[str]:
@@ -120,7 +120,7 @@ class TableReading:
 
     @property
     def stated_cells(self) -> pd.DataFrame:
-        """The cells that files state; others are premises."""
+        """The cells stated in files; others are premises."""
         return self.cells[self.cells["file"] != ""]
 
     @property
@@ -132,7 +132,7 @@ class TableReading:
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of the file of all settings, that of ``reading.toml``."""
+        """The SHA-256 of the settings file, ``reading.toml``."""
         return hashlib.sha256(self.to_toml().encode()).hexdigest()
 
     def changed(self, settings: Mapping[str, str]) -> "TableReading":
@@ -141,7 +141,7 @@ class TableReading:
 
     @property
     def condition(self) -> str:
-        """The sentence that says on which guesses all of it rests."""
+        """The sentence that names the guesses on which everything rests."""
         if not self.rules:
             return "This holds if the tables are read rightly."
         return f"This holds if the tables are read rightly; it rests on: {self._guesses}."
@@ -164,7 +164,7 @@ class TableReading:
         return lines
 
     def _corner(self) -> list[str]:
-        """Return the first counts as a table that a person would draw."""
+        """Return the first counts as a readable table."""
         cells = published_labels(self.stated_cells, self.trees)
         names = [n for n in cells.columns if n not in _CELL]
         if not names or not len(cells):
@@ -186,7 +186,7 @@ class TableReading:
         return ", ".join(f"{name}={text}" for name, text in self.rules.items())
 
     def confirmed(self) -> tuple[Any, ...]:
-        """Return the parts of the tables; refuse them while a question is open."""
+        """Return the parts of the tables; refuse while a question is open."""
         if self.questions:
             guesses = [f"{name[:80]}={guess[:80]}" for name, (guess, _) in self.questions.items()]
             lines = "; ".join(guesses[:12])
@@ -196,7 +196,7 @@ class TableReading:
         return self.parts
 
     def accepted(self) -> "TableReading":
-        """Return the reading with all guesses confirmed, but those about which nothing is known."""
+        """Return the reading with all guesses confirmed, except those without evidence."""
         return replace(self, questions={n: q for n, q in self.questions.items() if n in self.open})
 
     def to_toml(self) -> str:
@@ -205,7 +205,7 @@ class TableReading:
 
 
 def _short(labels: pd.Series) -> dict[str, str]:
-    """Return labels that are different still when they are cut."""
+    """Return short labels that remain distinct."""
     texts: dict[str, str] = {}
     for label in labels.unique():
         variants = (f"{label[:20]}…{k}" for k in itertools.count(2))
@@ -218,7 +218,7 @@ def _short(labels: pd.Series) -> dict[str, str]:
 def read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:
     """Return the tables of sheets; ``options`` are those of :meth:`PublishedTables.read`.
 
-    Where a sheet or table of a file cannot be read and none is asked for, the next one is.
+    If a sheet or table of a file cannot be read and none is asked for, the next one is tried.
     """
     try:
         return _read(sheets, options)
@@ -298,8 +298,8 @@ def _read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:
 def _ask_large(
     cells: Sequence[Cell], variables_: Mapping[str, TableVariable], rules: ReadingRules
 ) -> None:
-    """Take labels each by itself where they are too many for tables of them all."""
-    for name, one in variables_.items():  # the parts of trees are told apart in one table
+    """Separate labels that are too many for joint tables."""
+    for name, one in variables_.items():  # one table distinguishes all parts of trees
         size = len({i for k in one.wholes for i in one.groups[k]})
         if len(cells) * size > MOST_WEIGHTS:
             one.wholes = {}
@@ -332,10 +332,10 @@ def _limits(
     cells: Sequence[Cell], meanings: Sequence[Value], nesting: Nesting,
     variables_: Mapping[str, TableVariable],
 ) -> Iterator[tuple[Cell, Value]]:  # fmt: skip
-    """Yield cells of no file: nobody has a part and not its whole, nor is it more than that.
+    """Yield cells of no file: nobody has a part without its whole, and no part exceeds it.
 
-    They are of parts that are taken each by itself: those within a label, and of all those that are
-    called so ("of which"), or what a total by its words counts.
+    The parts are separate labels. They lie within a label, or within all if called so ("of which"),
+    or if the words of a total name them.
     """
     separate = [name for name, one in variables_.items() if one.separate]
     parts_of_total = {name: _counted_by_total(variables_[name]) for name in separate}
@@ -345,7 +345,7 @@ def _limits(
     if not inside:
         return
     places, stated = set[tuple[str, ...]](), dict[frozenset[tuple[str, str]], int]()
-    # By a variable and its label, or by "" for all: each variable of parts, and the parts.
+    # By variable and label, or "" for all: the variables of parts, and the parts.
     wholes: dict[tuple[str, str], dict[str, dict[str, None]]] = {}
 
     def place(labels: Mapping[str, str]) -> tuple[str, ...]:
@@ -377,7 +377,7 @@ def _limits(
         w: [] for w in wholes
     }
     for cell, value in zip(cells, meanings, strict=True):
-        if not cell.row:  # of no file: it says that a place has no parts of a tree
+        if not cell.row:  # of no file: a place lacks the parts of a tree
             continue
         pairs = [("", ""), *((name, key(label)) for name, label in cell.labels.items())]
         for whole in [pair for pair in pairs if pair in wholes and value.ends[1] < UNBOUNDED]:
@@ -400,7 +400,7 @@ def _limits(
 
 
 def _ask_totals(variables_: Mapping[str, TableVariable], rules: ReadingRules) -> None:
-    """Ask whether totals count all, where limits of labels that may overlap rest on their names."""
+    """Ask whether totals count all, if limits of overlapping labels rest on their names."""
     for name, one in variables_.items():
         for label in [one.first[k] for k in one.totals if one.separate and _counted_by_total(one)]:
             text = f"{label!r} counts all of {name} by its name: no other label counts more"
@@ -408,7 +408,7 @@ def _ask_totals(variables_: Mapping[str, TableVariable], rules: ReadingRules) ->
 
 
 def _counted_by_total(one: TableVariable) -> set[str]:
-    """Return labels that may overlap, and that a total counts: *pupils* of *total pupils*."""
+    """Return labels that may overlap, and that a total includes: *pupils* of *total pupils*."""
     words = [{*re.findall(r"[^\W\d_]{4,}", k)} for k in one.totals]
     nouns = [{w for w in every if not total_word(w)} for every in words]
     return {
@@ -419,7 +419,7 @@ def _counted_by_total(one: TableVariable) -> set[str]:
 
 
 def _check_names(sheets: Sequence[Sheet], variables_: Sequence[str], rules: ReadingRules) -> None:
-    """Refuse settings about headings, variables or labels that are not there."""
+    """Refuse settings about headings, variables or labels that do not exist."""
     plain = [[key(re.sub(r"\(\d+ categories\)", "", h)) for h in s.heads] for s in sheets]
     heads = {head for one in plain for head in one}
     used = {*heads, *rules.kinds, *map(key, variables_)}
@@ -436,10 +436,10 @@ def _check_names(sheets: Sequence[Sheet], variables_: Sequence[str], rules: Read
 
 
 def check_marks(reading: TableReading, names: Iterable[str]) -> None:
-    """Refuse settings, by their names, about marks that stand in no count."""
+    """Refuse settings, by name, about marks that are in no count."""
     chosen = [name for name in names if name.startswith("marks.")]
     texts = {*reading.cells["stated"]} if chosen else set[str]()
-    if "missing" in map(reading.rules.get, chosen):  # in no cell any more
+    if "missing" in map(reading.rules.get, chosen):  # no longer in any cell
         texts.update(*(row for sheet in reading.sheets for _, row in sheet.rows))
     marks = {note.note if (note := noted(text)) else text for text in texts}
     for name in chosen:
@@ -450,7 +450,7 @@ def check_marks(reading: TableReading, names: Iterable[str]) -> None:
 
 
 # -----------------------------------------------------------------------------
-# Tables: a place for each combination of labels that are taken by themselves, and in it a table
+# Tables: a place for each combination of separate labels, and in it a table
 # for each margin and law.
 
 
@@ -459,7 +459,7 @@ _Margin = tuple[tuple[str, tuple[int, ...]], ...]
 
 
 class _Entry(NamedTuple):
-    """A cell in its place, with the number of its margin, and its value."""
+    """A cell with its place, the number of its margin, and its value."""
 
     cell: Cell
     place: tuple[str, ...]  # as labels are compared
@@ -470,11 +470,11 @@ class _Entry(NamedTuple):
 def _entries(
     cells: Sequence[Cell], meanings: Sequence[Value], variables_: Mapping[str, TableVariable]
 ) -> tuple[list[_Entry], list[_Margin]]:
-    """Return the entries of all cells, and the margins that they number."""
+    """Return the entries of all cells, and the margins by number."""
     separate = [name for name, variable in variables_.items() if variable.separate]
     joint = [name for name in variables_ if name not in separate]
     entries, groups = list[_Entry](), {name: variables_[name].groups for name in joint}
-    # Many have the same labels of some variables.
+    # Many cells share labels of some variables.
     places, numbers = dict[tuple[str, ...], Any](), dict[tuple[str | None, ...], int]()
     margins = dict[_Margin, int]()
     for cell, value in zip(cells, meanings, strict=True):
@@ -506,13 +506,13 @@ def _tables(
             spelled[entry.place] = tuple(text_by_name.get(name, "all") for name in separate)
     level, codes = _level(separate), _codes(len(spelled), bool(separate))
     code_by_place = dict(zip(spelled, codes, strict=True))
-    # The cells of each table, and in each place the value of a cell.
+    # By table and margin, the cell and its value in each place.
     tables: dict[str, dict[int, dict[str, tuple[Cell, Value]]]] = {}
     laws: dict[str, Likelihood] = {}
     for entry in entries:
         place = code_by_place[entry.place]
         title = headings[entry.margin] + f" ({entry.value.kind})" * bool(entry.value.kind)
-        for name in _numbered(title):  # what two files say of a cell is of two tables
+        for name in _numbered(title):  # two values of one cell go to two tables
             table, law = tables.setdefault(name, {}), laws.setdefault(name, entry.value.law)
             stated = (entry.cell, entry.value)
             if law == entry.value.law and (
@@ -573,7 +573,7 @@ def _level(separate: Sequence[str]) -> str:
 
 
 def _codes(number: int, several: bool) -> list[str]:
-    """Return the codes of places: numbers of as many digits, or the empty one of all."""
+    """Return the codes of places: numbers of equal length, or the single empty code."""
     width = len(str(number))
     return [f"{i:0{width}d}" for i in range(1, number + 1)] if several else [""]
 

@@ -1,4 +1,4 @@
-"""Rows of a sheet before its columns have roles: those that count nobody, blank labels, parts."""
+"""Rows of a sheet before its columns have roles: rows without counts, blank labels, parts."""
 
 import itertools
 import math
@@ -31,18 +31,18 @@ from bayesrisk.tables.sheets.texts import (
     total_word,
 )
 
-#: Headings of columns that say what is counted in a row.
+#: Headings of columns with the unit of a row.
 UNITS = re.compile(
     r"units?( of measure(ment)?)?|uom|measure|(maß)?einheit|unité|enhet|enhed|unidades?|"
     r"unidad( de medida)?|unità( di misura)?|eenheid|jednost?ka|birim|satuan|"
     r"единица измерения|[単单單]位|단위"
 )
 _CODED, _CODE_ROWS = 20, 3  # texts for each code below 0, and its rows
-_FEW_MEANS = 3  # rows for each that has a mean
-_FEW = 16  # rows for each that has the labels of another
-_BITS = 32  # of sums that make up the rows of a label
-_MOST_WHOLES = 3  # labels of the largest counts, which may make up all
-_SEVERAL, _FEW_NOTES = 3, 2  # columns of counts, of which a note stands in one
+_FEW_MEANS = 3  # rows for each with a mean
+_FEW = 16  # rows for each with the labels of another
+_BITS = 32  # of evidence that sums make up the rows of a label
+_MOST_WHOLES = 3  # labels of the largest counts, perhaps totals
+_SEVERAL, _FEW_NOTES = 3, 2  # count columns; fewer of them hold a note
 _NO_COUNT = re.compile(
     r".*(((?<![\d ]) ?|\b(19|20)\d\d([-–/]\d{2,4})? )%|\b(perc(ent\w*)?|pct|[bd]?rates?|"
     r"ratings?|ratio|share|proportion|mean|median|purchasing power|"
@@ -59,7 +59,7 @@ _NO_COUNT = re.compile(
     r"(months|weeks|days|hours) (from|since|until|per)\b.*|"
     r"(\w+ ){0,2}(spending|expenditures?|revenues?|payroll|turnover)"
 )
-#: Amounts of money by person or household, but no groups of people: *low income*.
+#: Money of persons or households, but not groups of people: *low income*.
 _INCOME = re.compile(
     r"((hh|households?|persons?|personal|family|gross|net|annual|disposable) )+"
     r"(incomes?|salar(y|ies)|earnings)"
@@ -81,7 +81,7 @@ _MEANS = re.compile(
     r"gennemsnit|middelalder|keski(arvo|-?ikä|määr)|średni|průměr|priemer|átlag|ortalama|ortanca|medyan|povpreč|prosje|"
     r"μέσ[οη]|διάμεσ|средн|медиан|середн|медіан)|平均|中位|中央値|평균|중위|중앙값).*"
 )
-#: Labels of rows that say a mean or a share in so many words: 'per cent of ...'.
+#: Labels of rows that name a mean or a share in words: 'per cent of ...'.
 _SHARE_OF = re.compile(
     r"(%|percent(age)?s?|per cent|proportion|rates?|ratio|anteil|pourcentage|porcentaje|"
     r"percentuale?|percentagem|taux|tasa|taxa|andel|aandeel|osuus|odsetek) "
@@ -100,22 +100,22 @@ _DIFFERENCE = re.compile(
 
 
 def says_no_count(head: str) -> bool:
-    """Return whether a heading is of shares, rates and other numbers that count nobody."""
+    """Return whether a heading names shares, rates and other numbers that count nobody."""
     return _NO_COUNT.fullmatch(head) is not None
 
 
 def says_mean(head: str) -> bool:
-    """Return whether a heading is of means or medians in some language, or of incomes."""
+    """Return whether a heading names means or medians in some language, or incomes."""
     return any(pattern.fullmatch(head) for pattern in (_MEANS, _INCOME))
 
 
 def says_change(head: str) -> bool:
-    """Return whether a heading is of differences between counts."""
+    """Return whether a heading names differences between counts."""
     return _DIFFERENCE.fullmatch(head) is not None
 
 
 def titles_rates(title: str) -> bool:
-    """Whether a title is of rates, shares, means or differences, which count nobody."""
+    """Whether a title names rates, shares, means or differences, which count nobody."""
     return _rates(title) or any(p.search(key(title)) for p in (_SHARE_OF, _PER))
 
 
@@ -125,9 +125,9 @@ def _rates(text: str) -> bool:
 
 
 def codes_below_0(rows: Mapping[str, int]) -> list[str]:
-    """Return the numbers below 0 of a column if they are codes: few, each in several rows.
+    """Return the negative numbers of a column if they are codes: few, each in several rows.
 
-    ``rows`` says in how many rows each text stands.
+    ``rows`` maps each text to its number of rows.
     """
     codes = [t for t in rows if NEGATIVE.fullmatch(t)]
     few = _CODED * len(codes) < len(rows) and all(rows[t] >= _CODE_ROWS for t in codes)
@@ -135,9 +135,9 @@ def codes_below_0(rows: Mapping[str, int]) -> list[str]:
 
 
 def without_notes(sheet: Sheet) -> Sheet:
-    """Return a sheet without rows of notes: rows without numbers, with a text among the counts.
+    """Return a sheet without rows of notes: rows without numbers, with a text in a count column.
 
-    The text stands in one of several columns of counts; a mark stands in others, too.
+    The text stands in only one of several count columns. A mark may stand in others too.
     """
     if len(sheet.heads) <= _SEVERAL:
         return sheet
@@ -172,9 +172,9 @@ def without_notes(sheet: Sheet) -> Sheet:
 def counting_rows(sheet: Sheet) -> Sheet:
     """Return a sheet without rows of percentages, rates and other numbers that count nobody.
 
-    Such a row has a label that says so, of which some row has a number with decimals in a column
-    that holds whole numbers elsewhere; or one whose rows have decimals, while others have none.
-    Where there are such rows, other labels that say so need no decimals.
+    The label of such a row names them, and some of its rows have decimals in a column of whole
+    numbers. Or all rows of a label have decimals, while others have none. If such rows exist,
+    further labels that name rates need no decimals.
     """
     texts = {*itertools.chain.from_iterable(row for _, row in sheet.rows)}
     columns = zip(*(row for _, row in sheet.rows), strict=True)
@@ -208,9 +208,9 @@ def counting_rows(sheet: Sheet) -> Sheet:
 
 
 def _whole_means(sheet: Sheet) -> set[str]:
-    """Return labels that say a mean or a share in several words, beside whole numbers.
+    """Return labels that name a mean or a share in several words, beside whole numbers.
 
-    It is none whose numbers are needed for those of other labels to make up a total.
+    Labels whose numbers are needed for a total of other labels are left out.
     """
     columns = [*zip(*(row for _, row in sheet.rows), strict=True)]
     numeric = [2 * sum(map(says_number, c)) >= len(c) - c.count("") > 0 for c in columns]
@@ -241,7 +241,7 @@ def _says_mean_or_share(label: str) -> bool:
 
 
 def _is_needed(text: str, texts: Sequence[str]) -> bool:
-    """Return whether a number is one of those that make up the largest of them, or several such."""
+    """Return whether a number is part of a sum that equals the largest one, or a multiple."""
     every = [ends[0] for t in texts if WHOLE.fullmatch(t) and (ends := number_range(t))]
     ends = number_range(text) if WHOLE.fullmatch(text) else None
     most = max(every, default=0)
@@ -253,11 +253,12 @@ def _is_needed(text: str, texts: Sequence[str]) -> bool:
 def _labels_of_decimals(
     rows: Sequence[Sequence[str]], decimals: set[str], counted: Collection[int], *, certain: bool
 ) -> tuple[int, set[str]]:
-    """Return a column, and its labels whose numbers have decimals, while no others have some.
+    """Return a column, and those of its labels whose numbers have decimals, while no others do.
 
-    The numbers stand in columns that are ``counted``: not all are rates.  Of columns of labels it
-    has the fewest other numbers there, then the fewest labels.  Where these are of many rows, each
-    stands in several; where they are of few, it may be in words, and no column is of decimals.
+    The numbers stand in ``counted`` columns, which are not all rates. The label column has the
+    fewest other numbers there, then the fewest labels. Labels of few rows have letters. Unless
+    rates are ``certain``, such labels are few, and no column has mostly decimals. Otherwise labels
+    repeat.
     """
     columns = [*zip(*rows, strict=True)]
     mixed = [
@@ -295,10 +296,10 @@ def _labels_of_decimals(
 
 
 def without_false_parts(sheet: Sheet) -> Sheet:
-    """Return a sheet in which no label is part of one that counts less than half as many.
+    """Return a sheet without parts that count more than twice their whole.
 
-    Such are bands of ages that are indented after a single age.  If one label alone has parts, they
-    are taken together: states after the last one of all regions.
+    Examples are age bands indented below a single age. If only one label has parts, these are added
+    up: states after the last region.
     """
     for j, column in enumerate(list(zip(*(row for _, row in sheet.rows), strict=True))):
         place = {text: k for k, text in enumerate(column)}
@@ -319,7 +320,7 @@ def without_false_parts(sheet: Sheet) -> Sheet:
 
 
 def _exceed(rows: Sequence[Sequence[str]], other: Sequence[str]) -> bool:
-    """Return whether all sums of whole numbers of rows are more than twice those of another."""
+    """Return whether all sums of rows' whole numbers are more than twice those of another row."""
     every = [
         (number_range(b), [number_range(a) for a in texts if WHOLE.fullmatch(a)])
         for *texts, b in zip(*rows, other, strict=True) if WHOLE.fullmatch(b)
@@ -329,9 +330,9 @@ def _exceed(rows: Sequence[Sequence[str]], other: Sequence[str]) -> bool:
 
 
 def with_words_of_codes(sheet: Sheet) -> Sheet:
-    """Return a sheet in which *Total* in the place of a code stands as the label beside it.
+    """Return a sheet in which *Total* in place of a code is moved to the label column.
 
-    All other rows have a code, each another one of as many digits, and a label beside it.
+    All other rows have distinct codes of equal length, each with a label beside it.
     """
     columns = [*zip(*(row for _, row in sheet.rows), strict=True)]
     for i, j in pairwise(range(len(columns))):
@@ -348,16 +349,16 @@ def with_words_of_codes(sheet: Sheet) -> Sheet:
 
 
 def with_label_of_all(sheet: Sheet, rules: ReadingRules) -> Sheet:
-    """Return a sheet in which the label that stands in several columns of its rows is a total.
+    """Return a sheet in which a label that repeats in several columns of its rows is a total.
 
-    Such are the rows *Norway, Norway*, below counties and towns.  The rows of all other labels
-    make them up in each group of the labels beside them, of which totals may be called otherwise.
+    An example is the rows *Norway, Norway*, below counties and towns. Rows of other labels add up
+    to them in each group of the labels beside them. Totals among these may have other names.
     """
     rows = [row for _, row in sheet.rows]
     whole = [sum(WHOLE.fullmatch(t) is not None for t in c) for c in zip(*rows, strict=True)]
     words = [j for j, size in enumerate(whole) if 2 * size < len(rows)]  # ages are ranges
     counts = [j for j in range(len(whole)) if j not in words]
-    places = dict[str, list[list[int]]]()  # of each label: the columns where a row has it
+    places = dict[str, list[list[int]]]()  # by label: the columns in which a row has it
     largest = dict[str, int]()
     for row in rows:
         labels = [row[j] for j in words if row[j]]
@@ -397,7 +398,7 @@ def with_label_of_all(sheet: Sheet, rules: ReadingRules) -> Sheet:
 
 
 def _make_up(sums: Sequence[tuple[str, Sequence[str]]]) -> bool:
-    """Return whether each count is the sum of others, of so many bits that no chance makes it."""
+    """Return whether each count is the sum of others, with enough bits against chance."""
     bits = 0.0
     for texts in ([whole, *parts] for whole, parts in sums):
         ends = [number_range(t) for t in texts if WHOLE.fullmatch(t)]
@@ -411,7 +412,7 @@ def _make_up(sums: Sequence[tuple[str, Sequence[str]]]) -> bool:
 def with_named_totals(sheet: Sheet, rules: ReadingRules) -> Sheet:
     """Return a sheet in which the total of a label, *North Total*, is a total beside that label.
 
-    Blank labels after it are totals, too, as in tables that a spreadsheet sums up.
+    Blank labels after it are also totals, as in subtotals of a spreadsheet.
     """
     columns = list(zip(*(row for _, row in sheet.rows), strict=True))
     labels = {
@@ -453,9 +454,9 @@ def with_named_totals(sheet: Sheet, rules: ReadingRules) -> Sheet:
 
 
 def with_blocks(sheet: Sheet, rules: ReadingRules) -> Sheet:
-    """Return a sheet in which a label inside or at the end of a block of rows is that of all.
+    """Return a sheet in which a label inside or at the end of a block of rows applies to all.
 
-    Every block has as many rows, the label in the same one, and the same texts of another column.
+    All blocks have the same size, the label in the same row, and the same texts in another column.
     """
     columns = list(zip(*(row for _, row in sheet.rows), strict=True))
     if rules.all.get("blank", "block") != "block" or blanks_end(columns):
@@ -483,7 +484,7 @@ def with_blocks(sheet: Sheet, rules: ReadingRules) -> Sheet:
 
 
 def with_repeated(sheet: Sheet, rules: ReadingRules) -> Sheet:
-    """Return a sheet whose blank labels are those above them, if that is said or rows show it."""
+    """Return a sheet with blank labels filled from above, if a setting or the rows show it."""
     columns = [list(c) for c in zip(*(row for _, row in sheet.rows), strict=True)]
     if rules.all.get("blank", "above") == "above" and blanks_repeat(columns):
         rules.ask("blank", "above", "blank labels are those above them: rows would be equal else")
@@ -502,7 +503,7 @@ def with_repeated(sheet: Sheet, rules: ReadingRules) -> Sheet:
 
 
 def _filled_labels(column: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return labels with those above blanks, but for a mean above rows that have no decimals."""
+    """Return labels with blanks filled from above, except below a mean if rows have no decimals."""
     texts, decimals = filled(column), [any(map(DECIMAL.fullmatch, row)) for row in rows]
     first = [k for k, text in enumerate(column) if text]
     for k, end in pairwise([*first, len(column)]):
@@ -512,9 +513,9 @@ def _filled_labels(column: Sequence[str], rows: Sequence[Sequence[str]]) -> list
 
 
 def blanks_repeat(columns: Sequence[Sequence[str]]) -> bool:
-    """Return whether blanks begin rows, and only the labels above them tell rows apart.
+    """Return whether blanks begin rows, and only the labels above them distinguish rows.
 
-    Labels may be numbers, as ages are, if each block of rows has the same ones.
+    Labels may be numbers, such as ages, if each block of rows has the same ones.
     """
     if (first := _blank_columns(columns)) and first + 1 < len(columns):
         blocks = list[list[str]]()
@@ -538,13 +539,13 @@ def blanks_repeat(columns: Sequence[Sequence[str]]) -> bool:
 
 
 def _blank_columns(columns: Sequence[Sequence[str]]) -> int:
-    """Return the number of columns, from the first, that have blanks below a first label."""
+    """Return the number of leading columns that have a first label and blanks below."""
     filled_columns = (j for j, c in enumerate(columns) if not c or not c[0] or all(c))
     return next(filled_columns, len(columns))
 
 
 def blanks_end(columns: Sequence[Sequence[str]]) -> bool:
-    """Return whether blanks stand above the totals of their groups, which tell rows apart."""
+    """Return whether blanks precede the totals of their groups, which distinguish rows."""
     labels = [c for c in columns if 2 * sum(map(says_number, c)) < len(c)]
     groups = [c for c in labels if c and not c[0] and c[-1]]
     ends = [below for c in groups for text, below in pairwise(c) if not text and below]
@@ -558,7 +559,7 @@ def blanks_end(columns: Sequence[Sequence[str]]) -> bool:
 
 
 def filled(column: Sequence[str]) -> list[str]:
-    """Return the texts of a column with those above where it is blank."""
+    """Return the texts of a column with blanks filled from above."""
     texts, above = list[str](), ""
     for text in column:
         above = text or above
@@ -569,9 +570,9 @@ def filled(column: Sequence[str]) -> list[str]:
 def name_blanks(
     columns: Sequence[MutableSequence[str]], names: Iterable[int], sheet: Sheet, choice: str
 ) -> None:
-    """Call blank labels a total where that stands beside each of them, else a label of their own.
+    """Label blanks as a total if a total stands beside each of them, else with their own label.
 
-    Where all labels are blank, a word that may say a total does.  The sums of labels say later
+    If all labels are blank, a word that may mean a total suffices. The sums of labels later decide
     whether it counts all.
     """
     rows, named = [row for _, row in sheet.rows], [columns[i] for i in names]
@@ -587,7 +588,7 @@ def name_blanks(
 
 
 def with_parts(sheet: Sheet, rules: ReadingRules) -> Sheet:
-    """Return a sheet whose parts of other labels ("of which: lung") are paths below these."""
+    """Return a sheet in which parts ("of which: lung") are paths below their wholes."""
     rows = [row for _, row in sheet.rows]
     for j in range(len(sheet.heads)):
         texts, name = [row[j] for row in rows], sheet.heads[j]
@@ -605,8 +606,8 @@ def part_paths(
 ) -> dict[int, str]:
     """Return paths of texts such as "of which: lung", below the last other text before them.
 
-    Empty where these cannot be parts of that: a number beside one is larger, or texts stand in
-    the order of the alphabet.  ``numbers`` has the texts beside each one.
+    Empty if they cannot be its parts, since a number beside one is larger, or texts are in
+    alphabetical order. ``numbers`` has the texts beside each one.
     """
     paths, above, before = dict[int, str](), "", list[str]()
     for position, text in enumerate(texts):
@@ -630,12 +631,12 @@ def part_paths(
     return paths if rules.ask("parts", "above", text) == "above" else {}
 
 
-#: A word that says that records have not what the next words say: Non-members beside members.
+#: A word that negates the next words: Non-members beside members.
 _NOT = re.compile(r"(?:non|not|no|nicht|niet|ikke|icke|inte|não|nie)[\W_]*(.+)")
 
 
 def exclusive(parts: Sequence[str]) -> bool:
-    """Return whether parts exclude each other: sexes, ages, or a word and its denial."""
+    """Return whether parts exclude each other: sexes, ages, or a word and its negation."""
     ends = sorted(end for part in parts if (end := interval(part)) and end[0] < end[1])
     disjoint = len(ends) == len(parts) and all(a[1] < b[0] for a, b in pairwise(ends))
     sexes = {sex(SOME.sub("", part).strip(" :,")) for part in parts}
@@ -649,7 +650,7 @@ def tell_apart(
     columns: Sequence[MutableSequence[str]], sheet: Sheet, names: Iterable[int],
     counts: Iterable[int], rules: ReadingRules,
 ) -> None:  # fmt: skip
-    """Tell rows of the same labels apart by their numbers; refuse many with other counts."""
+    """Distinguish rows with equal labels by row numbers; refuse many with different counts."""
     labels = [columns[i] for i in names]
     every = list(zip(*labels, strict=True)) or [()] * len(sheet.rows)
     places: dict[tuple[str, ...], list[int]] = {}
@@ -702,7 +703,7 @@ def refuse_same(
         if labels is None and not (head and head in {heads[j] for j in counts}):
             continue
         before = first.setdefault(labels if labels is not None else head, i)
-        # Labels of a setting tell equal headings apart.
+        # Labels of a setting distinguish equal headings.
         other = before if labels and f"{head}#2" in rules.columns else first.setdefault(head, i)
         if min(before, other) != i:
             before = min(before, other)

@@ -36,9 +36,9 @@ _LAWS = (
 
 
 def law(text: str) -> tuple[Likelihood, tuple[int, int] | None] | None:
-    """Return the law of plain counts by its name, and the range of a withheld count if it says one.
+    """Return the named law of plain counts, and its range of withheld counts, if any.
 
-    None where there is no such law.
+    None if there is no such law.
     """
     name, _, rest = text.partition("-")
     numbers = [int(n) for n in rest.split("-")] if re.fullmatch(r"\d{1,9}(-\d{1,9})*", rest) else []
@@ -62,7 +62,7 @@ def law(text: str) -> tuple[Likelihood, tuple[int, int] | None] | None:
 
 
 def settings(options: Mapping[str, Any]) -> dict[str, str]:
-    """Return settings as texts by name; ``assume`` is a file that the others change."""
+    """Return settings as texts by name; other settings override the file ``assume``."""
     values = dict(options)
     file = values.pop("assume", None)
     choices = {} if file is None else _flat(read_toml(check.path(file, "assume")))
@@ -92,8 +92,8 @@ def settings(options: Mapping[str, Any]) -> dict[str, str]:
 def setting(text: str, sheets: Sequence[Sheet]) -> tuple[str, str]:
     """Return name and value of ``NAME=VALUE``; both may hold equals signs.
 
-    The name is the longest one about a heading, a file or a text of the sheets; where none is, all
-    before the last sign.
+    The name is the longest one that refers to a heading, a file or a text of the sheets. Without
+    any, it ends at the last sign.
     """
     places = [match.start() for match in re.finditer("=", text)]
     splits = [(text[:i], text[i + 1 :]) for i in reversed(places)]
@@ -120,7 +120,7 @@ def _flat(values: Mapping[str, Any], before: str = "") -> dict[str, Any]:
 
 
 def to_toml(rules: Mapping[str, str], unsaid: Collection[str] = ()) -> str:
-    """Return the text of the file that ``assume`` reads; comments mark what nobody has said."""
+    """Return the text of the file that ``assume`` reads; comments mark open questions."""
     lines = []
     for pair in rules.items():
         name, text = (json.dumps(t, ensure_ascii=False) for t in pair)
@@ -132,55 +132,55 @@ def to_toml(rules: Mapping[str, str], unsaid: Collection[str] = ()) -> str:
 
 
 class ReadingRules:
-    """Settings, what is asked beyond them with a guess, and lines that say what was understood."""
+    """Settings, questions beyond them with guesses, and lines on what was understood."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         self.choices = settings(options)
         self.lines: list[str] = []
         self.questions: dict[str, tuple[str, str]] = {}
-        self.later: dict[str, str] = {}  # guesses that are asked about once others are answered
-        self.open = set[str]()  # questions about which nothing in the tables says anything
-        #: Settings that would say otherwise, those first that change least.
+        self.later: dict[str, str] = {}  # guesses to ask about after other answers
+        self.open = set[str]()  # questions without evidence in the tables
+        #: Alternative settings, the least changes first.
         self.alternatives: dict[tuple[str, str], None] = {}
-        self.kinds = set[str]()  # variables that headings were found to be of
+        self.kinds = set[str]()  # variables found in headings
         self.labels: dict[str, set[str]] = {}  # of each kind, in the files so far
         self.notes: Sequence[Any] = ()  # sentences around the tables
-        self.summed = False  # whether rows are totals of labels, as those of a spreadsheet
+        self.summed = False  # whether rows are totals, as in a spreadsheet
         self.rounded_sums = set[str]()  # files of rounded counts whose sums hold
         self.columns = self.section("columns")
 
     def section(self, name: str, *, guessed: bool = False) -> dict[str, str]:
-        """Return the settings about headings or labels by their spelling, also those guessed."""
+        """Return the settings about headings or labels by spelling, with guesses if wanted."""
         size, every = len(name) + 1, self.all if guessed else self.choices
         part = {k: v for k, v in every.items() if k[:size].casefold() == f"{name}.".casefold()}
         return {key(k[size:]): v for k, v in part.items()}
 
     def ask(self, name: str, guess: str, text: str) -> str:
-        """Return the answer to a question; without one note it and return the guess."""
+        """Return the setting that answers a question; else record it and return the guess."""
         if name not in self.choices:
             self.questions[name] = guess, text
         return self.choices.get(name, guess)
 
     def leave_open(self, name: str, reason: str) -> None:
-        """Let a question be one that only a person can answer."""
+        """Mark a question as one that only a person can answer."""
         guess, text = self.questions[name]
         self.questions[name] = guess, f"{text}; {reason}"
         self.open.add(name)
 
     def ask_later(self, name: str) -> None:
-        """Take the guess of a question, if there is one, until another one is answered."""
+        """Use the guess of a question, if asked, until another one is answered."""
         if name in self.questions:
             self.later[name] = self.questions.pop(name)[0]
 
     @property
     def all(self) -> dict[str, str]:
-        """All settings, with the guesses for what was not said."""
+        """All settings, with guesses for missing ones."""
         guesses = {name: guess for name, (guess, _) in self.questions.items()}
         return {**self.choices, **self.later, **guesses}
 
 
 def hierarchy(file: Path) -> dict[str, list[str]]:
-    """Return the children of each label of a ``.hrc`` file, whose lines begin with an @ a level."""
+    """Return the children of each label in a ``.hrc`` file, which has one @ for each level."""
     path, children = list[str](), dict[str, list[str]]()
     lines = read_bytes(file, _TREE_BYTES).decode("utf-8-sig", errors="replace").splitlines()
     for number, line in enumerate(lines, 1):

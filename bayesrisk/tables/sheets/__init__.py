@@ -1,1 +1,1 @@
-"""Sheets: the tables of files, workbooks and frames, with their headings; words in their cells."""
+"""Sheets: the tables of files, workbooks and frames, with their headings and cell texts."""

@@ -1,4 +1,4 @@
-"""Bodies: the rows of a table below its headings, and why others are none of it."""
+"""Bodies: the rows of a table below its headings, and the reasons why other rows are left out."""
 
 import itertools
 import re
@@ -51,7 +51,7 @@ _NOTE = re.compile(
     re.IGNORECASE,
 )
 _PAIR = 2  # texts
-_LONG_LABEL = 25  # letters, after which one may go on in the next row
+_LONG_LABEL = 25  # letters of a label that may continue in the next row
 _RULE = re.compile(r"[-_=*.]{2,}")  # a line before the notes
 _SENTENCE = re.compile(r"(\S+\s+){2}\S")
 _ARROW = re.compile(r"(?<=\w) ?(->|→|›|») ?(?=\w)")  # from a label to its part
@@ -59,10 +59,10 @@ _NOTE_BELOW, NO_COUNTS = "a note below the table", "a row without counts"
 
 
 class Body(NamedTuple):
-    """The headings and lines of a table, and those below the last one that states counts.
+    """The headings and lines of a table up to its last row of counts, and the lines below.
 
-    ``sections`` has the headings of sections by the number of a line, ``reasons`` why lines are
-    left out, and ``listed`` says whether labels of one text are in a list by the alphabet.
+    ``sections`` maps line numbers to headings of sections, and ``reasons`` to reasons for leaving
+    lines out. ``listed`` says whether rows of one text stand in an alphabetical list.
     """
 
     head: list[str]
@@ -74,7 +74,7 @@ class Body(NamedTuple):
 
 
 def bodied(table: Headed, columns: CountColumns) -> tuple[Body, Left]:
-    """Return the body of a table from its headings on, and the rows that are words before parts."""
+    """Return the body of a table below its headings, and the rows left out."""
     ends = with_last_total(before_notes(table.below) or table.below, columns)
     stating = (columns.states_counts(x.row) and not _is_aside(x.row, columns) for x in ends)
     size = max(itertools.compress(itertools.count(1), stating), default=0)
@@ -93,7 +93,7 @@ def bodied(table: Headed, columns: CountColumns) -> tuple[Body, Left]:
         inside, lone = inside[len(lone) :], []
     name = inside[0].row[0] if lone == [0] else ""
     if name and not says_number(name):
-        every = total_word(name) == 2 or sex(name) is not None  # of all rows, and no heading
+        every = total_word(name) == 2 or sex(name) is not None  # describes all rows
         left += [inside[0].left("the same of all rows")] * every
         head, inside = head if every else [name, *head[1:]], inside[1:]
     heads = [*table.rows, table.head]
@@ -116,9 +116,9 @@ def bodied(table: Headed, columns: CountColumns) -> tuple[Body, Left]:
 
 
 def with_last_total(lines: Sequence[Line], columns: CountColumns) -> Sequence[Line]:
-    """Return lines of which the last has numbers alone, each the sum of all above it, as a total.
+    """Return the lines with the label "Total" in the last row, if its numbers are sums.
 
-    A number may be the sum of those that are called no total.
+    That row has numbers alone, each the sum of all numbers above it, or of those not called totals.
     """
     filled = [k for k, line in enumerate(lines) if any(line.row[1:])]  # notes stand below
     last = lines[filled[-1]] if filled else None
@@ -137,7 +137,7 @@ def with_last_total(lines: Sequence[Line], columns: CountColumns) -> Sequence[Li
 
 
 def _are_summed(j: int, rows: Sequence[Sequence[str]], plain: Sequence[Sequence[str]]) -> bool:
-    """Return whether the last number of a column is the sum of all above it, or of plain rows."""
+    """Return whether a column's last number is the sum of all above it, or of plain rows."""
     whole = number_range(rows[-1][j])
     for above in (rows[:-1], plain):
         ends = [number_range(row[j]) for row in above]
@@ -148,7 +148,7 @@ def _are_summed(j: int, rows: Sequence[Sequence[str]], plain: Sequence[Sequence[
 
 
 def _without_codes(lines: list[Line]) -> list[Line]:
-    """Return lines without the codes before the headings of sections, if no other row has one."""
+    """Return the lines without codes before section headings, if no other row has a first text."""
     coded = [line.row for line in lines if line.row[0]]
     pairs = [row for row in coded if row[1] and filled_texts(row) == _PAIR]
     codes = all(
@@ -162,9 +162,9 @@ def _without_codes(lines: list[Line]) -> list[Line]:
 def _with_named_labels(
     lines: list[Line], head: list[str], columns: CountColumns
 ) -> tuple[list[Line], list[str]]:
-    """Return lines without the one that has names of labels alone, and headings with these names.
+    """Return lines and headings, with a row that only names label columns moved to the headings.
 
-    No column of labels has a heading, each has a text in that line, and none is blank elsewhere.
+    No label column has a heading. Each has a text in that row that no other row repeats.
     """
     counts = columns.counts
     labels = [j for j in columns.labels if j < min(counts, default=0)]
@@ -181,10 +181,9 @@ def _with_named_labels(
 
 
 def _with_whole_labels(lines: Sequence[Line]) -> list[Line]:
-    """Return lines of which long labels go on alone in the next one, in small letters.
+    """Return the lines with long labels joined to their continuation in small letters below.
 
-    A text that stands once, above a label that stands in several rows or is indented, is the
-    heading of a section.
+    A text that occurs once is a section heading instead if the label below repeats or is indented.
     """
     results, times = list[Line](), Counter(line.row[0] for line in lines)
     for line, below in zip(lines, [*lines[1:], *lines[:1]], strict=True):
@@ -207,10 +206,10 @@ def _is_before_parts(line: Line) -> bool:
 
 
 def _words_before_parts(lines: Sequence[Line], columns: CountColumns) -> Line | None:
-    """Return the one line of words below the first row, of which all rows after it are parts.
+    """Return the only line of words, if it follows the first row and all later rows are its parts.
 
-    That is their sum, or is called a total and is exceeded by none; there no words are of a sex or
-    an age, which might make up all that the line is about.
+    The first row is their sum, or a total that none of them exceeds. In the second case no label is
+    a sex or an age, which could be parts of the total.
     """
     filled = [line for line in lines if any(line.row)]
     words = [k for k, line in enumerate(filled) if filled_texts(line.row) == 1]
@@ -227,7 +226,7 @@ def _words_before_parts(lines: Sequence[Line], columns: CountColumns) -> Line | 
 
 
 def _form(label: str) -> str:
-    """Return a label with a sign for each number, as of *aged 3 to 4*; empty without both."""
+    """Return a label with # for each number, as *aged # to #*; empty without letters or numbers."""
     form = re.sub(r"\d+", "#", label)
     return form if "#" in form and any(map(str.isalpha, form)) else ""
 
@@ -237,12 +236,12 @@ def _forms(lines: Sequence[Line]) -> set[str]:
 
 
 def _is_rule(line: Line) -> bool:
-    """Return whether a line has one text of signs alone, as between rows."""
+    """Return whether a line has one text of signs alone, as a rule between rows."""
     return filled_texts(line.row) == 1 and not any(map(str.isalnum, "".join(line.row)))
 
 
 def _repeated(lines: Sequence[Line], heads: Sequence[Sequence[str]]) -> dict[int, str]:
-    """Return why lines are left out, by number: those that repeat headings, and titles above."""
+    """Return the reasons, by line number, to leave out repeated headings and titles above them."""
     results, after = dict[int, str](), list[str]()
     for line in reversed([line for line in lines if any(line.row)]):
         if any(_repeats(line.row, head) for head in heads):
@@ -254,7 +253,7 @@ def _repeated(lines: Sequence[Line], heads: Sequence[Sequence[str]]) -> dict[int
 
 
 def _repeats(row: Sequence[str], head: Sequence[str]) -> bool:
-    """Return whether a row is the headings again, of which some may be lost."""
+    """Return whether a row repeats the headings, perhaps without some of them."""
     words = [t == other for t, other in zip(row, head, strict=False)
              if t and not (says_number(t) or is_mark(t))]  # fmt: skip
     return list(row) == list(head) or stands_again(row, head) or (
@@ -286,9 +285,9 @@ def body_lines(name: str, body: Body, columns: CountColumns) -> tuple[list[Line]
 def _rows_below(
     name: str, body: Body, columns: CountColumns, reasons: dict[int, str]
 ) -> Iterator[Line]:
-    """Yield rows without counts at the end of a table; say of what is below why it is left out."""
+    """Yield rows without counts at the end of a table, and store why other lines are left out."""
     longest, forms = max((len(x.row[0]) for x in body.inside), default=0), _forms(body.inside)
-    beyond = closed = False  # after rows of the table; after a line before notes
+    beyond = closed = False  # after the table's rows; after the start of the notes
     for line in body.below:
         row, alone = line.row, filled_texts(line.row) < 2
         beyond = beyond or not any(row)
@@ -317,7 +316,7 @@ def _rows_below(
 
 
 def _is_aside(row: Sequence[str], columns: CountColumns) -> bool:
-    """Return whether a row has no label, and a sentence in the place of a count."""
+    """Return whether a row has no label, but a sentence in a column of counts."""
     texts = (row[j] for j in columns.counts)
     return not row[0] and any(
         _SENTENCE.match(t) and not (says_number(t) or is_mark(t)) for t in texts
@@ -325,7 +324,7 @@ def _is_aside(row: Sequence[str], columns: CountColumns) -> bool:
 
 
 def _check_note(name: str, line: Line) -> None:
-    """Check that a row below a table has a label, and counts of no delimiter."""
+    """Check that a row below a table has a first text, and no counts at another delimiter."""
     row = line.row
     numbered = number_range(row[0]) and not any(" " in text for text in row[1:])
     if not row[0] or numbered or _split_otherwise(row[0], len(row)):
@@ -343,7 +342,7 @@ def _without_counts(name: str, line: Line) -> DataError:
 
 
 def _check_fields(name: str, line: Line, *, note: bool = False) -> None:
-    """Check that a line is as wide as the table, but for a note, and that no quote is left open."""
+    """Check that a line is no wider than the table, unless a note, and has no open quote."""
     if line.size > len(line.row) and not note:
         raise line.too_wide(name)
     broken = [text for text in line.fields if "\n" in text or "\r" in text]
@@ -352,7 +351,7 @@ def _check_fields(name: str, line: Line, *, note: bool = False) -> None:
 
 
 def _is_prose(text: str, width: int) -> bool:
-    """Return whether no line of a text is a row of the table, which an open quote has taken in."""
+    """Return whether no line of a text is a row of the table, swallowed by an open quote."""
     return not any(
         line.count(d) >= width - 1 and says_number(line.rpartition(d)[2].strip())
         for line in text.splitlines()
@@ -370,12 +369,12 @@ def _split_otherwise(text: str, width: int) -> bool:
 
 
 def is_note(row: Sequence[str]) -> bool:
-    """Return whether the first text of a row says that it is a note or a source."""
+    """Return whether the first text of a row marks it as a note or a source."""
     return _NOTE.fullmatch(row[0]) is not None
 
 
 def body_grid(body: Body, lines: Sequence[Line], columns: CountColumns) -> tuple[list[str], Grid]:
-    """Return the headings and rows of a table with its sections and outline, in columns in use."""
+    """Return a table's headings and rows, sections and outline resolved, without empty columns."""
     depths = [line.depth for line in lines]
     parted = partitioned(body.head, lines, body.sections, columns) if body.sections else None
     if parted is not None:
@@ -394,9 +393,9 @@ def body_grid(body: Body, lines: Sequence[Line], columns: CountColumns) -> tuple
 
 
 def _with_arrows(texts: Sequence[str]) -> list[str]:
-    """Return texts with paths for arrows to parts; those from an origin to a destination stay.
+    """Return texts with paths in place of arrows to parts; arrows to destinations stay.
 
-    An origin, whatever leads from it, is a destination elsewhere.
+    Arrows lead to destinations if some origin is a destination elsewhere.
     """
     paths = {t: _ARROW.sub(PATH, t).split(PATH) for t in texts if _ARROW.search(t)}
     origins = {first for first, *_ in paths.values()}

@@ -1,4 +1,4 @@
-"""The encoding of a text file that is not UTF-8: the one in which its letters make words."""
+"""The encoding of a text file that is not UTF-8, guessed from the letters of languages."""
 
 import re
 from collections import Counter
@@ -7,15 +7,15 @@ from typing import NamedTuple
 
 from bayesrisk.exceptions import ArgumentError, quote
 
-_LINES = 2**12  # that are looked at
-_LIKELY, _UNLIKELY = 0.95, 0.9  # shares of letters that a language has
+_LINES = 2**12  # to look at
+_LIKELY, _UNLIKELY = 0.95, 0.9  # shares of letters that belong to a language
 _FEW = 2  # different characters of tables
 _WEST = (
     "àâæçéèêëîïôœùûüÿ", "äöüßé", "áéíñóúüç", "àèéíïòóúüç", "áâãàçéêíóôõúü", "àèéìòùî",
     "åäöæøéü", "áðéíóúýþæö", "éëïóöüèçê", "âêîôûáëïöó",
 )  # fmt: skip
 _EAST = ("ąćęłńóśźż", "áäčďéěíĺľňóôŕřšťúůýž", "áéíóöőúüű", "čćđšž", "ăâîşţ")
-#: Letters of languages with their encodings; what both hold is read by the first.
+#: Letters of languages by encoding; of two that fit equally, the first is used.
 _LETTERS = {
     "cp1252": _WEST, "mac_roman": _WEST, "cp1250": _EAST, "iso8859_2": _EAST,
     "cp1257": ("ąčęėįšųūž", "āčēģīķļņšūž", "äöõüšž"), "cp1254": ("çğıiöşüâîûİ",),
@@ -26,7 +26,7 @@ _LETTERS = {
 
 
 class _Script(NamedTuple):
-    """The first bytes of common characters of an encoding, and characters of many tables."""
+    """The first bytes of an encoding's common characters, and characters common in tables."""
 
     first: range
     common: str
@@ -47,8 +47,8 @@ _WORD = re.compile(r"(?:[^\W\d_]|[^\x00-\x7f])+")
 def decoded(raw: bytes, encoding: str = "") -> tuple[str, str]:
     """Return the text of a file, and its encoding if that is a guess.
 
-    It is UTF-16 where that is said, else UTF-8, else Windows-1252; another one if its letters are
-    those of one language, and Windows-1252 has others.
+    It is UTF-16 with a byte-order mark, else UTF-8, else Windows-1252. Another encoding is used if
+    its letters fit one language and those of Windows-1252 do not.
     """
     if encoding:
         try:
@@ -80,7 +80,7 @@ def decoded(raw: bytes, encoding: str = "") -> tuple[str, str]:
 
 
 def _share(raw: bytes, name: str) -> float:
-    """Return the share of characters beyond ASCII that texts of an encoding would have."""
+    """Return the share of non-ASCII characters that are usual in texts of an encoding."""
     try:
         text = raw.decode(name, errors="replace" if name == "cp1252" else "strict")
     except UnicodeError:

@@ -1,4 +1,4 @@
-"""Estimates of surveys, told from the texts of a sheet and from the names of the others."""
+"""Survey estimates, recognised by the texts of a sheet and the names of other sheets."""
 
 import re
 from collections.abc import Mapping
@@ -21,11 +21,11 @@ _BESIDE = re.compile(r"(standard|sampling) errors? (appear|are|is) .*(parenthes|
 
 
 def survey_estimates(grid: Grid, tab: str = "", grids: Mapping[str, Grid] | None = None) -> str:
-    """Return the words that tell estimates of a survey; empty without any.
+    """Return the words that reveal survey estimates; empty without any.
 
-    A row is nothing but "Estimates ('000)", or "Standard errors appear in parentheses".  Or a sheet
-    of the workbook with the same headings and labels, perhaps this one, is called after their
-    errors: *RSEs*, *Margins of error*.
+    A row has the single text "Estimates ('000)" or "Standard errors appear in parentheses". Or a
+    sheet named after errors (*RSEs*, *Margins of error*) is this one, or has the same headings and
+    labels.
     """
     for number, row in grid:
         text = " ".join("".join(row).split())
@@ -38,7 +38,7 @@ def survey_estimates(grid: Grid, tab: str = "", grids: Mapping[str, Grid] | None
 
 
 def refused_estimates(name: str, words: str) -> DataError:
-    """Return the error that a table holds estimates of a survey, told by some words."""
+    """Return the error that a table holds survey estimates, with the words that reveal them."""
     return DataError(
         f"{name}: must hold counts, got estimates of a survey {words}: they are weighted, and no "
         "range holds the true count for certain"

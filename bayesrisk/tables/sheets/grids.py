@@ -1,4 +1,4 @@
-"""Grids: rows of a text file or a workbook with their numbers, every cell a text."""
+"""Grids: numbered rows of a text file or a workbook, with every cell as text."""
 
 import csv
 import io
@@ -28,21 +28,21 @@ from bayesrisk.tables.sheets.texts import (
 
 _UNPACKED, _NOTES = 2**28, 2**10
 _FACTS = 15  # rows about series
-_OF_SEVERAL = ".."  # where one number stands for several rows, none of them has a count
-_FEW_WITHHELD = 2  # counts, beside as many that are not
+_OF_SEVERAL = ".."  # in place of a number merged over several rows
+_FEW_WITHHELD = 2  # counts, and as many numbers
 _TOP = 40  # rows in which headings may be
 _DIGITS = 12  # of numbers with decimals
 _PAIR = 2  # columns
-_MOST_FEWER = 20  # times the numbers of a sheet that another one has
+_MOST_FEWER = 20  # the factor by which a sheet may have fewer numbers than another
 #: Counts of all files together.
 MOST = 2**20
 FEWER = f"from 1 to {MOST} counts (give fewer rows, or columns.HEADING=ignored)"
 
 
 def text_grid(file: str, text: str) -> Grid:
-    """Return the rows of a text, split at the delimiter that most rows have in the same number.
+    """Return the rows of a text, split at the delimiter that gives most rows the same width.
 
-    Of two such delimiters a tab wins, which no text holds, and then that which splits into more.
+    In a tie the tab wins, then the delimiter that splits into more fields.
     """
     text = text.rstrip(",;\t| \r\n") + "\n"
     if (length := text.count("\n")) > MOST + _NOTES:
@@ -68,23 +68,23 @@ def text_grid(file: str, text: str) -> Grid:
 
 
 def _unclosed(text: str) -> int:
-    """Return the number of the first line in which a quote is left open."""
+    """Return the number of the first line with an open quote."""
     lines = text.splitlines()
     return next((i for i, line in enumerate(lines, 1) if line.count('"') % 2), len(lines))
 
 
 def _lines(text: str, delimiter: str, *, strict: bool) -> Iterator[tuple[int, list[str]]]:
-    """Yield rows with the number of the line that each begins at."""
+    """Yield rows, each with the number of its first line."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=strict)
     line = 1
-    for row in reader:  # a text of several lines is one where it holds no delimiter
+    for row in reader:  # a text of several lines is joined if it holds no delimiter
         several = reader.line_num > line and any("\n" in t and delimiter not in t for t in row)
         yield line, [_one_line(t) if delimiter not in t else t for t in row] if several else row
         line = reader.line_num + 1
 
 
 def _without_dimensions(grid: Grid) -> Grid:
-    r"""Return a grid whose first column, several dimensions such as ``sex,geo\TIME``, is split."""
+    r"""Return a grid with a first column of several dimensions (``sex,geo\TIME``) split."""
     first = next((row[0] for _, row in grid if row), "")
     dimensions, slash, _ = first.partition("\\")
     number = dimensions.count(",")
@@ -98,10 +98,10 @@ def _without_dimensions(grid: Grid) -> Grid:
 def workbook_grids(
     file: str, raw: bytes, wanted: str | None
 ) -> tuple[tuple[tuple[str, Grid], ...], int, Legend]:
-    """Return names and rows of sheets, the best ones first, how many there are, and the legend.
+    """Return the names and rows of sheets, best first, their number in the file, and the legend.
 
-    Those come first that withhold counts, and those with more numbers; before all comes the sheet
-    that is asked for.  Sheets with few numbers are left out.
+    The sheet asked for comes first, then sheets that withhold counts, then those with more numbers.
+    Sheets with few numbers are left out.
     """
     if raw[:2] == b"PK":
         with named(file), zipfile.ZipFile(io.BytesIO(raw)) as archive:
@@ -125,7 +125,7 @@ def workbook_grids(
     names = [n for n, count in counts.items() if n == wanted or count * _MOST_FEWER >= most]
     withheld = {n: wanted is None and withheld_counts(grids[n]) >= _FEW_WITHHELD for n in names}
     names.sort(key=lambda n: (n != wanted, not withheld[n], -counts[n]))
-    if names and wanted is None:  # a first sheet of years comes before one made of it
+    if names and wanted is None:  # of sheets with one form, the first in the file comes first
         same_kind = (n for n in grids if n in names and withheld[n] == withheld[names[0]])
         candidates = (
             n for n in same_kind if n == names[0] or _share_form(grids[n], grids[names[0]])
@@ -136,9 +136,9 @@ def workbook_grids(
 
 
 def withheld_counts(grid: Grid) -> int:
-    """Return the number of texts in the place of counts, such as <5 or *, beside numbers.
+    """Return the number of withheld counts, such as <5 or *, in columns with numbers.
 
-    Signs and words that say that there is none, or that nobody knows it, are no such texts.
+    Marks for no count or an unknown one are not included.
     """
     rows = [[text.strip() for text in row[1:]] for _, row in grid if any(map(says_number, row))]
     number = 0
@@ -160,13 +160,13 @@ def _is_withheld(text: str) -> bool:
 
 
 def _share_form(grid: Grid, other: Grid) -> bool:
-    """Return whether two sheets have one form: most headings, and as many whole numbers."""
+    """Return whether two sheets share most headings and have similarly many whole numbers."""
     numbers, more = (sum(sum(map(_is_count, row)) for _, row in g) for g in (grid, other))
     return share_words(grid, other, _is_count) and 2 * numbers >= more
 
 
 def share_words(grid: Grid, other: Grid, is_number: Callable[[str], bool] = says_number) -> bool:
-    """Return whether most words of rows without a number are those of another sheet, too."""
+    """Return whether two sheets share most words of their rows without a number."""
     words, more = (
         {t for _, row in g if not any(map(is_number, row)) for t in row if any(map(str.isalpha, t))}
         for g in (grid, other)
@@ -179,9 +179,9 @@ def _is_count(text: str) -> bool:
 
 
 def _sheet_grid(sheet: Any) -> Grid:
-    """Return the rows of a sheet; a cell merged with those below it stands in each with texts.
+    """Return the rows of a sheet, with merged cells repeated in each nonempty row below.
 
-    Rows begin in the first column that is not empty, from which merged cells are counted, too.
+    Rows begin in the first nonempty column, and columns of merged cells are counted from it.
     """
     rows = [[_text(value) for value in row] for row in sheet.iter_rows()]
     first = sheet.start[1] if sheet.start else 0
@@ -201,10 +201,10 @@ def _sheet_grid(sheet: Any) -> Grid:
 
 
 def _part_numbers(rows: list[list[str]], merged: Mapping[tuple[int, int], int]) -> None:
-    """Give numbers that are merged over rows of different labels to one of the rows, or to none.
+    """Assign numbers merged over rows of different labels to one of these rows, or to none.
 
-    Where all numbers of several rows are merged with the row below, these rows are names of
-    sections: the numbers are those of the first label.  Elsewhere they may be of all labels.
+    Several rows whose numbers are merged only with the next row are section names: the numbers
+    belong to the label below. Otherwise they may belong to all labels.
     """
     parted = dict[int, list[int]]()
     for top in sorted({top for top, _ in merged if top < len(rows)}):
@@ -228,9 +228,10 @@ def _part_numbers(rows: list[list[str]], merged: Mapping[tuple[int, int], int]) 
 
 
 def _text(value: object) -> str:
-    """Return a cell of a workbook as text on one line: whole numbers without a decimal point.
+    """Return a cell as text on one line, with whole numbers without a decimal point.
 
-    Numbers are what a spreadsheet shows of them: sums may miss whole numbers by tiny fractions.
+    Numbers are rounded as spreadsheets show them, since sums may miss whole numbers by tiny
+    fractions.
     """
     if isinstance(value, float) and not value.is_integer():
         value = float(f"{value:.{_DIGITS}g}")
@@ -244,11 +245,11 @@ def _one_line(text: str) -> str:
 
 
 def codes_above(grid: Grid) -> list[int]:
-    """Return the positions of rows of codes, and of signs, above a row of headings.
+    """Return the positions of a row of codes above headings, and of rows of marks below it.
 
-    Codes are different numbers of as many digits, and no years.  Each stands above a word and a
-    number, and each number that is not left of them stands below a code.  No row above has numbers
-    in their columns, nor the same headings: codes would be counts there.
+    Codes are different numbers of equal length that are not all years. Each stands above a word and
+    a number, and all other numbers are left of them. No row above has numbers there, or the same
+    headings, since the codes would then be counts.
     """
     rows = [[text.strip() for text in row] for _, row in grid[:_TOP]]
     for k, row in enumerate(rows):
@@ -269,10 +270,10 @@ def codes_above(grid: Grid) -> list[int]:
 
 
 def series_below_names(grid: Grid) -> tuple[Grid, Left]:
-    """Return the rows of series with their names as headings, and the facts between as left out.
+    """Return the rows of series with their names as headings, and the rows of facts as left out.
 
-    As the Australian office writes them: names of parts such as *Male ;  0 ;* stand in the first
-    row, and units, dates and at last the number of each series below it.
+    This is the form of the Australian statistical office. The first row has names such as *Male ; 0
+    ;*. Units, dates and finally series numbers stand below.
     """
     keys = [key(row[0].strip()) if row else "" for _, row in grid[:_FACTS]]
     last = keys.index("series id") if "series id" in keys[1:] else 0
@@ -287,7 +288,7 @@ def series_below_names(grid: Grid) -> tuple[Grid, Left]:
 
 
 def grid_tables(grid: Grid) -> list[Grid]:
-    """Return the tables of a grid, which stand one below or beside the other."""
+    """Return the tables of a grid, which stand below or beside each other."""
     results = []
     for band in _bands(grid):
         starts = [*_starts(band), len(band)]
@@ -297,7 +298,7 @@ def grid_tables(grid: Grid) -> list[Grid]:
 
 
 def _bands(grid: Grid) -> list[Grid]:
-    """Return a grid cut at empty columns, where a table with its own labels stands on each side."""
+    """Return a grid cut at empty columns that have a table with its own labels on each side."""
     rows = [(i, [text.strip() for text in row]) for i, row in grid]
     full = [row for _, row in rows if filled_texts(row) > 1]
     width = max(map(len, full), default=0)
@@ -320,7 +321,7 @@ def _bands(grid: Grid) -> list[Grid]:
 
 
 def _is_table(rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether rows have labels that tell them apart, and numbers after them."""
+    """Return whether rows have distinct labels, and numbers after them."""
     full = [row for row in rows if filled_texts(row) > 1]
     columns = [*itertools.zip_longest(*full, fillvalue="")]
     first = next((j for j, column in enumerate(columns) if any(column)), 0)
@@ -337,16 +338,16 @@ def _is_table(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _starts(grid: Grid) -> list[int]:
-    """Return where the tables of a grid begin, which stand one below the other; 0 for the first.
+    """Return the first row of each table in a stack of tables, beginning with 0.
 
-    A table begins with headings: words above numbers, after the rows of another table, and perhaps
-    a title.  Headings that are those of the table above begin none without a title.  Numbers are
-    headings beside the name of the labels of the table above, and years below a title.
+    A table starts with headings: words above numbers, after rows of another table, perhaps below a
+    title. Headings that repeat the previous table's need a title to start a table. Numbers are
+    headings beside the previous table's label heading, and years below a title or an empty row.
     """
-    starts, top, counted = [0], list[str](), 0  # rows that count, and headings above the first
-    above = list[list[str]]()  # all rows of them
-    block, title, gap = list[int](), -1, False  # rows without numbers before those with some
-    near = False  # no empty row is before this one
+    starts, top, counted = [0], list[str](), 0  # counted rows; headings above the first
+    above = list[list[str]]()  # all rows of headings
+    block, title, gap = list[int](), -1, False  # rows without numbers, before rows with numbers
+    near = False  # the row before is not empty
     for position, (_, row) in enumerate(grid):
         texts = [text.strip() for text in row]
         if not any(texts):
@@ -391,14 +392,14 @@ def _starts(grid: Grid) -> list[int]:
 
 
 def _are_years(texts: Sequence[str]) -> bool:
-    """Return whether texts are years, one after another."""
+    """Return whether texts are years in equal steps."""
     years = [int(t) for t in texts if is_year(t)]
     steps = {b - a for a, b in itertools.pairwise(years)}
     return len(years) == len(texts) and len(steps) == 1 and steps != {0}
 
 
 def _names(heads: Sequence[Sequence[str]], numbers: Sequence[int], *, isolated: bool) -> bool:
-    """Return whether rows are headings of numbers: words, different ones without a gap."""
+    """Return whether rows are headings of numbers: words without gaps, distinct unless isolated."""
     texts = [next((h[j] for h in heads[::-1] if j < len(h) and h[j]), "") for j in numbers]
     if not texts or not all(texts):
         return False

@@ -1,4 +1,4 @@
-"""Rows of headings: where a table begins, which of its rows are headings, what stands beside it."""
+"""Rows of headings: the start of a table, its heading rows, and the columns beside it."""
 
 import re
 from collections import Counter
@@ -36,10 +36,10 @@ from bayesrisk.tables.sheets.texts import (
     says_number,
 )
 
-_FEW_NUMBERS = 3  # of columns one after another
+_FEW_NUMBERS = 3  # of consecutive columns
 _MOST_HEADINGS = 6  # rows
-_FEW_ROWS = 8  # that are looked at
-_FEW_BLANKS = 10  # headings for each that is missing
+_FEW_ROWS = 8  # to look at
+_FEW_BLANKS = 10  # headings for each missing one
 _FEW_YEARS = 2  # headings
 #: Headings that name years, in the languages of words for totals.
 _YEARS = re.compile(
@@ -56,12 +56,12 @@ _NOTE_AT_YEAR = re.compile(
 )
 _NOTE_NUMBER = re.compile(r"\\\w{1,2}\\|[(\[](note )?\w{1,2}[)\]]|[¹²³⁰⁴⁵⁶⁷⁸⁹]+", re.IGNORECASE)
 _SOURCE = re.compile(r"(data )?(sources?|quellen?|fontes?|fuentes?|bron|källa|kilde) ?:", re.I)
-#: The number of a table, which a title says.
+#: The number of a table in its title.
 _TABLE = re.compile(rf"{TABLE}\w", re.IGNORECASE)
 
 
 class Headed(NamedTuple):
-    """Lines above a table, its rows of headings, these as one row, and the lines below them."""
+    """The lines above a table, its heading rows, these as one row, and the lines below."""
 
     above: Sequence[Line]
     rows: list[list[str]]
@@ -71,7 +71,7 @@ class Headed(NamedTuple):
 
 
 def headed(name: str, lines: Sequence[Line], columns: CountColumns) -> Headed:
-    """Return lines parted at the headings of their table, without columns beside it."""
+    """Return the lines split at the headings of their table, without columns beside it."""
     above, lines = _parted(name, _above_numbers(lines), columns)
     rows = [line.row for line in lines]
     empty = _empty_columns(lines)
@@ -98,7 +98,7 @@ def headed(name: str, lines: Sequence[Line], columns: CountColumns) -> Headed:
 
 
 def _above_numbers(lines: Sequence[Line]) -> Sequence[Line]:
-    """Return lines without empty ones between headings and a row that numbers their columns."""
+    """Return the lines without empty ones between headings and a row of column numbers."""
     rows = [line.row for line in lines]
     for k in range(1, len(rows) - 1):
         if not any(rows[k - 1]) and numbers_columns(rows[k], rows[k + 1 :][:_FEW_ROWS]):
@@ -111,7 +111,7 @@ def _above_numbers(lines: Sequence[Line]) -> Sequence[Line]:
 def _parted(
     name: str, lines: Sequence[Line], columns: CountColumns
 ) -> tuple[Sequence[Line], Sequence[Line]]:
-    """Return the lines above the first row of headings, and those from it on."""
+    """Return the lines above the first heading row, and the lines from it on."""
     lines, start = _with_start(lines, columns)
     if start < 0:
         raise DataError(
@@ -128,11 +128,11 @@ def _parted(
 
 
 def _title_rows(rows: Sequence[Sequence[str]], columns: CountColumns) -> int:
-    """Return the number of titles above headings: rows of one text at the left, or two.
+    """Return the number of title rows above the headings, each of one text at the left or two.
 
-    Several stand one below the other, or the first says which table it is.  Between their texts
-    are columns of counts, and below them is a row with headings of most columns.  One alone has a
-    text at each end, above a row without a heading of the labels.  One may name sources.
+    Several stand below each other, or the first states the number of the table. Count columns lie
+    between their texts, and the row below has headings of most columns. A single row has texts at
+    both ends, above a row without a label heading. The first row may name sources.
     """
     size = 0
     if rows[1:] and any(map(_SOURCE.match, rows[0])):  # a title, and sources above some columns
@@ -155,9 +155,9 @@ def _title_rows(rows: Sequence[Sequence[str]], columns: CountColumns) -> int:
 
 
 def _with_start(lines: Sequence[Line], columns: CountColumns) -> tuple[Sequence[Line], int]:
-    """Return where the first rows side by side begin of which one has a count; below 0 for none.
+    """Return the lines, and the start of the first block of rows with a count; -1 for none.
 
-    Headings may stand above them, apart by empty rows, which are left out, or by days.
+    Headings may stand above the block, separated by empty rows, which are left out, or by days.
     """
     rows = [line.row for line in lines]
     block, before = list[int](), list[int]()
@@ -186,7 +186,7 @@ def _with_start(lines: Sequence[Line], columns: CountColumns) -> tuple[Sequence[
 def _stands_below(
     above: Sequence[Sequence[str]], block: Sequence[Sequence[str]], columns: CountColumns
 ) -> bool:
-    """Return whether rows have the headings of a block of rows that stands apart below them.
+    """Return whether rows are headings of a separate block of rows below them.
 
     The last row of the block is the first with a count, which may be withheld.
     """
@@ -197,7 +197,7 @@ def _stands_below(
             return True
     gaps = [j for j in columns.counts if row[j] and not any(head[j] for head in heads)]
     if 0 < len(gaps) < len(columns.counts) - 1 and all(above[-1][j] for j in gaps) and heads:
-        return True  # they fill what the others leave free
+        return True  # they fill gaps of the block's own headings
     filled = [j for j in columns.counts if says_number(block[0][j])]
     filled = filled or [j for j in columns.counts if not heads and row[j]]
     texts = [next((head[j] for head in above[::-1] if head[j]), "") for j in filled]
@@ -210,9 +210,9 @@ def _stands_below(
 
 
 def _empty_columns(lines: Sequence[Line]) -> set[int]:
-    """Return the columns that have nothing but perhaps one sign, or numbers of notes.
+    """Return the columns with nothing but perhaps one sign, or numbers of notes.
 
-    Those are of lines of several fields.
+    Only lines of several fields are considered.
     """
     rows = [line.row for line in lines if line.size > 1]
     texts = [[*filter(None, column)] for column in zip(*rows, strict=True)]
@@ -230,7 +230,7 @@ def _are_notes(texts: Sequence[str]) -> bool:
 def _first_rows_as_one(
     rows: Sequence[Sequence[str]], columns: CountColumns, empty: set[int]
 ) -> tuple[Sequence[str], int]:
-    """Return the headings that rows begin with as one row, and how many rows these are."""
+    """Return the headings at the start of the rows as one row, and the number of their rows."""
     head, size = rows[0], 1
     while size < min(_MOST_HEADINGS, len(rows) - 1):
         if numbers_columns(rows[size], rows[size + 1 :][:_FEW_ROWS]):
@@ -246,15 +246,15 @@ def _with_next(
     head: Sequence[str], above: Sequence[Sequence[str]], rows: Sequence[Sequence[str]],
     columns: CountColumns, empty: set[int],
 ) -> list[str]:  # fmt: skip
-    """Return headings with the first of the rows below them; empty if that is none of them."""
+    """Return the headings joined with the first row below; empty if that is no heading row."""
     row, *below = rows
     if (
         row[0]
         and filled_texts(row) == 1 < filled_texts(below[0])
         and not columns.has_count(below[0])
     ):
-        return [head[0] or row[0], *head[1:]]  # the name of the labels stands between
-    if _states_units(row) and not any(map(_states_units, below)):  # of sections there are more
+        return [head[0] or row[0], *head[1:]]  # the row names the labels
+    if _states_units(row) and not any(map(_states_units, below)):  # sections repeat such rows
         shares = (f"{a} {b}".strip() if b == "%" else a for a, b in zip(head, row, strict=True))
         return [row[0], *[*shares][1:]]
     if is_group_row(row, below, columns.labels):
@@ -271,15 +271,15 @@ def _with_next(
 
 
 def _states_units(row: Sequence[str]) -> bool:
-    """Return whether a row has a text before units of several columns: *Country, no., no., %*."""
+    """Return whether a row has a text, then units of several columns: *Country, no., no., %*."""
     units = [text for text in row[1:] if text]
     return row[0] != "" and len(units) > 1 and all(t == "%" or UNIT.fullmatch(t) for t in units)
 
 
 def _names_labels(head: Sequence[str], row: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
-    """Return whether a row below headings names the first columns, of which one has no heading.
+    """Return whether a row below headings names the first columns, one of which has no heading.
 
-    Those columns hold labels: the row has no text elsewhere, and none that stands below again.
+    The row has no other text, and none of its names repeats below in the same column.
     """
     size = filled_texts(row)
     named = size > 1 and all(row[:size]) and not all(head[:size]) and any(head[size:])
@@ -290,9 +290,9 @@ def _beside_years(
     head: Sequence[str], rows: Sequence[Sequence[str]], above: Sequence[Line],
     columns: CountColumns,
 ) -> list[str]:  # fmt: skip
-    """Return headings without those of labels that name the years to the right of them.
+    """Return the headings without label headings that name the years to their right.
 
-    *Years* stands before 1981 and 2019, above towns.  What stands above it, if anything, is theirs.
+    *Years* stands before 1981 and 2019, above towns. The text above it, if any, takes its place.
     """
     results, labels = list(head), [j for j in columns.labels if j < min(columns.counts, default=0)]
     years = [plain_year(head[j].rpartition(PATH)[2]) for j in columns.counts if head[j]]
@@ -311,7 +311,7 @@ def _beside_years(
 def _beside_empty(
     head: Sequence[str], rows: Sequence[Sequence[str]], counts: Collection[int]
 ) -> list[str]:
-    """Return headings with those of counts above them, which were merged with an empty column."""
+    """Return the headings with those above an empty column moved to the count column beside it."""
     results = list(head)
     for j in [j for j in counts if j and not head[j] and not any(row[j - 1] for row in rows)]:
         results[j], results[j - 1] = results[j - 1], ""
@@ -321,9 +321,9 @@ def _beside_empty(
 def columns_beside(
     heads: Sequence[Sequence[str]], rows: Sequence[Sequence[str]], empty: set[int]
 ) -> list[int]:
-    """Return the columns beside a table: parted by an empty one, and without its headings.
+    """Return the columns beside a table, separated by an empty one, without headings of their own.
 
-    They have none at all, or none in the first of several rows of headings and words below.
+    They have none at all, or none in the first of several heading rows and words below.
     """
     used, outside = [j for j in range(len(heads[0])) if j not in empty], list[int]()
     for first, j in pairwise(used):
@@ -337,10 +337,10 @@ def columns_beside(
 
 
 def first_heading_row(name: str, lines: Sequence[Line], numeric: set[int]) -> int:
-    """Return the first row of headings, where the last of these rows may be one of data.
+    """Return the first heading row; the last of the given rows may be a heading row or data.
 
-    Above data stands a heading of the labels or of the counts alone, or one row of a section below
-    the headings.  Numbers above several columns are headings: years, ages.
+    Above data stands a heading of labels or counts alone, or one section row below the headings.
+    Numbers above several columns are headings: years, ages.
     """
     rows = [line.row for line in lines]
     start, row = len(rows) - 1, rows[-1]
@@ -355,7 +355,7 @@ def first_heading_row(name: str, lines: Sequence[Line], numeric: set[int]) -> in
         if not _are_headings([t for t in rows[top - 1] if says_number(t)]):
             break
         if filled_texts(rows[top]) > 1 and not any(rows[top - 1]):
-            break  # what stands above an empty row is no heading
+            break  # a row above an empty row is no heading
         top -= 1
     if named and top < start - 1:
         return top
@@ -373,7 +373,7 @@ def _is_noted_year(text: str) -> bool:
 
 
 def _are_headings(texts: Sequence[str]) -> bool:
-    """Return whether numbers may be headings: years, ages, or others that rise or fall evenly."""
+    """Return whether numbers may be headings: years, ages, or others in rising or equal steps."""
     if any(map(DECIMAL.fullmatch, texts)):
         return False
     numbers = [int(re.sub(r"\D", "", text)) for text in texts if WHOLE.fullmatch(text)]
@@ -393,11 +393,11 @@ def _without_headings(name: str, line: Line) -> DataError:
 def line_of_heading(
     rows: Sequence[Sequence[str]], top: Sequence[str], position: int, counts: Collection[int]
 ) -> bool:
-    """Return whether a row is a further line of headings above it, as *Code* below *State*.
+    """Return whether a row is a further line of the headings above it, as *Code* below *State*.
 
-    Most columns have a heading in the first row, ``top``.  Lines of the first headings stand above
-    other headings; elsewhere it is one text, and no other row below has one there alone, as
-    headings of sections do.
+    Most columns have a heading in the first row, ``top``. A row with a first text stands above
+    other headings. Otherwise it has one text, and no row below has its only text in that column, as
+    section headings do.
     """
     row, below = rows[position], [line for line in rows[position + 1 :] if any(line)]
     columns = [j for j, text in enumerate(row) if text]
@@ -415,9 +415,9 @@ def line_of_heading(
 
 
 def is_title_row(row: Sequence[str], below: Sequence[str], counts: Collection[int]) -> bool:
-    """Return whether a row has a title at its start and a sign at its end, above years of counts.
+    """Return whether a row has only a title and a sign at its end, above years of counts.
 
-    The years stand above all counts, and nothing above the labels.
+    The row below has a year above each count column, and no other text.
     """
     places, last = sorted(counts), max(counts, default=0)
     texts = [j for j, text in enumerate(row) if text]
@@ -427,7 +427,7 @@ def is_title_row(row: Sequence[str], below: Sequence[str], counts: Collection[in
 
 
 def repeat_each_other(rows: Sequence[Sequence[str]], columns: Collection[int]) -> bool:
-    """Return whether headings of several rows are the same above some columns."""
+    """Return whether headings of several rows repeat among some columns."""
     levels = [*map(spread, rows[:-1]), rows[-1]]
     heads = [tuple(level[j] for level in levels) for j in columns if any(lv[j] for lv in levels)]
     return len({*heads}) < len(heads)
@@ -436,7 +436,7 @@ def repeat_each_other(rows: Sequence[Sequence[str]], columns: Collection[int]) -
 def numbers_columns(row: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
     """Return whether a row below headings numbers the columns: *A, B, 1, 2, 3*, or *1, 2, 3, 4*.
 
-    So may the first of a list of labels of one letter, which go on below.
+    A row that starts a list of one-letter labels does not.
     """
     texts = [text for text in row if text]
     letters = [text for text in texts if len(text) == 1 and text.isalpha()]
@@ -450,7 +450,7 @@ def numbers_columns(row: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
 
 
 def heading_positions(heads: Sequence[str]) -> dict[tuple[str, int], int]:
-    """Return the column of each heading: a code may be called as its label is, *SEX* and *Sex*."""
+    """Return the column of each heading; repeated headings are numbered by occurrence."""
     before = Counter[str]()
     results = dict[tuple[str, int], int]()
     for i, head in enumerate(heads):

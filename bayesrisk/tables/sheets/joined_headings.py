@@ -1,4 +1,4 @@
-"""Headings of several rows joined into one row, and those that repeat told apart."""
+"""Headings of several rows joined into one row, and repeated headings made distinct."""
 
 import itertools
 import re
@@ -24,34 +24,32 @@ from bayesrisk.tables.sheets.texts import (
     two_scripts,
 )
 
-#: What ends a line of a heading that goes on in the next one: "Number / of / returns".
+#: The end of a heading line that continues in the next line: "Number / of / returns".
 _JOINT = re.compile(
     r"(.* )?(of|and|or|per|for|by|with|in|to|from|the|de|des|du|da|di|et|y|e|und|von|der|mit|&)",
     re.IGNORECASE,
 )
 #: Before a number: Under / 20.
 _OPEN = re.compile(r"under|below|less than|aged?|ages", re.IGNORECASE)
-#: What counts are called beside shares of them.
+#: Names of counts beside their shares.
 _NUMBER = re.compile(rf"(numbers?|no\.?|n|counts?|head ?count|{NUMBER})( ?\(n\))?", re.IGNORECASE)
 _SHARE = re.compile(
     r".*(%|per ?cent|\b(rates?|shares?|proportions?|anteil|taux|tasa|procent|prozent|andel)\b).*",
     re.IGNORECASE,
 )
-_FEW_NUMBERS, _YEARS_DIGITS = 3, 4  # of headings that are numbers one after another
+_FEW_NUMBERS, _YEARS_DIGITS = 3, 4  # consecutive numbers as headings; digits of a year
 
 
 def joined_headings(
     head: Sequence[str], rows: Sequence[Sequence[str]], row: Sequence[str],
     below: Mapping[int, Sequence[str]], empty: set[int],
 ) -> list[str]:  # fmt: skip
-    """Return headings joined with the row below them; empty if that is no row of headings.
+    """Return headings joined with the row below them; empty if that is no heading row.
 
-    ``rows`` are those above as they stand.
-
-    Where counts are below, most texts of a row of headings are others. No numbers but years and
-    numbers in turn are headings; ranges only if those below are numbers; marks only of letters (M
-    and F) that none of those below is. It fills gaps of the row above, or has nothing where labels
-    stand below, or has other words above most counts.
+    ``rows`` are the heading rows above in their original form. In a heading row most texts above
+    counts are words that do not stand below. Numbers are headings only as years or in turn. Ranges
+    are if numbers stand below, and letter marks (M and F) if none of them stands below. The row
+    fills gaps of the row above, or has no text above labels, or other words above most counts.
     """
     raw, row = rows[-1], [*map(plain_year, row)]
     if _are_years(head, row, below):
@@ -74,7 +72,7 @@ def joined_headings(
     differs = _differs(row, below, words, numbers, in_turn=in_turn)
     if not (going_on or differs or _names_columns(head, row, below, words, numbers)):
         return []
-    if len({*filter(None, row)}) == 1 < filled_texts(row):  # it says the same of all
+    if len({*filter(None, row)}) == 1 < filled_texts(row):  # one text for all columns
         return list(head)
     columns = [j for j, text in enumerate(row) if text]
     lines = all(raw[j] and not raw[j].isdecimal() and not row[j].isdecimal() for j in columns)
@@ -92,9 +90,9 @@ def joined_headings(
 
 
 def _are_years(head: Sequence[str], row: Sequence[str], below: Mapping[int, Sequence[str]]) -> bool:
-    """Return whether a row has different years above all counts, which have one heading.
+    """Return whether a row has distinct years above all counts, which have one heading.
 
-    They follow in equal steps, or most counts below are no numbers near 2,000.
+    They are in equal steps, or fewer than half of the counts below could be years.
     """
     texts = [row[j] for j in below]
     if not (len({*texts}) == len(texts) > 1 and all(map(is_year, texts))):
@@ -104,7 +102,7 @@ def _are_years(head: Sequence[str], row: Sequence[str], below: Mapping[int, Sequ
 
 
 def _few_years(below: Mapping[int, Sequence[str]]) -> bool:
-    """Return whether less than half of the texts below headings may be years, or near 2,000."""
+    """Return whether fewer than half of the texts below headings could be years."""
     texts = [*itertools.chain(*below.values())]
     return 2 * sum(map(is_year, texts)) < len(texts)
 
@@ -112,9 +110,9 @@ def _few_years(below: Mapping[int, Sequence[str]]) -> bool:
 def _words(
     row: Sequence[str], below: Mapping[int, Sequence[str]], *, in_turn: bool
 ) -> tuple[list[str], int]:
-    """Return the words of a row above counts, and how many other texts are there.
+    """Return the words of a row above counts, and the number of other texts there.
 
-    These are numbers and ranges, but for headings that are numbers ``in_turn``, and marks.
+    The others are marks, and numbers and ranges unless headings are numbers ``in_turn``.
     """
     marks = {text for texts in below.values() for text in texts if is_mark(text)}
     words, other_texts = list[str](), 0
@@ -141,7 +139,7 @@ def _are_codes(head: Sequence[str], row: Sequence[str], below: Collection[int]) 
 
 
 def _translates(above: Sequence[str], row: Sequence[str]) -> bool:
-    """Return whether a row says the headings above it in another script."""
+    """Return whether a row repeats the headings above it in another script."""
     pairs = [pair for pair in zip(above, row, strict=True) if any(pair)]
     several = 1 < len({*pairs}) == len({a for a, _ in pairs}) == len({b for _, b in pairs})
     return several and all(two_scripts(*pair) for pair in pairs)
@@ -151,7 +149,7 @@ def _differs(
     row: Sequence[str], below: Mapping[int, Sequence[str]], words: Sequence[str], other_texts: int,
     *, in_turn: bool,
 ) -> bool:  # fmt: skip
-    """Return whether most texts of a row are different words, none of which stands below it."""
+    """Return whether most texts of a row are distinct words, none of which stands below it."""
     most = not other_texts or len(words) > max(other_texts, len(below) // 2)
     repeats = (row[j] in texts for j, texts in below.items()
              if not (in_turn and WHOLE.fullmatch(row[j])))  # fmt: skip
@@ -165,7 +163,7 @@ def _names_columns(
 ) -> bool:  # fmt: skip
     """Return whether a row fills gaps of headings, or has texts above all counts.
 
-    Or it has words alone, and nothing above labels.
+    Alternatively it has words alone, and nothing above labels.
     """
     labels = [j for j in range(len(row)) if not j or j not in below]
     if not other_texts and not any(row[j] for j in labels):
@@ -177,24 +175,24 @@ def _names_columns(
         len(words) == len(below) or (headed and all(row[j] for j in headed))
     ):
         return True
-    # Labels are called here, and words that no count below repeats say what is counted.
+    # The row names the labels, and its words above counts do not repeat below.
     called = all(row[j] and not head[j] for j in range(len(row)) if j not in below)
     repeats = any(is_mark(row[j]) or row[j] in texts for j, texts in below.items())
     return len(words) == len(below) and called and not repeats
 
 
 def _says_again(above: Sequence[str], row: Sequence[str], counts: Collection[int]) -> bool:
-    """Return whether each heading of counts ends as the one above it: *M 0-64* below *0-64*."""
+    """Return whether most headings of counts extend the one above: *M 0-64* below *0-64*."""
     pairs = [(above[j], row[j]) for j in counts if above[j]]
     longer = sum(a != b for a, b in pairs)
     return longer > 1 and 2 * longer > len(pairs) and all(b.endswith(a) for a, b in pairs)
 
 
 def called_again(above: Sequence[str], row: Sequence[str], counts: Collection[int]) -> bool:
-    """Return whether a row has no label but those of the headings above it, and no count.
+    """Return whether a row repeats label headings above it, and has no count.
 
-    Cells merged with those above repeat their texts.  What stands beside them are words, or one
-    and the same year above the counts.
+    Cells merged with those above repeat their texts. The other texts are words, or one year above
+    counts.
     """
     repeats = sum(bool(text) and text == upper for text, upper in zip(row, above, strict=True))
     columns = [j for j, text in enumerate(row) if text not in ("", above[j])]
@@ -206,17 +204,17 @@ def called_again(above: Sequence[str], row: Sequence[str], counts: Collection[in
 
 
 def _ends_range(above: str, text: str) -> bool:
-    """Return whether a number ends the heading above it: *Under* and *20*."""
+    """Return whether a number completes the heading above it: *Under* and *20*."""
     return bool(text[:1].isdecimal() and _OPEN.fullmatch(above))
 
 
 def _going_on(
     rows: Sequence[Sequence[str]], row: Sequence[str], below: Mapping[int, Sequence[str]]
 ) -> list[int]:
-    """Return the columns whose heading goes on in a row, in small letters, as one name.
+    """Return the columns whose heading continues in a row, in small letters, as one name.
 
-    A line of some heading ends with a word such as "of", or each line of each is another one.
-    None reaches over several columns, and no word but such is below two of them.
+    Some line of a heading ends with a word such as "of", or all texts of each line differ. No
+    heading spans several columns, and only words such as "of" repeat in the row.
     """
     raw = rows[-1]
     lower = [
@@ -242,7 +240,7 @@ def _is_label(text: str) -> bool:
 
 
 def wrapped(text: str, more: str) -> str:
-    """Return a heading with what stands below it as its second line."""
+    """Return a heading with the text below it as its second line."""
     joint = "" if text.endswith("/") else " "
     return f"{text[:-1]}{more}" if more and text.endswith("-") else f"{text}{joint}{more}".strip()
 
@@ -250,8 +248,8 @@ def wrapped(text: str, more: str) -> str:
 def _in_turn(head: Sequence[str], row: Sequence[str], below: Mapping[int, Sequence[str]]) -> bool:
     """Return whether numbers are headings: codes with leading zeros, or others below one heading.
 
-    Those are years, or numbers one after another, perhaps from 1 on again and again, as months are.
-    So are years that stand again below each, and codes of many names, which rise from 1 with few
+    The others are years or consecutive numbers, perhaps restarting from 1, as months do. Years that
+    repeat below each heading are headings. So are codes of many names that rise from 1 with few
     gaps.
     """
     numbers = [row[j] for j in below if WHOLE.fullmatch(row[j])]
@@ -276,14 +274,14 @@ def _in_turn(head: Sequence[str], row: Sequence[str], below: Mapping[int, Sequen
 
 
 def _begin_again(numbers: Sequence[str]) -> bool:
-    """Return whether numbers rise from 1 to the same last one several times, the last time less."""
+    """Return whether numbers count from 1 to the same number again and again, perhaps not fully."""
     size = max((int(t) for t in numbers if len(t) < _YEARS_DIGITS and t.isdecimal()), default=0)
     turns = [str(k % size + 1) for k in range(len(numbers))] if size else []
     return _FEW_NUMBERS < size < len(numbers) and list(numbers) == turns
 
 
 def spread(heads: Sequence[str]) -> list[str]:
-    """Return headings of columns, where each reaches to the next one."""
+    """Return column headings with each empty one filled from its left."""
     results = list[str]()
     for text in heads:
         results.append(text or (results[-1] if results else ""))
@@ -291,10 +289,10 @@ def spread(heads: Sequence[str]) -> list[str]:
 
 
 def _years_again(head: Sequence[str], row: Sequence[str], columns: Collection[int]) -> bool:
-    """Return whether a row has years that stand again below each of several headings.
+    """Return whether years in a row repeat below each of several headings.
 
-    It may name labels that have no heading above it.  Other columns of counts have a heading of
-    their own, and no number there.
+    The row may name labels without a heading above. Other count columns have their own heading, and
+    no number in the row.
     """
     places = sorted(columns)
     heads = dict(zip(places, spread([head[j] for j in places]), strict=True))
@@ -315,9 +313,10 @@ def _paths(
     head: Sequence[str], raw: Sequence[str], row: Sequence[str],
     below: Collection[int], empty: set[int],
 ) -> list[str]:  # fmt: skip
-    """Return headings with those below them: a heading reaches to the next, or an empty column.
+    """Return headings joined with those below; each spans up to the next or an empty column.
 
-    So does one in a row between, below the same heading; but a total is below those it names.
+    So does a heading of a row between, below the same heading. A total belongs below the headings
+    that it names.
     """
     above, row, part = list(head), list(row), ""
     for j in range(1, len(above)):
@@ -334,9 +333,9 @@ def _paths(
     headings = {above[j] for j in named}
     other_heads = [above[j] for j in below if above[j] not in headings]
     several = any(PATH in text or (text and other_heads.count(text) > 1) for text in other_heads)
-    whole = any(total_word(row[j]) == 2 for j in named)  # of its own, beside those of others
+    whole = any(total_word(row[j]) == 2 for j in named)  # a total of its own, beside other totals
     several |= whole and any(total_word(text) < 2 for text in other_heads)
-    if len(headings) == 1 and not several:  # no other one is above several counts
+    if len(headings) == 1 and not several:  # no other heading spans several counts
         above = ["" if text in headings else text for text in above]
     named = [j for j in below if "" != above[j] != row[j] != ""]
     coded = [j for j in named if above[j].isdecimal() != row[j].isdecimal()]
@@ -354,7 +353,7 @@ def _paths(
 
 
 def without_number(heads: Sequence[str]) -> list[str]:
-    """Return headings without *Number* below one that has a share beside it: *Men!!Number*."""
+    """Return headings without *Number* below one that also has a share: *Men!!Number*."""
     parts = [head.rpartition(PATH) for head in heads]
     shared = {upper for upper, _, name in parts if upper and _SHARE.fullmatch(name)}
     numbers = Counter(upper for upper, _, name in parts if _NUMBER.fullmatch(name))
@@ -367,9 +366,9 @@ def without_number(heads: Sequence[str]) -> list[str]:
 
 
 def distinct_headings(heads: Sequence[str], columns: Collection[int]) -> list[str]:
-    """Return headings that repeat in runs with the first of its run, which differs, before each.
+    """Return headings, with the distinct first heading of each repeated run before its headings.
 
-    Such are *2019, Men, Women, 2020, Men, Women*.
+    An example of runs is *2019, Men, Women, 2020, Men, Women*.
     """
     places = [j for j in range(min(columns, default=0), len(heads)) if heads[j]]
     texts = [heads[j] for j in places]

@@ -1,4 +1,4 @@
-"""Legends: what marks and rounded counts stand for, as sheets without a table say it."""
+"""Legends: meanings of marks and rounding, as stated in sheets without a table."""
 
 import re
 from collections.abc import Mapping
@@ -22,9 +22,9 @@ _PAIR = 2  # words
 
 
 def legend(grids: Mapping[str, Grid]) -> Legend:
-    """Return the sentences on marks and rounding of sheets without a table.
+    """Return the sentences on marks and rounding in sheets without a table.
 
-    Each mark has one meaning.
+    Marks with several meanings are left out.
     """
     results, rounding = dict[str, list[tuple[str, int, str]]](), list[tuple[str, int, str]]()
     for tab, grid in grids.items():

@@ -10,7 +10,7 @@ from bayesrisk.exceptions import DataError, quote
 from bayesrisk.tables.sheets.texts import DECIMAL, WHOLE, is_mark, says_number, two_scripts
 
 _LENGTH = 1000  # of a note
-#: What all counts of a row or table are: *no.*, *persons*.
+#: The unit of all counts of a row or table: *no.*, *persons*.
 UNIT = re.compile(
     r"numbers?( of \w+)*|no\.|counts?|persons|people|individuals|cases|patients|pupils|households",
     re.IGNORECASE,
@@ -30,7 +30,7 @@ Left = list[tuple[int, str, str]]
 
 
 class Line(NamedTuple):
-    """A row by its number: texts in the width of the table, and ``fields`` as they stand.
+    """A numbered row: its texts in the width of the table, and its original ``fields``.
 
     ``size`` is the number of fields up to the last text, ``depth`` that of blanks before the first.
     """
@@ -43,15 +43,15 @@ class Line(NamedTuple):
 
     @property
     def fits(self) -> bool:
-        """Whether it has several fields, and no more than the table."""
+        """Whether the line has several fields, and no more than the table."""
         return 1 < self.size <= len(self.row)
 
     def left(self, reason: str) -> tuple[int, str, str]:
-        """Return the line as one that is left out."""
+        """Return the line's entry in the list of lines left out."""
         return self.number, short(self.row), reason
 
     def too_wide(self, name: str) -> DataError:
-        """Return the error that it has more fields than the table."""
+        """Return the error that the line has more fields than the table."""
         width = len(self.row)
         return DataError(
             f"{name}: row {self.number}: must have {width} columns, got "
@@ -61,10 +61,9 @@ class Line(NamedTuple):
 
 
 class CountColumns(NamedTuple):
-    """The columns of counts and of labels; without ``numbers`` marks stand in place of all counts.
+    """The columns of counts and labels; without ``numbers`` all counts are withheld.
 
-    Headings may be numbers, such as years, above counts that are all withheld.  ``marks`` are those
-    that stand several times in a column.
+    Headings may then be numbers, such as years. ``marks`` are those that repeat in a column.
     """
 
     counts: set[int]
@@ -74,11 +73,11 @@ class CountColumns(NamedTuple):
 
     @property
     def beside_ages(self) -> set[int]:
-        """The columns of counts but the first, which may be ages."""
+        """The count columns without the first column, which may hold ages."""
         return self.counts - {0}
 
     def has_count(self, row: Sequence[str]) -> bool:
-        """Return whether a row has a count, and another text; all counts may be withheld."""
+        """Return whether a row has a count and another text; all its counts may be withheld."""
         texts = [(j, row[j]) for j in self.counts if row[j]]
         withheld = bool(texts) and {*texts} <= self.marks
         return filled_texts(row) > 1 and (
@@ -89,31 +88,34 @@ class CountColumns(NamedTuple):
         )
 
     def states_counts(self, row: Sequence[str]) -> bool:
-        """Return whether a row has a count, or marks in the place of all counts."""
+        """Return whether a row has a count, or marks in place of all counts."""
         texts = [row[j] for j in self.counts if row[j]]
         marks = filled_texts(row) > 1 and bool(texts) and all(map(is_mark, texts))
         return marks or self.has_count(row)
 
 
 def short(row: Sequence[str]) -> str:
-    """Return the texts of a row, cut."""
+    """Return the texts of a row, shortened."""
     text = ", ".join(filter(None, row))
     return text if len(text) <= _LENGTH else f"{text[:_LENGTH]}…"
 
 
 def filled_texts(row: Sequence[str]) -> int:
-    """Return the number of texts of a row that are not empty."""
+    """Return the number of nonempty texts of a row."""
     return len(row) - row.count("")
 
 
 def stands_again(row: Sequence[str], head: Sequence[str]) -> bool:
-    """Return whether a row has nothing but headings of its columns, such as years."""
+    """Return whether a row only repeats headings of its columns, such as years."""
     filled = [(text, other) for text, other in zip(row, head, strict=False) if text]
     return len(filled) > 2 * _PAIR and all(text == other for text, other in filled)
 
 
 def said_once(row: Sequence[str], counts: Collection[int]) -> list[str]:
-    """Return a row, or the first of its two texts, in two scripts, at both sides of counts."""
+    """Return a row without the second of its two texts, if it translates the first.
+
+    One is in another script, and counts stand between them.
+    """
     places = [j for j, text in enumerate(row) if text]
     pair = len(places) == 2 and two_scripts(row[places[0]], row[places[1]])
     if not (pair and any(places[0] < j < places[1] for j in counts)):
@@ -122,7 +124,7 @@ def said_once(row: Sequence[str], counts: Collection[int]) -> list[str]:
 
 
 def grid_lines(grid: Grid) -> tuple[list[Line], Left]:
-    """Return the lines of a grid in one width, without those that say what is counted."""
+    """Return the lines of a grid in one width, without rows that state the unit of all counts."""
     grid = _with_indents(_with_first_label(grid))
     units = [(i, short(row), "what is counted") for i, row in grid if _is_unit(row)]
     grid = _without_margin([(i, row) for i, row in grid if not _is_unit(row)])
@@ -137,26 +139,26 @@ def grid_lines(grid: Grid) -> tuple[list[Line], Left]:
 
 
 def begins_notes(row: Sequence[str]) -> bool:
-    """Return whether a row has the title of notes, alone or beside the first of them."""
+    """Return whether a row has the title of the notes, alone or beside the first note."""
     title, *rest = [text for text in row if text] or [""]
     plain = any(WHOLE.fullmatch(t) or DECIMAL.fullmatch(t) for t in rest)
     return _NOTES.fullmatch(title) is not None and not plain
 
 
 def before_notes(lines: Sequence[Line]) -> Sequence[Line]:
-    """Return the lines before the first that is the title of notes."""
+    """Return the lines before the title of the notes."""
     return [*itertools.takewhile(lambda line: not begins_notes(line.row), lines)]
 
 
 def count_columns(lines: Sequence[Line]) -> CountColumns:
-    """Return the columns of the table of lines, found before its notes if there are any."""
+    """Return the count columns of a table, found before its notes if possible."""
     rows = [line.row for line in lines if line.fits]
     counts = _numeric([line.row for line in before_notes(lines) if line.fits]) or _numeric(rows)
     labels = [j for j in range(len(rows[0]) if rows else 0) if j not in counts]
     below = [line.row for line in lines if line.row != rows[0]] if rows else []
     numbers = any(says_number(row[j]) for row in below for j in counts)
     marks = Counter((j, row[j]) for row in below for j in counts if row[j] and is_mark(row[j]))
-    # Letters may be headings that stand again, in equal rows.
+    # Letters may be repeated headings, in equal rows.
     rows_by_mark = Counter(place for row in {*map(tuple, below)} for place in enumerate(row))
     several = {
         (j, t) for (j, t), n in marks.items()
@@ -166,7 +168,7 @@ def count_columns(lines: Sequence[Line]) -> CountColumns:
 
 
 def _with_first_label(grid: Grid) -> Grid:
-    """Return rows in which a label beside the unit of all counts stands in the row below it."""
+    """Return rows in which a label beside the unit of all counts is moved to the row below."""
     rows = list(grid)
     for k, ((_, row), (i, below)) in enumerate(itertools.pairwise(grid)):
         if not below or below[0].strip():
@@ -179,7 +181,7 @@ def _with_first_label(grid: Grid) -> Grid:
 
 
 def _with_indents(grid: Grid) -> Grid:
-    """Return rows in which blanks stand for the dashes before first labels: - Kent, -- Dover."""
+    """Return rows with blanks in place of the dashes before first labels: - Kent, -- Dover."""
     dashes = [_DASHES.match(row[0]) if row else None for _, row in grid]
     first = next((row[0] for _, row in grid if any(map(says_number, row))), "")
     if len(dashes) - dashes.count(None) < _PAIR or _DASHES.match(first):
@@ -191,7 +193,7 @@ def _with_indents(grid: Grid) -> Grid:
 
 
 def _is_unit(row: Sequence[str]) -> bool:
-    """Return whether a row says nothing but what all counts are of."""
+    """Return whether a row only states the unit of all counts."""
     if not row or row[0].strip():
         return False
     texts = [text.strip() for text in row if text.strip()]
@@ -200,9 +202,9 @@ def _is_unit(row: Sequence[str]) -> bool:
 
 
 def _without_margin(grid: Grid) -> Grid:
-    """Return rows without columns to the left of all labels; a text there stands where none is.
+    """Return rows without columns to the left of all labels; texts there fill empty labels.
 
-    Labels stand beside a number, or a mark that stands several times in a column of numbers.
+    Labels stand beside a number, or a mark that repeats in a column of numbers.
     """
     rows = [[text.strip() for text in row] for _, row in grid]
     columns = {j for row in rows for j, text in enumerate(row) if says_number(text)}
@@ -223,12 +225,12 @@ def _without_margin(grid: Grid) -> Grid:
 
 
 def _depth(row: Sequence[str]) -> int:
-    """Return the blanks before the first text of a row."""
+    """Return the number of blanks before the first text of a row."""
     return len(row[0]) - len(row[0].lstrip()) if row else 0
 
 
 def _trimmed(row: Sequence[str]) -> Sequence[str]:
-    """Return a row without the empty texts at its end."""
+    """Return a row without empty texts at its end."""
     size = len(row)
     while size and not row[size - 1]:
         size -= 1
@@ -236,18 +238,18 @@ def _trimmed(row: Sequence[str]) -> Sequence[str]:
 
 
 def _width(rows: Sequence[Sequence[str]]) -> int:
-    """Return the number of fields that most rows with several texts have, or full headings."""
+    """Return the usual number of fields of rows with several texts, or that of full headings."""
     several = [row for row in rows if filled_texts(row) > 1]
     width = Counter(map(len, several)).most_common(1)[0][0] if several else 0
     sizes = [len(_trimmed(row)) for row in several]
     full = several and all(several[0]) and not any(map(says_number, several[0]))
     if full and max(sizes) == sizes[0] > width and sizes.count(sizes[0]) > 1:
-        return sizes[0]  # rows end where nothing follows
+        return sizes[0]  # rows omit empty fields at their end
     return width
 
 
 def _numeric(rows: Sequence[Sequence[str]]) -> set[int]:
-    """Return the columns of which at least half of the texts say a number, or are marks."""
+    """Return the columns in which at least half of the texts are numbers or marks."""
     numeric = set()
     texts_by_column = [*zip(*rows, strict=True)]
     for j, column in enumerate(texts_by_column):
@@ -264,7 +266,7 @@ def _numeric(rows: Sequence[Sequence[str]]) -> set[int]:
 
 
 def _withheld(texts: Sequence[str]) -> bool:
-    """Return whether all texts are marks without letters, or one and the same several times."""
+    """Return whether all texts are marks without letters, or several equal marks."""
     plain = not any(map(str.isalnum, "".join(texts)))
     equal = len(texts) > 1 and len({*texts}) == 1
     return bool(texts) and all(map(is_mark, texts)) and (plain or equal)

@@ -1,4 +1,4 @@
-"""Headings of a workbook whose cells are merged: each reaches over the columns of its cell."""
+"""Headings of a workbook with merged cells: each spans the columns of its cell."""
 
 import itertools
 from collections.abc import Collection, Sequence
@@ -9,12 +9,12 @@ from bayesrisk.tables.sheets.lines import filled_texts
 from bayesrisk.tables.sheets.texts import PATH, is_mark, is_year, plain_year, says_number
 
 _MOST_ROWS = 8  # of headings
-_FEW_ROWS = 60  # below headings that are looked at
+_FEW_ROWS = 60  # to look at below headings
 _PAIR = 2  # columns
 
 
 class Merged(NamedTuple):
-    """A cell that is merged from one row and column to others."""
+    """A merged cell, from its top left to its bottom right, inclusive."""
 
     top: int
     left: int
@@ -23,10 +23,10 @@ class Merged(NamedTuple):
 
 
 def join_merged_headings(rows: list[list[str]], cells: Sequence[Merged]) -> None:
-    """Write each heading whose cells are merged into one row: *Men!!0-17* below nothing.
+    """Write headings with merged cells into one row, as *Men!!0-17*, and empty the rows above.
 
-    They are headings if a cell reaches over several columns of counts, and the rows up to the one
-    below it have no count and tell all columns apart.  A cell over all counts is their title.
+    They are headings if a cell spans several count columns and the rows down to the one below have
+    no count. Joined, they must distinguish all columns. A cell over all counts is their title.
     """
     cells = [cell for cell in cells if cell.bottom < len(rows) and _text(rows, cell)]
     wide = [cell for cell in cells if cell.right > cell.left]
@@ -46,7 +46,7 @@ def _text(rows: Sequence[Sequence[str]], cell: Merged) -> str:
 
 
 class _Headings(NamedTuple):
-    """Rows of headings from ``begin`` to ``end``, and the merged cells that begin in them."""
+    """Heading rows from ``begin`` to ``end``, and the merged cells that begin in them."""
 
     rows: list[list[str]]
     cells: Sequence[Merged]
@@ -56,7 +56,7 @@ class _Headings(NamedTuple):
 
     @classmethod
     def first(cls, rows: list[list[str]], cells: Sequence[Merged], top: int) -> "_Headings | None":
-        """Return the headings whose first wide cells are in a row; None if these are none."""
+        """Return the headings whose first wide cells are in row ``top``; None if there are none."""
         top_cells = [cell for cell in cells if cell.top <= top <= cell.bottom]
         begin = min((cell.top for cell in top_cells), default=top)
         near = [cell for cell in cells if begin <= cell.top < begin + _MOST_ROWS]
@@ -76,7 +76,7 @@ class _Headings(NamedTuple):
         return None
 
     def _are_headings(self, top: int) -> bool:
-        """Return whether no text above counts is one, and joined they tell columns apart."""
+        """Return whether texts above counts are no counts, and joined they distinguish columns."""
         if self.begin + _MOST_ROWS <= self.end or len(self.counts) < _PAIR:
             return False
         tall = any(c.top == self.begin and c.bottom == self.end for c in self.cells
@@ -100,7 +100,7 @@ class _Headings(NamedTuple):
         return {*range(cell.left, cell.right + 1)} & {*self.counts}
 
     def _paths(self, j: int) -> list[tuple[str, Merged | None]]:
-        """Return the texts above a column from the first row on, with the cells they reach over."""
+        """Return the texts above a column from the first row on, with their wide cells."""
         results = list[tuple[str, Merged | None]]()
         for i in range(self.begin, self.end + 1):
             row = self.rows[i]
@@ -115,7 +115,7 @@ class _Headings(NamedTuple):
         return results
 
     def _titles(self) -> list[str]:
-        """Return the texts above all counts, which are no headings of some."""
+        """Return the texts above all counts, which are titles."""
         upper = [[text for text, _ in self._paths(j)[:-1]] for j in sorted(self.counts)]
         return [text for text in upper[0] if all(text in texts for texts in upper)]
 
@@ -132,7 +132,7 @@ class _Headings(NamedTuple):
         return heads
 
     def write(self) -> None:
-        """Write the joined headings into the last row; what is above all counts stays above it."""
+        """Write the joined headings into the last row, and the titles of all counts above it."""
         heads, titles = self._joined(), [*self._titles(), *[""] * _MOST_ROWS]
         for i, title in zip(range(self.begin, self.end), titles, strict=False):
             self.rows[i][:] = [title, *[""] * (len(self.rows[i]) - 1)]
@@ -140,9 +140,9 @@ class _Headings(NamedTuple):
 
 
 def _counts(rows: Sequence[Sequence[str]], wide: Sequence[Merged]) -> set[int]:
-    """Return the columns of which at least half of the texts are counts or marks.
+    """Return the columns in which at least half of the texts are counts or marks.
 
-    So are columns of marks alone below a heading of one.
+    Columns of marks alone also count below the merged heading of one.
     """
     full = [[text.strip() for text in row] for row in rows]
     full = [row for row in full if filled_texts(row) > 1]

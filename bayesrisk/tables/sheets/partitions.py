@@ -1,8 +1,8 @@
-"""Partitions: sections whose labels make up the first row, or another row above all sections.
+"""Partitions: sections whose labels add up to the first row, or another row above all sections.
 
-*Deaths* = *Females* + *Males* above the sections *Age*, *Age* of *Females*, and *Place of death*:
-one total, cut by sex, by age, by both, and by place.  Each section is a variable, and so are the
-groups whose labels are those of a section again.
+An example is *Deaths* = *Females* + *Males* above the sections *Age*, *Age* of *Females*, and
+*Place of death*. One total is cut by sex, by age, by both, and by place. Each section is a
+variable; so are groups that repeat the labels of a section.
 """
 
 import itertools
@@ -14,13 +14,13 @@ from typing import NamedTuple
 from bayesrisk.tables.sheets.lines import CountColumns, Grid, Line
 from bayesrisk.tables.sheets.texts import DECIMAL, number_range, sex
 
-_BITS = 8  # sums are equal by chance in one case of 2**8 times those that are looked at
+_BITS = 8  # sums are equal by chance in one of 2**8 cases, times the sums tried
 MOST_CROSSINGS = 2**10  # of labels of all sections
 _FEW = 2  # sections, labels and columns of counts
 
 
 class _Block(NamedTuple):
-    """Rows of one section and one group of it, by their labels."""
+    """Rows of one section and one group in it, by their labels."""
 
     section: str
     group: str
@@ -37,10 +37,10 @@ class _Parted(NamedTuple):
 def partitioned(
     head: Sequence[str], lines: Sequence[Line], sections: Mapping[int, str], columns: CountColumns
 ) -> tuple[list[str], Grid] | None:
-    """Return a table in which each section is a variable; None where sums do not show it.
+    """Return a table with each section as a variable; None where sums do not show it.
 
-    Each block makes up the first row, or another row above all sections that is a part of it.  Rows
-    above that have decimals are means, and are kept by their labels.
+    Each block adds up to the first row, or another row above all sections that is a part of it.
+    Rows above with decimals are means, kept by their labels.
     """
     labels = [j for j in columns.labels if any(line.row[j] for line in lines)]
     parted = _parted(lines, sections, labels) if 0 < len(labels) <= _FEW else None
@@ -73,7 +73,7 @@ def partitioned(
     crossings = math.prod(len(labels) for labels in every.values())
     joint = crossings <= MOST_CROSSINGS
     if not joint and not all(sums.stated(parted.first[k]) for k in (whole, *parts)):
-        return None  # each would be withheld several times, once in each section
+        return None  # a withheld count would repeat in each section
     times = Counter(itertools.chain(*every.values()))
 
     def row(line: Line, section: str, label: str, group: str) -> tuple[int, list[str]]:
@@ -97,9 +97,9 @@ def partitioned(
 def _parted(
     lines: Sequence[Line], sections: Mapping[int, str], labels: Sequence[int]
 ) -> _Parted | None:
-    """Return rows above all sections and blocks; None where labels do not tell these apart.
+    """Return the rows above all sections and the blocks; None if labels do not distinguish rows.
 
-    Rows of no section whose group has the labels of the section above are of that section.
+    Rows without a section belong to the section above.
     """
     outer, inner = (labels[0] if labels[1:] else -1), labels[-1]
     first, blocks = dict[str, Line](), dict[tuple[str, str], _Block]()
@@ -123,7 +123,7 @@ def _parted(
 
 
 class _Sums:
-    """Sums of rows in columns of counts, with the bits that show that they are no chance."""
+    """Sums of rows in count columns, and the bits of evidence needed against chance."""
 
     def __init__(self, counts: Sequence[int], number: int) -> None:
         self.counts, self.bits = counts, _BITS + math.log2(max(number, 1))
@@ -134,9 +134,9 @@ class _Sums:
         return all(end and end[0] == end[1] for end in ends)
 
     def whole(self, rows: Sequence[Line], wholes: Mapping[str, Line]) -> str:
-        """Return the label of the row that others make up, in two columns or more; empty if none.
+        """Return the label of the row that is the sum of others in two columns; empty if none is.
 
-        It is their sum wherever all of them are known.
+        The sum holds wherever all counts are known.
         """
         results = []
         for label, line in wholes.items():

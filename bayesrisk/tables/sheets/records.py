@@ -1,4 +1,4 @@
-"""Words for records: people, what befalls them, and numbers of them."""
+"""Words for records: people, events in their lives, and numbers."""
 
 import re
 import unicodedata
@@ -8,12 +8,12 @@ from bayesrisk.tables.sheets.texts import TABLE
 
 
 def _without_accents(text: str) -> str:
-    """Return a text as files of bare letters have it: *populacao*."""
+    """Return a text without accents, as in files of plain letters: *populacao*."""
     plain = unicodedata.normalize("NFKD", text)
     return unicodedata.normalize("NFC", "".join(filterfalse(unicodedata.combining, plain)))
 
 
-# The beginnings of words for what befalls people.
+# The beginnings of words for events in the lives of people.
 _EVENTS = (
     r"admission|discharge|hospitali|episode|referral|attendance|appointment|"
     r"births?\b|deaths?\b|died|dead\b|death|deceased|suicide|marriage|matrimon|divor[cz]|"
@@ -22,7 +22,7 @@ _EVENTS = (
     r"misdrij|misdaad|brott\b|lovbrudd|rikokse|straftat|reat[oi]\b|przest[eę]p|преступл|ingress[io]\b|"
     r"fatalit|collision|accident|claim|tests?\b|rapes?\b|robber|burglar|theft|larcen|assault"
 )
-# And for people, and for numbers of them.
+# The same for people, and for numbers of them.
 _WORDS = (
     rf"\b({_EVENTS}|"
     r"persons?\b|people|population|pop\b|individual|resident|inhabitant|citizen|adult|child|"
@@ -48,7 +48,7 @@ _WORDS = (
     r"родивш|осіб)|人口|人数|人數|世帯|户数|戶數|死亡|出生|件数|件數|[総總总]数|人員|인구|세대|사망|출생|학생|^명$|^人$"
 )
 _RECORDS = re.compile(_without_accents(_WORDS), re.IGNORECASE)
-#: Money, of which units may be said beside counts of people.
+#: Money, whose units may stand beside counts of people.
 _MONEY = re.compile(
     r"[£$€¥]|金[額额]|千[円元]|금액|천 ?원|"
     r"\b(amounts?|money|monetary|incomes?|earnings|wages?|salar(y|ies)|revenues?|turnover|spending|"
@@ -61,7 +61,7 @@ _MONEY = re.compile(
     r"доход\w*|выручк\w*|рубл\w*|руб|грн|гривень)\b",
     re.IGNORECASE,
 )
-#: Words of numbers about people that do not count them.
+#: Words for numbers about people that are no counts.
 _OTHER = re.compile(
     r"\b(mean|median|average|code|id|rank|index|score|per|(?<!\d )(days|hours))\b|"
     r"^(\w+ )?age$|\bage (of|at)\b"
@@ -75,29 +75,29 @@ _SEVERAL = re.compile(
 _NUMBER = re.compile(rf"\W*{TABLE}(?:[a-z]?\d[\w.]*|[a-z]\b)\W+", re.IGNORECASE)
 #: Between words: DEATH_COUNT, newCases.
 _JOINT = re.compile(r"_+|(?<=[a-z])(?=[A-Z])")
-#: After it a title names variables: births by age of mother.
+#: The word before the variables of a title: births by age of mother.
 _BY = re.compile(r"\b(by|nach|par|por|volgens|efter|etter)\b", re.IGNORECASE)
 
 
 def says_records(text: str) -> bool:
-    """Return whether a text names people, or what befalls them, by whatever variables."""
+    """Return whether a text names people or events in their lives, by any variables."""
     text = _JOINT.sub(" ", text)
     counted = _BY.split(text, maxsplit=1)[0] or text
     return bool(_RECORDS.search(_without_accents(text))) and not _OTHER.search(counted.casefold())
 
 
 def says_events(text: str) -> bool:
-    """Return whether a text says that what befalls people is counted: *Number of deaths*."""
+    """Return whether a text names counted events in the lives of people: *Number of deaths*."""
     return re.search(rf"\b({_EVENTS})", text, re.IGNORECASE) is not None and says_records(text)
 
 
 def says_money(text: str) -> bool:
-    """Return whether a text names money, and no records: *Money amounts are in thousands*."""
+    """Return whether a text names money and no records: *Money amounts are in thousands*."""
     return _MONEY.search(_without_accents(text)) is not None and not says_records(text)
 
 
 def titles_records(title: str) -> bool:
-    """Return whether a title says that records are counted, by whatever variables."""
+    """Return whether a title says that records are counted, by any variables."""
     title = title[number.end() :] if (number := _NUMBER.match(title)) else title
     several = _SEVERAL.search(title.casefold())
     return not several and says_records(_BY.split(title, maxsplit=1)[0])

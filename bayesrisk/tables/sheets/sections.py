@@ -1,7 +1,7 @@
-"""Sections and outlines: rows of one text above the rows that it is about, and indented labels.
+"""Sections and outlines: rows of one text above the rows they describe, and indented labels.
 
-The heading of a section is a label of its rows, such as a town above its wards, or the variable of
-their labels, such as *Sex* above *Male* and *Female*.
+The heading of a section is a label of its rows, such as a town above its wards. Or it is the
+variable of their labels, such as *Sex* above *Male* and *Female*.
 """
 
 import itertools
@@ -15,10 +15,10 @@ from bayesrisk.tables.sheets.lines import CountColumns, Grid, Line, filled_texts
 from bayesrisk.tables.sheets.texts import PATH, is_date, number_range, total_word
 
 _BITS = 8  # sums of sections are equal by chance in one case of 2**8
-_FEW_LABELS, _MOST_SORTED = 3, 10  # in the order of the alphabet, but for one in so many
-_PARTS_WITHIN = 20  # for each that is more than its whole
+_FEW_LABELS, _MOST_SORTED = 3, 10  # in alphabetical order, except one in this many
+_PARTS_WITHIN = 20  # for each part above its whole
 _PAIR = 2  # labels
-_ROUNDED = 50  # a sum of rounded counts misses its total by at most one part of so many
+_ROUNDED = 50  # a sum of rounded counts misses its total by at most 1 / 50
 _SUBTOTAL = re.compile(r"sub-? ?totals?\b", re.IGNORECASE)
 
 
@@ -30,15 +30,15 @@ class _Section(NamedTuple):
 
     @property
     def total(self) -> str:
-        """The label of a total below the others, or empty."""
+        """The label of the total in the last row, or empty."""
         text = _first_text(self.rows[-1][0])
         called = total_word(text) and not text.isdecimal()
         return text if len(self.rows) > _PAIR and called else ""
 
     def sums(self, columns: Collection[int]) -> dict[int, int]:
-        """Return the sum of the labels that are within no other, by column, where all are known.
+        """Return the sums of the outermost labels by column, where all counts are known.
 
-        A total below the labels is none of them.
+        A total below the labels is left out.
         """
         least = min(depth for _, depth in self.rows)
         results = {}
@@ -53,16 +53,18 @@ class _Section(NamedTuple):
 def section_headings(
     lines: Sequence[Line], heads: Sequence[Sequence[str]], columns: CountColumns, group: int = -1
 ) -> dict[int, str]:
-    """Return the heading of the section of each line, by its number; empty for none.
+    """Return the section heading of each line, by line number; empty without sections.
 
-    A row of one text is a heading if rows with counts, or another heading, stand below it.  Rows
-    before the first heading are the total, or of no section.  There are sections if a label repeats
-    below two headings, if an empty row stands before each, if rows are indented below them, if the
-    rows of each add up to the same total, or the first rows of one to the only row above them.
-    There are, too, if there is one heading, which is no day and not in its place in a list of
-    labels by the alphabet.
+    A row of one text is a heading if rows with counts, or another heading, stand below it. Rows
+    before the first heading are the total, or without section.
 
-    A section ends at a total below its own, and where another group begins in the column ``group``.
+    There are sections if labels repeat below two headings, an empty row precedes each heading, or
+    rows are indented below headings. Equal totals of sections also show them. So do first rows of a
+    section that add up to the only row above all. One heading suffices if it is no day and rows are
+    not in alphabetical order.
+
+    A section ends after its own total if another total follows, or at a new group in the column
+    ``group``.
     """
     lone = _lone_headings(lines, heads, columns, group)
     sections = lone.headings
@@ -76,7 +78,7 @@ def section_headings(
     if lone.certain:
         return named
     parts = _sections([(name, line.row, line.depth) for line, name in rows])
-    called = len(leading) < 2 or all(name for name, _ in leading)  # beside the total an average
+    called = len(leading) < 2 or all(name for name, _ in leading)  # perhaps with an average
     if called and _same_total(parts, columns.beside_ages):
         return sections
     if called and len(leading) == 1 and _begins_with_parts(parts, columns.beside_ages):
@@ -86,7 +88,7 @@ def section_headings(
 
 
 class _SectionHeadings(NamedTuple):
-    """Headings of sections by the number of a line, whether they are certain, and all are days."""
+    """Section headings by line number, and whether they are certain, and all are days."""
 
     headings: dict[int, str]
     certain: bool = False
@@ -96,10 +98,10 @@ class _SectionHeadings(NamedTuple):
 def _lone_headings(
     lines: Sequence[Line], heads: Sequence[Sequence[str]], columns: CountColumns, group: int
 ) -> _SectionHeadings:
-    """Return the sections whose headings are rows of one text, if they may be some.
+    """Return the sections whose headings are rows of one text, if these may be headings.
 
-    Headings above other headings name groups of sections, unless an empty row before a section
-    leaves open whether it is of the group before: then they name none.
+    Headings above other headings name groups of sections. They name none if an empty row leaves
+    open whether a section belongs to the group before.
     """
     filled = [line.row for line in lines if any(line.row)]
     lone = [(row, after) for row, after in itertools.pairwise(filled) if _is_lone(row)]
@@ -129,7 +131,7 @@ def _lone_headings(
             nested = above or not upper or name in several
             if row.index(name) not in (0, *columns.labels) or not (nested or gap):
                 return _SectionHeadings({})  # not after an empty row
-            flat = flat or (not nested and gaps)  # perhaps below no other one
+            flat = flat or (not nested and gaps)  # perhaps in no group
             upper = section if above else upper if nested else ""
             section, gaps = name, gaps and (gap or above)
         else:
@@ -141,7 +143,7 @@ def _lone_headings(
     if above or not depths[0]:
         return _SectionHeadings({})
     if flat and len({*paths.values()}) > len({section for _, section in paths.values()}):
-        return _SectionHeadings({})  # names that only the outer headings tell apart
+        return _SectionHeadings({})  # only the outer headings distinguish these names
     sections = {i: f"{a}{PATH}{b}" if a and not flat else b for i, (a, b) in paths.items()}
     certain = repeated or gaps or max(depths[0]) < min(depths[1])
     return _SectionHeadings(sections, certain, all(map(is_date, names)))
@@ -150,7 +152,7 @@ def _lone_headings(
 def is_group_row(row: Sequence[str], lines: Sequence[Sequence[str]], labels: Sequence[int]) -> bool:
     """Return whether a row without counts has the names of two groups, the inner one last.
 
-    Of the ``lines`` some are names of inner groups alone, and none with counts is called so.
+    Some ``lines`` are names of inner groups alone, and no row with counts has such a label.
     """
     columns = [j for j, text in enumerate(row) if text]
     if len(columns) != _PAIR or not {*columns} <= {*labels}:
@@ -166,11 +168,11 @@ def is_group_row(row: Sequence[str], lines: Sequence[Sequence[str]], labels: Seq
 def with_groups(
     rows: Sequence[Sequence[str]], columns: CountColumns
 ) -> tuple[list[list[str]], int]:
-    """Return rows with the names of outer groups in each of their rows, and the column of these.
+    """Return rows with the names of their outer groups, and the column of these names.
 
-    Such names stand beside the name of an inner group, or beside the first row.  Where all stand
-    beside rows, few of these have one, and rows stay as they are.  Without names the column is
-    below 0.
+    The names stand beside the name of an inner group, or beside the first row. If all stand beside
+    rows with counts, at most half of these have one, and rows stay unchanged. Without names the
+    column is -1.
     """
     results, column, name = [list(row) for row in rows], -1, ""
     for position, row in enumerate(rows):
@@ -193,7 +195,7 @@ def with_groups(
 def _is_beyond(
     inside: Sequence[Sequence[str]], row: Sequence[str], group: int, counts: Collection[int]
 ) -> bool:
-    """Return whether a row below those of a section is of another group, or a total of more."""
+    """Return whether a row belongs to another group than the section above, or is a wider total."""
     if group >= 0 and inside and row[group] not in ("", inside[-1][group]):
         return True
     if len(inside) < _PAIR or not (_is_total(inside[-1]) and _is_total(row)):
@@ -209,17 +211,17 @@ def _is_subtotal(row: Sequence[str]) -> bool:
 
 
 def _is_total(row: Sequence[str]) -> bool:
-    """Return whether a label of a row says that it is a total, or one of some rows."""
+    """Return whether a label of a row names a total or a subtotal."""
     return _is_subtotal(row) or any(total_word(text) for text in row if not text.isdecimal())
 
 
 def names_with_counts(
     lines: list[Line], heads: Sequence[Sequence[str]], columns: CountColumns
 ) -> list[Line]:
-    """Return lines as they should be where names of sections hold counts of their first labels.
+    """Return the lines with counts beside section names moved to the first labels below.
 
-    Such a name has the counts that the row below lacks; without these, each of several sections
-    makes up the same total.  Else they stay as they are.
+    The row below such a name lacks exactly its counts. The move is made only if it gives sections
+    with the same total.
     """
     counts, changed = columns.beside_ages, dict[int, list[str]]()
     for (i, row, *_), (k, below, *_) in itertools.pairwise(lines):
@@ -239,11 +241,11 @@ def names_with_counts(
 def with_totals_first(
     lines: list[Line], columns: CountColumns
 ) -> tuple[list[Line], dict[int, str]]:
-    """Return lines whose sections begin with their total, called so, and the section of each.
+    """Return lines whose sections begin with their total, relabelled so, and the section of each.
 
-    That row has the name of the section.  The labels below it stand in other sections, too, and
-    add up to it, or to no more where a sign stands beside one.  The first row may be the sum of
-    those of all sections, where no indents say so.
+    The total's row has the name of the section. The labels below repeat in other sections. They add
+    up to it, or to no more if a count is withheld. If no row is indented, the first row may be the
+    sum of all sections' totals.
     """
     times = Counter(line.row[0] for line in lines if any(line.row))
     blocks, bits = list[list[Line]](), 0.0
@@ -284,10 +286,10 @@ def with_totals_first(
 def rows_of_others(
     lines: Sequence[Line], sections: Mapping[int, str], columns: CountColumns
 ) -> set[int]:
-    """Return the rows below the only heading, with it, if they count others than those before.
+    """Return the rows below the only heading, with it, if they count others than the rows before.
 
-    Such are *England* below *Grossed data*.  They are fewer, have other labels, are not indented,
-    and do not add up to one of those before, which are of no section.
+    An example is *England* below *Grossed data*. These rows are fewer, have other labels, are not
+    indented, and do not add up to one of the rows before, which have no section.
     """
     full = [(i, row, depth) for i, row, _, depth, _ in lines if i in sections]
     names = ["" if sections[i] == row[0] else sections[i] for i, row, _ in full]
@@ -310,7 +312,7 @@ def rows_of_others(
 
 
 def by_alphabet(rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether rows of one text are in their place in a list of labels by the alphabet."""
+    """Return whether rows of one text stand in their place in an alphabetical list of labels."""
     texts = [(_first_text(row).casefold(), _is_lone(row)) for row in rows if any(row)]
     listed = [text for text, alone in texts if not alone]
     wrong = sum(a > b for a, b in itertools.pairwise(listed))
@@ -335,9 +337,9 @@ def _sections(rows: Sequence[tuple[str, Sequence[str], int]]) -> list[_Section]:
 
 
 def _same_total(sections: Sequence[_Section], counts: Collection[int]) -> bool:
-    """Return whether labels of at least half of the sections, two or more, make up one total.
+    """Return whether at least half of the sections, two or more, have the same sum of labels.
 
-    The total is the first section, a row that is called as that; it may be rounded.
+    The total is the first section if that is a single row with its own heading. It may be rounded.
     """
     first = sections[0]
     stated = len(first.rows) == 1 and first.rows[0][0][0] == first.heading
@@ -356,7 +358,7 @@ def _same_total(sections: Sequence[_Section], counts: Collection[int]) -> bool:
 def _begins_with_parts(sections: Sequence[_Section], counts: Collection[int]) -> bool:
     """Return whether the first rows of a section add up to the row above all sections.
 
-    They do in two columns or more, and in all where counts are known.
+    They do so in two columns or more, and wherever counts are known.
     """
     whole = {j: number_range(sections[0].rows[0][0][j]) for j in counts}
     totals = {j: ends[0] for j, ends in whole.items() if ends and ends[0] == ends[1] > 0}
@@ -372,11 +374,11 @@ def _begins_with_parts(sections: Sequence[_Section], counts: Collection[int]) ->
 def by_variable(
     head: Sequence[str], body: Grid, depths: Sequence[int], counts: Collection[int]
 ) -> tuple[list[str], Grid]:
-    """Return a table in which each section is a variable with a column of its own.
+    """Return a table with each section as a variable in a column of its own.
 
-    Sections are variables if the labels of each make up one total; else the table stays as it is.
-    Rows of other sections have the label *Total* there.  Each row begins with the heading of its
-    section and its label; ``counts`` are the numbers of columns of counts.
+    This needs sections with the same total; otherwise the table stays as it is. Rows of other
+    sections have the label *Total* there. Each row begins with its section heading and its label.
+    ``counts`` are the count columns.
     """
     named = [(row[0], row[1:], depth) for (_, row), depth in zip(body, depths, strict=True)]
     sections = _sections(named)
@@ -403,10 +405,10 @@ def by_variable(
 def outlined(
     head: Sequence[str], body: Grid, depths: Sequence[int], counts: Collection[int]
 ) -> tuple[list[str], Grid]:
-    """Return a table whose labels have before them those that they are part of.
+    """Return a table with each label preceded by the labels that it is part of.
 
-    Labels are indented, or stand in one of several columns: these are their depth.  What a label is
-    part of stands before it or, as a total, below it.
+    Labels are indented, or stand in one of several columns, which gives their depth. A label's
+    whole stands before it or, as a total, below it.
     """
     size = min(counts, default=0)
     filled = [[j for j in range(size) if row[j]] for _, row in body]
@@ -427,9 +429,9 @@ def outlined(
 def _are_inside(
     rows: Sequence[Sequence[str]], depths: Sequence[int], counts: Collection[int]
 ) -> bool:
-    """Return whether counts of indented rows are no more than those of the row that they are below.
+    """Return whether counts of indented rows do not exceed those of the row above them.
 
-    One in twenty may be: counts that are rounded or changed.
+    One in twenty may, since counts may be rounded or changed.
     """
     above, size, wrong = list[int](), 0, 0
     for k, depth in enumerate(depths):
@@ -443,7 +445,7 @@ def _are_inside(
 
 
 def with_paths(body: Grid, depths: Sequence[int], column: int) -> Grid:
-    """Return rows whose label in a column has before it those that it is indented under."""
+    """Return rows with each label in a column preceded by the labels it is indented under."""
     if len(set(depths)) < 2 or min(depths) != depths[0]:
         return body
     path: list[tuple[int, str]] = []

@@ -1,4 +1,4 @@
-"""Sheets: headings and rows of a text file, a workbook or a data frame, every cell as text."""
+"""Sheets: headings and rows of a text file, a workbook or a data frame, with every cell as text."""
 
 import itertools
 import re
@@ -64,9 +64,9 @@ _THOUSANDS = re.compile(
 EXPONENT = re.compile(r"unit mult(iplier)?( code)?")
 _CLAUSE_ENDS = re.compile(r"[;:,—]|(?<!\btsd)\.(?=\s)", re.IGNORECASE)
 _NOTE_MARK = re.compile(r" ?\[(foot)?notes?:? ?[\w, ]*\]", re.IGNORECASE)
-_FEW_ROWS = 8  # that are looked at
-_PAIR, _MOST_SUMS = 2, 10  # tables; sums of which one may not hold
-#: Why rows are left out that are none of the table.
+_FEW_ROWS = 8  # left out that are listed in full
+_PAIR, _MOST_SUMS = 2, 10  # tables; sums, one of which may fail
+#: Reasons for leaving out rows that are not part of the table.
 _NO_ROWS = (
     "numbers of columns",
     "the headings again",
@@ -83,16 +83,16 @@ _FORMS = {
 
 
 class Sheet(NamedTuple):
-    """Headings, and rows with their numbers in the file; rows left out, with the reason.
+    """Headings and numbered rows of a table, and rows left out, with the reasons.
 
-    ``part`` says which sheet of a workbook it is, and how many tables of it are read; ``tab`` is
-    its name, ``number`` how many sheets there are, ``alternatives`` are those that may be read
-    instead, with the number of the table, ``fault`` why it cannot, ``unread`` why others cannot.
-    ``encoding`` says how a text was read, ``captions`` are lines above it, ``thousands`` whether a
-    title or a note says that all counts are in units of 1,000.
-    ``estimates`` is what tells that its numbers are estimates of a survey.
-    ``persons`` has the columns of such counts with decimals that are written out in persons, and
-    the unit of their last digit.  ``legend`` is what other sheets say of marks and rounding.
+    ``part`` names the sheet of a workbook and the number of its tables read. ``tab`` is the sheet's
+    name, ``number`` the number of sheets. ``alternatives`` are tables that may be read instead,
+    with their numbers. ``fault`` says why this sheet cannot be read, ``unread`` why others cannot.
+    ``encoding`` says how a text was read, and ``captions`` are lines above it. ``thousands`` says
+    whether a title or a note gives all counts in units of 1,000. ``estimates`` are the words that
+    reveal survey estimates. ``persons`` maps columns of such counts with decimals, written out in
+    persons, to the unit of their last digit. ``legend`` holds other sheets' notes on marks and
+    rounding.
     """
 
     name: str
@@ -114,12 +114,12 @@ class Sheet(NamedTuple):
 
     @property
     def title(self) -> str:
-        """The name of the file, which sheet of a workbook it is, and how its text is read."""
+        """The name of the file, the sheet of a workbook, and the way its text is read."""
         details = "; ".join(filter(None, (self.part, self.encoding)))
         return self.name + f" ({details})" * bool(details)
 
     def left_out(self) -> str:
-        """Return the rows that are left out: those with numbers first, then others inside."""
+        """Return the list of rows left out: those with numbers first, then others inside."""
         numbered = [_holds_numbers(text, reason) for _, text, reason in self.left]
         texts = [f"row {i} {cut(text, 60)!r} ({reason})" for i, text, reason in self.left]
         first, last = self.rows[0][0], self.rows[-1][0]
@@ -132,7 +132,7 @@ class Sheet(NamedTuple):
         return f"{sum(numbered)} with numbers (rows {rows}), all: {every}" if many else every
 
     def refused(self, fault: DataError, advice: str = "") -> DataError:
-        """Return an error about this sheet that names which one of the workbook it is."""
+        """Return an error about this sheet that names its sheet of the workbook."""
         sentence = fault.sentence
         if self.tab and sentence.startswith(self.name) and "(sheet " not in sentence:
             sentence = f"{self.name} (sheet {self.tab!r}){sentence.removeprefix(self.name)}"
@@ -140,17 +140,17 @@ class Sheet(NamedTuple):
 
 
 def _holds_numbers(text: str, reason: str) -> bool:
-    """Return whether a row that is left out holds numbers beside a label, or that of a note."""
+    """Return whether a row left out has numbers beside a label."""
     if reason in _NO_ROWS or reason.startswith("another table"):
         return False
-    if reason == "no count":  # of percentages and rates; the text may be cut
+    if reason == "no count":  # percentages and rates; the text may be cut
         return True
     words = text.split(", ")
     return any(says_number(word) and not is_date(word) for word in words[1:])
 
 
 def frame_sheets(frames: pd.DataFrame | Sequence[pd.DataFrame]) -> list[Sheet]:
-    """Return the sheets of a data frame or several."""
+    """Return the sheets of one or several data frames."""
     several = frames if isinstance(frames, list | tuple) else [frames]
     sheets = []
     for number, frame in enumerate(several, 1):
@@ -168,14 +168,14 @@ def frame_sheets(frames: pd.DataFrame | Sequence[pd.DataFrame]) -> list[Sheet]:
 
 @uncollected()
 def file_sheet(file: Path, sheet: str | None = None, encoding: str | None = None) -> Sheet:
-    """Return the sheet of a text file or a workbook; of a workbook the best one for an attack.
+    """Return the sheet of a text file, or the best sheet of a workbook for an attack.
 
-    A text file has an ``encoding``; without one it is UTF-8, or what :func:`decoded` finds.
+    A text file without ``encoding`` is UTF-8, or decoded as :func:`decoded` guesses.
     """
     raw = read_bytes(file, _BYTES)
     wanted = re.fullmatch(r"(.*)#(\d{1,4})", sheet or "", re.DOTALL)
     sheet, number = (wanted[1] or None, int(wanted[2])) if wanted else (sheet, 0)
-    # A name of bytes that are no UTF-8 could not be written into any result.
+    # A name that is not valid UTF-8 could not be written into any result.
     name = str(file).encode(errors="backslashreplace").decode()
     if raw[:4] == b"PK\x03\x04" or raw[:4] == b"\xd0\xcf\x11\xe0":
         grids, size, legend = workbook_grids(name, raw, sheet)
@@ -203,7 +203,7 @@ def file_sheet(file: Path, sheet: str | None = None, encoding: str | None = None
 
 
 def other_sheets(before: Sheet) -> Iterator[Sheet]:
-    """Yield the sheets and tables of a file after one; those without a table hold the fault."""
+    """Yield the alternative sheets and tables of a file; those without a table hold the fault."""
     for position, (tab, grid, number) in enumerate(before.alternatives, 1):
         called = tab + f"#{number}" * (number > 1)
         part = f"sheet {called!r}"
@@ -223,9 +223,9 @@ def other_sheets(before: Sheet) -> Iterator[Sheet]:
 
 
 def _numbered(name: str, grid: Grid, number: int, tab: str = "") -> Sheet:
-    """Return one of the tables of a grid, by its number; the others are left out.
+    """Return the table of a grid with a number; the others are left out.
 
-    Without a number it is the first one that can be read, with those that repeat it.
+    Without a number it is the first readable table, with those that repeat it.
     """
     codes = codes_above(grid)
     left = [(grid[k][0], short(grid[k][1]), "codes above headings") for k in codes]
@@ -269,12 +269,12 @@ def _numbered(name: str, grid: Grid, number: int, tab: str = "") -> Sheet:
 
 
 def _numbers(grid: Grid) -> int:
-    """Return the number of texts of a grid that say a number."""
+    """Return the number of texts of a grid that are numbers."""
     return sum(says_number(text) for _, row in grid for text in row)
 
 
 def _are_facts(grid: Grid) -> bool:
-    """Return whether rows are a name and a text each, of which few are counts: *units, Persons*."""
+    """Return whether rows are pairs of a name and a text, few of them counts: *units, Persons*."""
     rows = [row for _, row in grid if filled_texts(row) > 1]
     words = [[t for t in row[1:] if any(map(str.isalnum, t))] for row in rows]  # signs apart
     values = [row[1] for row, more in zip(rows, words, strict=True)
@@ -287,11 +287,11 @@ def _are_facts(grid: Grid) -> bool:
 def _with_repeats(
     name: str, table: Sheet, tables: Sequence[Grid], first: int
 ) -> tuple[Sheet, set[int]]:
-    """Return a table with those that repeat its headings and labels, and which ones these are.
+    """Return a table joined with those that repeat its headings and labels, and the set of these.
 
-    Each has its title as the label of a further variable, or its heading of the labels: a sex, or
-    where one counts all others together.  Where no label is repeated and none has a title, they are
-    one table whose rows stand side by side.
+    The label of each in a further variable is its title, or its label heading. Label headings are
+    used if they are sexes, or one table is the sum of the others. Without titles and repeated
+    labels, the tables are joined as blocks of rows of one table.
     """
     parts = {first: table}
     for position in range(first + 1, len(tables)):
@@ -328,7 +328,7 @@ def _with_repeats(
 
 
 def _are_parted(parts: Sequence[Sheet]) -> bool:
-    """Return whether tables are of sexes, as their first headings say, or one counts all others."""
+    """Return whether first headings of tables are sexes, or one table is the sum of the others."""
     corners = [part.heads[0] for part in parts]
     if all(sex(text) is not None or total_word(text) == 2 for text in corners):
         return len({*corners}) == len(corners)
@@ -344,7 +344,7 @@ def _are_parted(parts: Sequence[Sheet]) -> bool:
 
 
 def _labels(table: Sheet) -> list[list[str]]:
-    """Return the labels of the rows of a table: texts of the first column, and words."""
+    """Return the labels of each row: texts of the first column, and of columns of words."""
     columns = [*zip(*(row for _, row in table.rows), strict=True)]
     words = [
         j == 0 or 2 * sum(bool(WHOLE.fullmatch(t)) or is_mark(t) for t in column) < len(column)
@@ -359,11 +359,10 @@ def _decimals(table: Sheet) -> set[int]:
 
 
 def _table(name: str, grid: Grid) -> Sheet:
-    """Return the table of a grid: headings, the rows below them, and what is left out.
+    """Return the table of a grid: headings, the rows below them, and the rows left out.
 
-    Titles stand before it: lines of one text, and blocks of rows without a number.  Its headings
-    are one row, or several where one fills gaps of that above.  It ends with the last row that has
-    a count.
+    Titles precede it: lines of one text, and blocks of rows without a number. Its headings are one
+    row, or several if one fills gaps of that above. It ends with the last row of counts.
     """
     lines, units = grid_lines(grid)
     columns = count_columns(lines)
@@ -383,9 +382,9 @@ def _table(name: str, grid: Grid) -> Sheet:
 
 
 def thousands_in_rows(sheet: Sheet) -> bool:
-    """Return whether a column says in every row that counts are in units of 1,000.
+    """Return whether a column gives counts in units of 1,000 in every row.
 
-    It says so in words, or by the exponent 3 of SDMX.
+    It does so in words, or by the exponent 3 of SDMX.
     """
     columns = zip(*(row for _, row in sheet.rows), strict=True)
     constants = [(key(head), column[0]) for head, column in zip(sheet.heads, columns, strict=False)
@@ -397,14 +396,14 @@ def thousands_in_rows(sheet: Sheet) -> bool:
 
 
 def _in_thousands(table: Headed, below: Sequence[Line], labels: Sequence[int]) -> bool:
-    """Return whether a title, a note or a heading of labels says that all counts are in 1,000."""
+    """Return whether a title, a note or a label heading gives all counts in units of 1,000."""
     notes = (text for line in (*table.above, *below) for text in line.row)
     corner = (row[j] for row in table.rows for j in labels)
     return any(map(_says_thousands, notes)) or any(map(_THOUSANDS.fullmatch, corner))
 
 
 def _says_thousands(text: str) -> bool:
-    """Return whether a text says that counts are in units of 1,000, and not that money is."""
+    """Return whether a text gives counts, and not money, in units of 1,000."""
     for match in _THOUSANDS.finditer(text):
         first = max((m.end() for m in _CLAUSE_ENDS.finditer(text, 0, match.start())), default=0)
         last = _CLAUSE_ENDS.search(text, match.end())

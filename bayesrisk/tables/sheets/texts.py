@@ -1,4 +1,4 @@
-"""Texts in published tables: counts, ranges, notes and marks; words for totals; groups of ages."""
+"""Texts in published tables: counts, ranges, notes and marks; words for totals; age groups."""
 
 import functools
 import re
@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from bayesrisk.tables.likelihoods import UNBOUNDED
 
-_MOST_SUMS = 40  # that are shown
-# Thousands are apart by a comma, an apostrophe or a narrow blank.
+_MOST_SUMS = 40  # to show
+# Thousands are separated by a comma, an apostrophe or a blank.
 _NUMBER = r"(\d{1,3}(?:[,'’\u00a0\u2009\u202f ]\d{3})+|\d+)(?:\.0+)?"
 WHOLE = re.compile(_NUMBER)
 _MORE, _LESS = r"(?:more|over|above|older|plus)", r"(?:fewer|less|under|below|younger)"
@@ -56,34 +56,34 @@ THOUSANDS = (
 )
 #: *Number* in other languages.
 NUMBER = r"anzahl|nombres?|effectifs?|n[uú]meros?|aantal|antall?|počet|liczba"
-#: A unit that a label states of its own, in a table in thousands: *Deaths (number)*.
+#: A label's own unit in a table in thousands: *Deaths (number)*.
 OWN_UNIT = re.compile(rf"[(\[] ?(numbers?|no\.?|n|units?|{NUMBER}) ?[)\]]", re.IGNORECASE)
-#: In the place of counts that are none, that nobody knows, or that are provisional.
+#: Marks for counts that do not exist, are unknown or are provisional.
 NO_COUNT = re.compile(
     r"[-–—.…:]+|\W*(n/?a|n\.a\.?|nil|none|null|nan|missing|[zrpe]|"
     r"(\w+ )?not (applicable|available))\W*",
     re.IGNORECASE,
 )
-#: Labels of some of those that a total counts, which add up to it by chance alone.
+#: Labels of a selection from a total, which adds up to it only by chance.
 SOME = re.compile(
     r"\W*(of (which|whom|these)|including|incl\.|thereof|darunter|dont|di cui|de los cuales|"
     r"dos quais|waarvan|herunder|därav|в том числе|из них|w tym)\b",
     re.IGNORECASE,
 )
-#: Labels of those whose age, sex or other label nobody knows.
+#: Labels of people of unknown age, sex or other characteristics.
 UNKNOWN = re.compile(
     r"unknown|not (stated|known|reported|given)|missing|unbekannt|inconnu|onbekend|okän|desconocid|"
     r"ej uppgift|ohne angabe|non (déclaré|indicato)",
     re.IGNORECASE,
 )
-#: Words that stand alone before rows of parts.
+#: Words alone in a row before rows of parts.
 _BEFORE_PARTS = re.compile(rf"(?:{SOME.pattern}|\W*(davon|z toho|z tego)\b)[\W_]*", re.IGNORECASE)
 
-#: What the number of a table follows in its title.
+#: The word before the number of a table in its title.
 TABLE = r"(?:table|tabelle|tab\.|tableau|tabla|tabella|tabela|tabel|tabell) ?"
 #: The label of rows without one.
 BLANK = "(blank)"
-#: Levels of a tree of labels or headings are apart by this.
+#: The separator between levels of a tree of labels or headings.
 PATH = "!!"
 # Words for a total, in the languages of the statistical offices of Europe and the Commonwealth.
 _WHOM = (
@@ -132,14 +132,14 @@ _AGE = re.compile(
 
 @functools.lru_cache(maxsize=2**16)
 def key(text: str) -> str:
-    """Return the spelling by which labels and headings are compared."""
+    """Return the normalised spelling for comparing labels and headings."""
     plain = re.sub("[–—]", "-", text).replace("_", " ")
     plain = " ".join(plain.split()).rstrip(":").rstrip().casefold()
     return _SEX.get(plain, plain)
 
 
 def sex(label: str) -> str | None:
-    """Return ``male`` or ``female`` for a label that says one of them."""
+    """Return ``male`` or ``female`` for a label of that sex, else None."""
     parts = [part.strip(" +") for part in key(label).split("/")]  # of several languages
     words = {_SYNONYMS.get(part, part) for part in parts}
     return words.pop() if len(words) == 1 and words < {"male", "female"} else None
@@ -147,10 +147,10 @@ def sex(label: str) -> str | None:
 
 @functools.lru_cache(maxsize=2**14)
 def total_word(label: str, variable: str = "") -> int:
-    """Return 2 for a word that says a total, 1 for one that may, and 0 for others.
+    """Return 2 for a word that means a total, 1 for one that may, and 0 for others.
 
-    "All" with the name of its variable, or its last word, is a total: "All schools" among schools;
-    so are ages from 0 on, which may count people of unknown age.
+    "All" with the variable's name, or its last word, is a total: "All schools" among schools. So is
+    an age group from 0 on, which may include people of unknown age.
     """
     if label.isdecimal():
         return int(not label.strip("9"))
@@ -163,7 +163,7 @@ def total_word(label: str, variable: str = "") -> int:
     if "/" in plain and all(total_word(part.strip()) == 2 for part in plain.split("/")):
         return 2
     noun = plain.partition("all ")[2] if plain.startswith("all ") else ""
-    names = {name := key(variable), name.rpartition(" ")[2]}  # health board, and board
+    names = {name := key(variable), name.rpartition(" ")[2]}  # health board, or board
     if noun and any(len(name) > 2 and noun.startswith(name[:-1]) for name in names):
         return 2
     return int(_PERHAPS.fullmatch(plain) is not None)
@@ -172,7 +172,7 @@ def total_word(label: str, variable: str = "") -> int:
 _BELOW = "weniger als|unter|moins de|menos de|menores de|meno di|minder dan|jonger dan|under"
 _ABOVE = "mehr|älter|darüber|plus|más|mais|oltre|più|ouder|äldre|meer|over"
 _UNDER = "bis unter|to under|à moins de|a menos de"
-#: Words of ranges in other languages, and those that stand here for them.
+#: Words for ranges in other languages, with their replacements.
 _WORDS: dict[str, Callable[[re.Match[str]], str]] = {
     rf"(\d) (?:{_UNDER}) (\d{{1,9}})\b.*": lambda m: f"{m[1]}-{int(m[2]) - 1}",
     rf"(?:{_BELOW}) (?=\d)": lambda _: "<",
@@ -186,7 +186,7 @@ _RANGE_WORDS = [(re.compile(pattern), words) for pattern, words in _WORDS.items(
 
 @functools.lru_cache(maxsize=2**16)
 def number_range(text: str) -> tuple[int, int] | None:
-    """Return the smallest and the largest number that a text such as ``1-4`` or ``<5`` says."""
+    """Return the smallest and largest number that a text such as ``1-4`` or ``<5`` allows."""
     if len(text) > 80 or not any(map(str.isdigit, text)):
         return None
     if any(map(str.isalpha, text)):
@@ -208,13 +208,13 @@ def interval(label: str) -> tuple[int, int] | None:
     if match := re.fullmatch(r"(?:age)?(\d\d?)(?:t|_)(\d\d)", label.strip(), re.IGNORECASE):
         return (int(match[1]), int(match[2])) if int(match[1]) <= int(match[2]) else None
     text = " ".join(_AGE.sub("", key(label)).split())
-    if re.fullmatch(r"((19|20)\d\d|0\d|1[0-2]) ?[-–/] ?(19|20)\d\d", text):  # years, or a month
+    if re.fullmatch(r"((19|20)\d\d|0\d|1[0-2]) ?[-–/] ?(19|20)\d\d", text):  # years or months
         return None
     return number_range(re.sub(r"^ge ?(?=\d)", ">=", re.sub(r"^lt ?(?=\d)", "<", text)))
 
 
 class Noted(NamedTuple):
-    """A count with a note beside it."""
+    """A count and the note beside it."""
 
     number: str
     note: str
@@ -230,18 +230,18 @@ def noted(text: str) -> Noted | None:
 
 
 def is_year(text: str) -> bool:
-    """Return whether a text is a year, from 1800 on."""
+    """Return whether a text is a year from 1800 to 2099."""
     return re.fullmatch(r"(18|19|20)\d\d", text) is not None
 
 
 def two_scripts(text: str, other: str) -> bool:
-    """Return whether one of two texts has Latin letters, and the other has letters but no such."""
+    """Return whether two texts have letters, and exactly one of them has Latin letters."""
     latin = [re.search("[A-Za-z]", one) is not None for one in (text, other)]
     return latin[0] != latin[1] and all(any(map(str.isalpha, one)) for one in (text, other))
 
 
 def plain_year(text: str) -> str:
-    """Return a text, or the year in one such as *2019.0*."""
+    """Return the year of a text such as *2019.0*, and other texts unchanged."""
     return text[:4] if re.fullmatch(r"(18|19|20)\d\d\.0", text) else text
 
 
@@ -254,7 +254,7 @@ def is_date(text: str) -> bool:
 
 @functools.lru_cache(maxsize=2**16)
 def is_mark(text: str) -> bool:
-    """Return whether a text is one that agencies write in the place of a count."""
+    """Return whether a text is a mark that agencies write in place of a count."""
     return _MARK.fullmatch(text) is not None
 
 
@@ -264,31 +264,31 @@ def span(low: int, high: int) -> str:
 
 
 def begins_parts(text: str) -> bool:
-    """Return whether a text says that rows of parts follow it, and names none of them."""
+    """Return whether a text only announces that rows of parts follow."""
     return _BEFORE_PARTS.fullmatch(text) is not None
 
 
 def first_sums(texts: Iterable[str]) -> str:
-    """Return the texts of the first sums one after another, and how many more there are."""
+    """Return the texts of the first sums joined together, and the number of further ones."""
     every = [*texts]
     more = len(every) - _MOST_SUMS
     return "".join(every[:_MOST_SUMS]) + f"; and {more} sums more" * (more > 0)
 
 
 def cut(text: str, width: int = 40) -> str:
-    """Return a text, or its beginning."""
+    """Return a text, shortened to ``width``."""
     return text if len(text) <= width else f"{text[:width]}…"
 
 
 def listing(texts: Iterable[str], width: int = 40) -> str:
-    """Return up to eight texts as a list, and how many more there are."""
+    """Return up to eight texts as a list, and the number of further ones."""
     parts = [cut(text, width) for text in texts]
     return ", ".join(parts[:8]) + (f" and {len(parts) - 8} more" if len(parts) > 8 else "")
 
 
 @functools.lru_cache(maxsize=2**16)
 def says_number(text: str) -> bool:
-    """Return whether a text says a number."""
+    """Return whether a text is a number, with or without a note, or a range."""
     text = text.strip()
     return bool(WHOLE.fullmatch(text) or POINTS.fullmatch(text) or DECIMAL.fullmatch(text)) or (
         any(map(str.isdigit, text)) and (noted(text) is not None or number_range(text) is not None)

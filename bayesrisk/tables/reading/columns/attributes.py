@@ -1,4 +1,4 @@
-"""Numbers that are no counts: codes, periods, and what is the same in all rows of each label."""
+"""Numbers that are no counts: codes, periods, and numbers fixed by the labels of their rows."""
 
 import bisect
 import itertools
@@ -63,21 +63,21 @@ _MONEY = re.compile(
     r".*[(\[][^)\]]*(\b(dollars?|euros?|pounds|usd|eur|gbp|reais|pesos|rupees|francs?|yen|kronor|"
     r"kroner|kr|sek|nok|dkk|chf|zł|tl)\b|[£$€¥])[^)\]]*[)\]]"
 )
-#: So many bits say that equal numbers are no counts, which are equal by chance in one of 1,000.
+#: Bits of evidence against counts: these are equal by chance in one case of 1,000.
 _SAME = 10
-_MANY_FACTS = 20  # numbers of places and years
-_MANY, _MORE = 20, 60  # rows whose counts are not all near 2,000, with few of them and with any
-_FEW = 16  # rows with the number of their label for each that has another
-_BITS_OF_STEPS = 20  # of a running sum, which none is by chance
-_NEAR = 8  # columns from a running sum to what it is of
-_LENGTHS = 5  # of codes at most, as of levels
+_MANY_FACTS = 20  # distinct numbers of places and years
+_MANY, _MORE = 20, 60  # rows whose counts are not all near 2,000: few distinct ones, or any
+_FEW = 16  # rows that repeat their label's number for each that differs
+_BITS_OF_STEPS = 20  # of evidence for a running sum
+_NEAR = 8  # columns from a running sum to its summands
+_LENGTHS = 5  # of codes at most, one for each level
 _LONG_RUN = 3  # rows of each code that stands in one block
-_HUNDRED, _SHARES, _OFF = 100, 6, 2  # what shares make up, in so many groups, and what they miss
+_HUNDRED, _SHARES, _OFF = 100, 6, 2  # the sum of shares, the least groups, the largest error
 _EXACT = 1e-9  # of the largest number of a row
-_GROUPS, _TOLD, _LARGE = 3, 8, 1000  # of lists in turn, their lengths together, and numbers
-_LAST_YEAR = 2035  # of years that do not follow each other in equal steps
-_LISTED = 100  # the least number of a list that does not begin with its rows
-_FEW_ROWS = 3  # whose counts are 1, 2 and 3 by chance
+_GROUPS, _TOLD, _LARGE = 3, 8, 1000  # repeated lists, their joint length, largest number
+_LAST_YEAR = 2035  # of years in unequal steps
+_LISTED = 100  # the least first number of a list of codes
+_FEW_ROWS = 3  # whose counts may be 1, 2 and 3 by chance
 _DOTTED, _NO_THOUSANDS = re.compile(r"\d+(\.\d+)+"), re.compile(r"\d{4,}|0\..*")
 _POINTED = re.compile(rf"\d{{1,9}}|{POINTS.pattern}")
 _AFTER_COMMA = re.compile(r"\d+(\.\d{3})*,\d{1,2}(\D.*)?")
@@ -113,14 +113,14 @@ _SOME_PERIOD = re.compile(r"[a-z ]+ (years?|date|period|month|quarter|week)( id)
 
 def is_identifier(head: str) -> bool:
     """Return whether a heading says that its column holds codes."""
-    lowest = head.rpartition(PATH)[2]  # "ID and name!!Alba", where those above are of several
+    lowest = head.rpartition(PATH)[2]  # in "ID and name!!Alba" the upper part has several columns
     return _IDENTIFIER.fullmatch(_words(lowest)) is not None and not _MEMBER.search(lowest)
 
 
 def is_place_number(head: str, texts: Sequence[str]) -> bool:
-    """Return whether numbers are those of schools or boards by a heading, in rows or digits enough.
+    """Return whether a heading and enough rows or digits show numbers of schools or boards.
 
-    A few counts may have one number of digits, and a number of pupils counts them.
+    A few counts may have equal lengths, and a number of pupils is a count.
     """
     many = len(texts) > _ROWS_OF_PLACES or all(len(t) > _DIGITS_OF_PLACES for t in texts)
     named = _PLACE_NUMBER.fullmatch(head) and not says_records(head.rpartition(" ")[0])
@@ -128,7 +128,7 @@ def is_place_number(head: str, texts: Sequence[str]) -> bool:
 
 
 def is_list(numbers: Sequence[int]) -> bool:
-    """Return whether numbers are those of a list: rising, and most of them one after another."""
+    """Return whether numbers are a list: rising, and mostly consecutive."""
     rising = len(numbers) >= _MANY and all(a < b for a, b in itertools.pairwise(numbers))
     if not rising or numbers[0] < _LISTED:
         return False
@@ -136,9 +136,9 @@ def is_list(numbers: Sequence[int]) -> bool:
 
 
 def is_in_turn(numbers: Sequence[int]) -> bool:
-    """Return whether numbers are those of a list in each of several groups.
+    """Return whether numbers are a list that repeats in each of several groups.
 
-    They begin with 1 again and again and rise by 1, or are the same few, rising, each time.
+    In each group they count up from 1, or are the same few rising numbers.
     """
     starts = [i for i, n in enumerate(numbers) if not i or n <= numbers[i - 1]]
     runs = [list(numbers[a:b]) for a, b in itertools.pairwise([*starts, len(numbers)])]
@@ -150,7 +150,7 @@ def is_in_turn(numbers: Sequence[int]) -> bool:
 
 
 def may_part_thousands(columns: Iterable[Iterable[str]]) -> bool:
-    """Return whether all numbers with a point have three digits after it, and others are small."""
+    """Return whether points may part thousands: three digits follow each, others are small."""
     dotted, plain = set[str](), set[str]()
     for texts in columns:
         points = {t for t in texts if _DOTTED.fullmatch(t)}
@@ -161,10 +161,10 @@ def may_part_thousands(columns: Iterable[Iterable[str]]) -> bool:
 
 
 def points_shown(columns: Sequence[Sequence[str]], heads: Sequence[str]) -> bool | None:
-    """Return whether points part thousands, not decimals; None where nothing shows it.
+    """Return whether points separate thousands, not decimals; None without evidence.
 
-    Decimals after a comma show it, and several points in a number.  Sums of numbers with and
-    without points hold in one way alone: those of rows above a total, and of columns beside one.
+    Evidence is decimals after a comma, several points in a number, or sums. Sums of rows above a
+    total, or columns beside one, with and without points hold in only one way.
     """
     texts = set[str]().union(*columns)
     if any(_AFTER_COMMA.fullmatch(t) or (t.count(".") > 1 and POINTS.fullmatch(t)) for t in texts):
@@ -195,10 +195,11 @@ def points_shown(columns: Sequence[Sequence[str]], heads: Sequence[str]) -> bool
 
 
 def is_ordinal(column: Sequence[str], total: Sequence[bool], *, named: bool) -> bool:
-    """Return whether a column numbers its rows one by one, whatever totals have there.
+    """Return whether a column numbers its rows consecutively, totals apart.
 
-    From 0 or 1 on it may do so where a heading, or none, says that it is ``named`` so: with three
-    rows, and with one number in four twice.  A total that is the sum of all speaks for counts.
+    Numbers whose sum is a total are counts. Numbers from 2 or more need a longer list. If the
+    column is ``named`` so, three rows suffice, one step in four may repeat, and totals may have
+    numbers.
     """
     numbered = [one.number if (one := noted(t)) else t for t in column]
     texts = [t for t, whole in zip(numbered, total, strict=True) if t and not whole]
@@ -216,16 +217,16 @@ def is_ordinal(column: Sequence[str], total: Sequence[bool], *, named: bool) -> 
 
 
 def is_ranking(numbers: Sequence[int]) -> bool:
-    """Return whether each number is one more than how many are smaller, and most are different."""
+    """Return whether each number is one more than the count of smaller ones; most are distinct."""
     order = sorted(numbers)
     ranks = all(n == 1 + bisect.bisect_left(order, n) for n in numbers)
     return ranks and len(numbers) >= _TOLD and 2 * len({*numbers}) > len(numbers)
 
 
 def is_measure(head: str, heads: Sequence[str]) -> bool:
-    """Return whether a heading is of a measure of something else than records that are counted.
+    """Return whether a heading names a measure of something other than counted records.
 
-    "SE" is a standard error by itself, or beside a column that it may be of; so are bounds.
+    "SE" is a standard error alone, or beside a column that it may belong to; so are bounds.
     """
     error = re.sub(r"\W*\b(se|lb|ub|quality)\b\W*", " ", head).strip(" ()")
     if error != head.strip(" ()") and (not error or error in heads):
@@ -235,7 +236,7 @@ def is_measure(head: str, heads: Sequence[str]) -> bool:
 
 
 def one_spelling(column: Sequence[str]) -> list[str]:
-    """Return labels of which those that differ in capitals or signs alone are spelled alike."""
+    """Return labels with one spelling for those that differ only in capitals or signs."""
     if any(map(WHOLE.fullmatch, {*column})):
         return [*column]
     first: dict[str, str] = {}
@@ -244,9 +245,9 @@ def one_spelling(column: Sequence[str]) -> list[str]:
 
 
 def is_period(head: str, texts: Sequence[str]) -> bool:
-    """Return whether a heading and the texts of its column are of periods.
+    """Return whether a heading and the texts of its column are periods.
 
-    In many rows that are all of few years no heading needs to say so, nor in more with any years.
+    No heading is needed for many rows of few distinct years, or for still more rows of any years.
     """
     words = {t for t in {*texts} if not (is_mark(t) or any(map(str.isdigit, t)))}
     texts = [t for t in texts if t not in words] or texts  # a total, and those of none
@@ -266,7 +267,7 @@ def is_period(head: str, texts: Sequence[str]) -> bool:
 
 
 def _may_be_period(number: int) -> bool:
-    """Return whether a number may be a month, a week, a year, or a date as a number."""
+    """Return whether a number may be a month, a week, a year, or a date written as a number."""
     return number <= 53 or 1000 <= number < 3000 or number > 9999
 
 
@@ -281,7 +282,7 @@ def is_day(text: str) -> bool:
 
 
 def is_written_out(number: int) -> bool:
-    """Return whether a number is a year, a year and a month, or a day as one number."""
+    """Return whether a number is a year, a year and month, or a day written as one number."""
     return 1800 < number < 2100 or 180001 <= number <= 210012 or 18000101 <= number <= 21001231
 
 
@@ -295,9 +296,9 @@ def attributes(
     columns: Sequence[Sequence[str]], heads: Sequence[str], numeric: Sequence[int],
     labels: Sequence[int],
 ) -> dict[int, str]:  # fmt: skip
-    """Return of columns of numbers that belong to labels, and count nothing, what they are.
+    """Return descriptions of the number columns that are attributes of labels and count nothing.
 
-    The numbers are the same in all rows of each label, in so many rows that counts would differ.
+    Their numbers are equal in all rows of each label, in more rows than counts would be.
     """
     codes = {j: _coded(columns[j]) for j in labels}
     groups = [("", np.zeros(len(columns[0]), np.int64))]
@@ -321,9 +322,9 @@ def attributes(
             continue
         texts = [t for t, keep in zip(columns[i], plain, strict=True) if keep]
         column = _coded(texts)
-        # What all are a multiple of may be a base of rounding; one number is so beside others.
+        # The common divisor may be a base of rounding; a single number needs that of other columns.
         base = base_of_all if len(numbers) == 1 else math.gcd(*numbers.values()) or 1
-        # A count near n is the same again in one case of sqrt(n) or fewer; in all rows, of two,
+        # A count near n repeats in at most one case of sqrt(n), and in all rows in one case of two,
         # unless it is the base of rounding.
         alone = max(numbers.values()) if len(numbers) == 1 else 0
         least = float(alone > 0 and (base == 1 or alone != base))
@@ -344,9 +345,9 @@ def attributes(
 def running_sums(
     columns: Mapping[int, Sequence[int]], labels: Sequence[Sequence[str]]
 ) -> dict[int, int]:
-    """Return columns that are the running sum of another one, over all labels of one column.
+    """Return columns that are running sums, with the columns summed, over all labels of one column.
 
-    Labels of the other columns make groups, in which rows follow each other, or the other way.
+    Labels of the other columns form groups. Rows are summed in each group, forwards or backwards.
     """
     numbers = {i: np.array(column) for i, column in columns.items()}
     pairs = [
@@ -370,10 +371,10 @@ def running_sums(
 
 
 def shares(columns: Mapping[int, Sequence[int]], labels: Sequence[Sequence[str]]) -> set[int]:
-    """Return columns of shares: numbers of each row, or of all rows of each group, make up 100.
+    """Return columns of shares: numbers of each row, or of all rows of each group, add up to 100.
 
-    Columns of a row stand side by side; a group has all labels of one column, or of none.  Numbers
-    below 0 are not known.
+    Columns of a row stand side by side. A group has all labels of one column, or of none. Numbers
+    below 0 are unknown.
     """
     numbers = {i: np.array(column) for i, column in columns.items()
                if 1 < max(column, default=0) <= _HUNDRED}  # fmt: skip
@@ -395,12 +396,12 @@ def shares(columns: Mapping[int, Sequence[int]], labels: Sequence[Sequence[str]]
 
 
 def _make_hundred(sums: IntArray | FloatArray) -> bool:
-    """Return whether all of several sums are 100, but for rounding."""
+    """Return whether several sums are all 100, up to rounding."""
     return len(sums) >= _SHARES and bool((np.abs(sums - _HUNDRED) <= _OFF).all())
 
 
 def are_amounts(numbers: Sequence[str], rows: int) -> bool:
-    """Return whether long numbers are amounts: of several lengths, and one in each row, or of many.
+    """Return whether long numbers are amounts: of many lengths, or of several and mostly distinct.
 
     Codes of several lengths begin with shorter ones.
     """
@@ -414,9 +415,9 @@ def are_amounts(numbers: Sequence[str], rows: int) -> bool:
 def blank_totals(
     rows: Sequence[Sequence[str]], total: Sequence[bool], numeric: Sequence[int]
 ) -> list[int]:
-    """Return columns that say something of parts alone: they are blank beside each total.
+    """Return columns that describe parts only: they are blank beside each total.
 
-    Others have a number there, which a count has, too.
+    Other columns must have numbers beside totals, as counts do.
     """
     totals = [row for row, t in zip(rows, total, strict=True) if t]
     parts = [row for row, t in zip(rows, total, strict=True) if not t]
@@ -431,10 +432,10 @@ def blank_totals(
 
 
 def in_sum(column: IntArray, parts: Sequence[IntArray], *, several: bool) -> bool:
-    """Return whether numbers are a sum of others, less some of them, in nine rows of ten.
+    """Return whether a column is a linear combination of others in nine rows of ten.
 
-    Totals may be rounded.  If it must be of ``several``, it is not that of one or two, which may
-    be a difference and count nobody.
+    Totals may be rounded. With ``several``, one column or a sum or difference of two is none; it
+    may count nobody.
     """
     table = np.column_stack([*parts, column]).astype(float)
     table = table[(table >= 0).all(axis=1) & table.any(axis=1)]
@@ -459,9 +460,9 @@ def in_sum(column: IntArray, parts: Sequence[IntArray], *, several: bool) -> boo
 def one_of_each(
     columns: Sequence[Sequence[str]], labels: Iterable[int], counts: Iterable[int]
 ) -> tuple[int, set[int]] | None:
-    """Return the first column of labels that have one number each in some columns, and these.
+    """Return the first label column that determines the numbers of some columns, and these.
 
-    A label stands in two rows or more.
+    Its labels stand in two rows or more on average.
     """
     for j in labels:
         size = len({*columns[j]})
@@ -474,7 +475,7 @@ def one_of_each(
 def are_blocks(column: Sequence[str]) -> bool:
     """Return whether few numbers rise from one block of rows to the next, totals apart.
 
-    Small counts, such as rounded ones, do so in a few rows by chance.
+    Small counts, such as rounded ones, may do so in a few rows by chance.
     """
     texts = [t for t in column if t.isdecimal()]
     blocks = [int(text) for text, _ in itertools.groupby(texts)]
@@ -488,10 +489,10 @@ def are_blocks(column: Sequence[str]) -> bool:
 
 
 def is_serial(column: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
-    """Return whether a column numbers the rows, or the series that other labels tell apart.
+    """Return whether a column numbers the rows, or the series that other labels distinguish.
 
-    So does one of many numbers of several lengths, such as all people of a place and year, and one
-    of years that follow from those of another one.
+    So does a column of many numbers of several lengths, such as populations of places by year. So
+    do years that follow from the years of another column.
     """
     size = len({*column})
     if not all(map(_SERIAL.fullmatch, column)):
@@ -506,9 +507,9 @@ def is_serial(column: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
 
 
 def inner_codes(columns: Mapping[int, Sequence[str]]) -> dict[int, int]:
-    """Return columns of codes that begin anew below each label of some column, and their labels.
+    """Return columns of codes that restart below each label of a column, with their label columns.
 
-    Codes have leading zeros; below each such label, in words, they are one to one with theirs.
+    Codes have leading zeros. Below each such label, they match labels in words one to one.
     """
     results = dict[int, int]()
     words = [n for n, column in columns.items() if not all(map(str.isdecimal, column))]
@@ -528,14 +529,14 @@ def inner_codes(columns: Mapping[int, Sequence[str]]) -> dict[int, int]:
 
 
 def are_of_blanks(column: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
-    """Return whether a column says no more than which of the other labels are blank."""
+    """Return whether a column only tells which of the other labels are blank."""
     blanks = list(zip(*([not text for text in other] for other in rest), strict=True))
     pairs = {*zip(blanks, column, strict=True)} if blanks else set()
     return bool(blanks) and len({*blanks}) == len({*column}) == len(pairs)
 
 
 def is_constant(texts: Iterable[str]) -> bool:
-    """Return whether all of some texts are the same one."""
+    """Return whether some texts are all equal."""
     rest = iter(texts)
     first = next(rest, None)
     return first is not None and all(text == first for text in rest)
@@ -546,7 +547,7 @@ def _coded(texts: Sequence[str]) -> IntArray:
 
 
 def _firsts(column: IntArray, group: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the first row of the group of each row, and what a column has there."""
+    """Return the first row of each row's group, and the column's value there."""
     rows = np.arange(len(group))
     first = np.zeros(int(group.max(initial=0)) + 1, np.int64)
     first[group[::-1]] = rows[::-1]
@@ -554,12 +555,12 @@ def _firsts(column: IntArray, group: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def _follows(column: IntArray, group: IntArray) -> bool:
-    """Return whether rows of each group have the same number of a column."""
+    """Return whether a column has one number in each group."""
     return bool((_firsts(column, group)[1] == column).all())
 
 
 def _repeated(column: IntArray, group: IntArray, bits: FloatArray) -> float:
-    """Return the bits of numbers that stand in their group already, 0 where many others do."""
+    """Return the bits of numbers repeated within their group; 0 if many others differ."""
     first, number = _firsts(column, group)
     repeats = (number == column) & (first < np.arange(len(group))) & (bits > 0)
     few = _FEW * int((number != column).sum()) <= int(repeats.sum())  # two places of one name
@@ -567,7 +568,7 @@ def _repeated(column: IntArray, group: IntArray, bits: FloatArray) -> float:
 
 
 def _without_one(codes: dict[int, IntArray]) -> Iterator[tuple[int, IntArray]]:
-    """Yield groups of rows that differ in one column of labels, and in those that follow it."""
+    """Yield groups of rows that differ only in one label column and columns determined by it."""
     for k, one in codes.items():
         rest = [c for j, c in codes.items() if j != k and not _follows(c, one)]
         if len(rest) > 1:
@@ -575,7 +576,7 @@ def _without_one(codes: dict[int, IntArray]) -> Iterator[tuple[int, IntArray]]:
 
 
 def _crossed(codes: Iterable[IntArray], size: int) -> IntArray:
-    """Return the groups of rows that are the same in all columns, one group if there is none."""
+    """Return the groups of rows that agree in all columns, or one group without columns."""
     group = np.zeros(size, np.int64)
     for code in codes:
         group = np.unique(group * (code.max(initial=0) + 1) + code, return_inverse=True)[1].ravel()
@@ -583,7 +584,7 @@ def _crossed(codes: Iterable[IntArray], size: int) -> IntArray:
 
 
 def _names(head: str, other: str) -> bool:
-    """Return whether a heading is of the codes of another one: "Ward no" beside "Ward"."""
+    """Return whether a heading names the codes of another one: "Ward no" beside "Ward"."""
     code, name = _words(head), _words(other)
     base = " ".join(_CODE.sub("", code).split())
     return base == " ".join(_NAME.sub("", name).split()) != "" and (base, base) != (code, name)

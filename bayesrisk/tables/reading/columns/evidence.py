@@ -1,4 +1,4 @@
-"""Evidence of what a column is: its numbers, their sums and its heading."""
+"""Evidence on the role of a column: its numbers, their sums and its heading."""
 
 import functools
 import itertools
@@ -73,18 +73,18 @@ _FEW_CODES, _DIGITS_OF_CODES = 3, 5
 _ROWS_OF_CODE = 20  # for each of few codes
 _MOST_ONCE = 5  # codes for each that stands in one row
 _PEOPLE = 10  # digits of all people on earth
-_DIGITS = 16  # of numbers that are added up, fewer
-_BESIDE, _FAR = 8, 40  # columns on each side that may add up with one: by two rows, or by four
+_DIGITS = 16  # more than numbers to add may have
+_BESIDE, _FAR = 8, 40  # parts near a total, shown by two rows, or by four
 _STEPS = 4  # from a part of a sum to the next
-_FIRST_ROWS = 200  # in which a sum is looked for first
+_FIRST_ROWS = 200  # to check first for a sum
 _FEW_DISTINCT = 5  # numbers of rows
-_LEAST_SUM = 2**8  # which no last number is by chance
-_CODES = 2  # columns of numbers of places at most, beside more columns of counts
-_MANY_ROWS = 1000  # in which sums are looked for
+_LEAST_SUM = 2**8  # that is no chance
+_CODES = 2  # columns of place numbers at most, beside more columns of counts
+_MANY_ROWS = 1000  # to check for sums
 
 
 class ColumnEvidence:
-    """The columns of a sheet, and what their numbers and headings say of each."""
+    """The columns of a sheet, and the evidence of their numbers and headings."""
 
     def __init__(self, sheet: Sheet, sheets: Sequence[Sheet], rules: ReadingRules) -> None:
         self.rules, self.first_line = rules, len(rules.lines)
@@ -106,12 +106,12 @@ class ColumnEvidence:
         if rules.all.get("blank") == "below":
             self.columns = [filled(column[::-1])[::-1] for column in self.columns]
         self.row_counts = [Counter(column) for column in self.columns]  # of rows with each text
-        self.reasons: dict[int, str] = {}  # why a column is not used
-        self.unused = list[int]()  # whole numbers that are asked about
+        self.reasons: dict[int, str] = {}  # reasons why columns are not used
+        self.unused = list[int]()  # columns of whole numbers to ask about
         self.repeating = list[int]()  # numbers that repeat in rows of some labels
-        self.repeated: dict[int, list[int]] = {}  # totals, and the labels that they count over
-        #: Whether a column says the same in all rows of all files that have it.
-        sheets = sheets if len(sheets) > 1 else [sheet]  # rows that count nobody are left out
+        self.repeated: dict[int, list[int]] = {}  # totals, and the labels they sum over
+        #: Whether a column is constant over all rows of all files that have it.
+        sheets = sheets if len(sheets) > 1 else [sheet]  # without the rows left out
         positions = [heading_positions(list(map(key, s.heads))) for s in sheets]
         self.fixed = {
             i: all(one in places for places in positions)
@@ -121,7 +121,7 @@ class ColumnEvidence:
         }  # fmt: skip
 
     def like_count(self, text: str) -> bool:
-        """Return whether a text says a number, a range, or a count with a note."""
+        """Return whether a text is a number, a range, or a count with a note."""
         if f"marks.{text}" in self.rules.choices or WHOLE.fullmatch(text):
             return True
         if self.points and POINTS.fullmatch(text):
@@ -130,7 +130,7 @@ class ColumnEvidence:
 
     @functools.cached_property
     def points(self) -> bool:
-        """Whether points part thousands: three digits follow each, and sums do not deny it."""
+        """Whether points separate thousands: three digits follow each, and no sum denies it."""
         if "thousands" in self.rules.choices:
             return self.rules.choices["thousands"] == "point"
         if not may_part_thousands(self.row_counts):
@@ -142,7 +142,7 @@ class ColumnEvidence:
         return thousands
 
     def share(self, i: int) -> float:
-        """Return the share of the texts of a column that say a count."""
+        """Return the share of a column's texts that are counts."""
         texts = {t: n for t, n in self.row_counts[i].items() if t and not is_mark(t)}
         numbers = {one.number if (one := noted(t)) else "" for t in texts}
         if len(numbers) == 1 < len(texts) and "" not in numbers:  # 71Yes and 71No
@@ -154,7 +154,7 @@ class ColumnEvidence:
 
     @functools.cached_property
     def words_of_none(self) -> set[str]:
-        """Texts that stand alone beside numbers in several columns, as *no data* does."""
+        """Texts that are the only word among numbers in several columns, as *no data*."""
         times = Counter[str]()
         for texts in self.row_counts:
             words = [t for t in texts if t and not self.like_count(t)]
@@ -164,17 +164,17 @@ class ColumnEvidence:
         return {t for t, n in times.items() if n > 1}
 
     def paired(self, i: int, j: int) -> bool:
-        """Return whether two columns say the same: each text of one has one of the other."""
+        """Return whether two columns match one to one."""
         size = len(self.row_counts[i])
         if not size == len(self.row_counts[j]) > 1:
             return False
         return len(set(zip(self.columns[i], self.columns[j], strict=True))) == size
 
     def adds_up(self, i: int, *, whole: bool = False, exact: bool = True) -> bool:
-        """Return whether a column is the sum of some beside it, or one of those of a sum.
+        """Return whether a column is the sum of columns beside it, or part of such a sum.
 
-        If ``whole``, it is the sum itself, which may miss in some rows, as others may if they need
-        not be ``exact``.
+        If ``whole``, it must be the sum itself, which may fail in some rows. Other sums may too
+        unless ``exact``.
         """
         if whole:
             return any(i == total for total, _, _ in self.sums)
@@ -184,19 +184,19 @@ class ColumnEvidence:
 
     @functools.cached_property
     def sums(self) -> list[tuple[int, range, bool]]:
-        """The sums of columns: a total, its parts, and whether they add up in all known rows.
+        """The sums of columns: a total, its parts, and whether all known rows add up.
 
-        Parts stand beside their total, or are each second to fourth column, as of sexes by age;
-        columns without numbers are none of them.  They add up to two known totals or more, many or
-        apart ones to four, and to most of all.
+        Parts stand beside their total, or are every second to fourth column, as sexes by age.
+        Columns without numbers are no parts. They add up to two known totals or more, many or
+        distant parts to four, and in most rows.
         """
         nothing, results = [0] * len(self.sheet.rows), list[tuple[int, range, bool]]()
         columns = np.array([column or nothing for column in self.numbers])
         filled = {i for i, column in enumerate(self.numbers) if column}
         ends = [j for j, texts in enumerate(self.row_counts) if not any(map(str.isdecimal, texts))]
         for step in range(1, _STEPS + 1):
-            # Of the columns before each that are as many steps apart: their sum, and the number of
-            # those that are not known.
+            # For the columns before each at multiples of the step: their sum, and the number of
+            # unknown ones.
             sums = np.zeros((len(columns) + step, len(nothing)), np.int64)
             hidden = np.zeros(sums.shape, np.int16)
             for i, column in enumerate(columns):
@@ -223,14 +223,14 @@ class ColumnEvidence:
         return results
 
     def _sums_rows(self, i: int) -> bool:
-        """Return whether the first or the last row has the sum of all other rows, three or more."""
+        """Return whether the first or last row is the sum of all others, three or more."""
         numbers = self.numbers[i]
         large = len(numbers) > _FEW_CODES and min(numbers) >= 0 and max(numbers) >= _LEAST_SUM
         return large and sum(numbers) in (2 * numbers[0], 2 * numbers[-1])
 
     @functools.cached_property
     def numbers(self) -> list[list[int]]:
-        """The whole numbers of each column, -1 for other texts; an empty list without any."""
+        """The whole numbers of each column, with -1 for other texts; an empty list without any."""
         number = {  # few texts stand in many rows
             t: int(t) if len(t) < _DIGITS and t.isdecimal() else -1
             for texts in self.row_counts
@@ -240,7 +240,7 @@ class ColumnEvidence:
         return [column if max(column, default=-1) > 0 else [] for column in every]
 
     def doubt(self, i: int, words: Sequence[int]) -> str:
-        """Return why numbers are no counts of records while other columns may be; empty if not."""
+        """Return the reason why numbers may not be counts of records; empty if there is none."""
         texts, head = [t for t in self.columns[i] if t], self.heads[i]
         different = self.row_counts[i]
         number = {t: int(t) for t in different if re.fullmatch(r"\d{1,9}", t)}
@@ -270,7 +270,7 @@ class ColumnEvidence:
             return ROWS
         if is_ranking(plain) and not (counted or self.adds_up(i)):
             return RANKS
-        marks = {*filter(is_mark, filter(None, different))}  # no codes, but all may have a word
+        marks = {*filter(is_mark, filter(None, different))}  # perhaps in rows of totals
         if is_identifier(self.sheet.heads[i]) and (
             (len({len(t) for t in texts if t.isdecimal()}) == 1 < len({*texts} - marks))
             or all(any(total_word(t) == 2 for t in row)
@@ -281,7 +281,7 @@ class ColumnEvidence:
             return "codes"
         if self._before_labels(i, words) or self._in_blocks(i):
             return "codes"
-        if head.endswith("#") and not self.adds_up(i):  # of few columns: "School #"
+        if head.endswith("#") and not self.adds_up(i):  # few such columns: "School #"
             plain_heads = [j for j, n in enumerate(self.numbers) if n and self.heads[j][-1:] != "#"]
             if sum(h.endswith("#") for h in self.heads) <= _CODES < len(plain_heads):
                 return "codes"
@@ -311,9 +311,9 @@ class ColumnEvidence:
         return LIST if listed and not self.adds_up(i) else ""
 
     def _copies(self, i: int) -> list[int]:
-        """Return columns with the same texts in many rows, of which some are ages in words.
+        """Return columns with the same texts in many rows, some of them ages in words.
 
-        Counts that are withheld may be the same ranges in a few rows.
+        Ranges for withheld counts may agree in a few rows.
         """
         groups = [t for t in self.row_counts[i] if any(map(str.isalpha, t)) and interval(t)]
         if not groups or len(self.columns[i]) < _ROWS_OF_CODE:
@@ -321,20 +321,20 @@ class ColumnEvidence:
         return [j for j, c in enumerate(self.columns) if j != i and c == self.columns[i]]
 
     def _orders_rows(self, i: int, words: Sequence[int], *, named: bool) -> bool:
-        """Return whether a column numbers the rows in their order, and is in no sum."""
+        """Return whether a column numbers the rows in order, and is in no sum."""
         total = self.total_rows([i, *words])
         return is_ordinal(self.columns[i], total, named=named) and not self.adds_up(i)
 
     def total_rows(self, words: Sequence[int]) -> list[bool]:
-        """Return of each row whether some columns call it a total."""
+        """Return for each row whether some columns call it a total."""
         rows = zip(*(self.columns[j] for j in words or [0]), strict=True)
         return [any(total_word(t) == 2 for t in texts) for texts in rows]
 
     def _before_labels(self, i: int, words: Sequence[int]) -> bool:
-        """Return whether numbers before all labels, or few of them, are in no sum as others are.
+        """Return whether numbers before all labels, or few values, are in no sum while others are.
 
-        Those before labels, or of places, are other ones in each row; few stand in many rows each,
-        and most are no 0, as counts of what is rare are.
+        Numbers before labels, or of places, are distinct. Few values each repeat in many rows, and
+        at most half are 0, as rare counts may be.
         """
         texts = {*(plain := [t for t in self.columns[i] if t])}  # totals may have none
         rest = [j for j, numbers in enumerate(self.numbers) if numbers and j not in (i, *words)]
@@ -349,7 +349,7 @@ class ColumnEvidence:
         )
         repeated = 1 < len(texts) <= len(plain) // _ROWS_OF_CODE and not self.is_merged(i, words)
         repeated &= len(texts) == 2 or 2 * self.row_counts[i]["0"] <= len(plain)
-        once = sum(n == 1 for n in self.row_counts[i].values())  # as large counts stand
+        once = sum(n == 1 for n in self.row_counts[i].values())  # as large counts are
         repeated &= _MOST_ONCE * once <= len(texts)
         if not (distinct or repeated) or self.adds_up(i):
             return False
@@ -374,7 +374,7 @@ class ColumnEvidence:
         return any(2 * len(self.row_counts[j]) > len(self.columns[j]) > size for j in rest)
 
     def in_sum(self, i: int, columns: Sequence[int], *, several: bool = False) -> bool:
-        """Return whether a column is a sum of others, less some of them, in rows of no total."""
+        """Return whether a column is a linear combination of others, in rows without a total."""
         parts = [np.array(self.numbers[j]) for j in columns if j != i and self.numbers[j]]
         if not (self.numbers[i] and parts):
             return False
@@ -388,10 +388,10 @@ class ColumnEvidence:
 
 
 def _parts_near(total: int, step: int, ends: Sequence[int]) -> Iterator[range]:
-    """Yield the columns on each side that may be parts of a total, each some steps apart.
+    """Yield ranges of columns on each side that may be parts of a total, some steps apart.
 
-    Between parts that are apart and their total stand at most as many others as between two parts.
-    All columns up to one of words may be parts, however many they are.
+    Distant parts are no farther from their total than from each other. All columns up to the next
+    column of words may be parts too, however many.
     """
     for gap in range(1, step + 1):
         for number in range(2 if step == 1 else 3, _FAR // step + 1):

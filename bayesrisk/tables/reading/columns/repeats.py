@@ -1,4 +1,4 @@
-"""Totals that repeat in rows: each row of a group has the count of all of the group beside it."""
+"""Totals that repeat in rows: each row of a group states the total of the group."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.sheets.texts import number_range, total_word
 
-_LEAST = 3  # sums, that together say so many bits
+_LEAST = 3  # sums, with these bits of evidence together
 _BITS = 16
 
 
@@ -14,11 +14,11 @@ def counted_over(
     totals: Sequence[str], counts: Sequence[str], labels: Mapping[int, Sequence[str]],
     *, named: bool,
 ) -> list[int]:  # fmt: skip
-    """Return the columns of labels over which numbers that repeat in rows count all.
+    """Return the label columns over which repeated numbers are totals; empty without evidence.
 
-    They are the same in all rows with the same other labels, whose counts add up to them wherever
-    all are known, in three groups or more; of ``named`` ones in one group or more.  Where a count
-    is hidden, the others are no more.  Empty where numbers do not show it.
+    The numbers are equal in all rows with the same other labels. The counts of these rows add up to
+    them wherever all are known, and to no more elsewhere. Three groups must show it, or one if
+    ``named``.
     """
     ends = {text: number_range(text) or (0, UNBOUNDED) for text in {*totals, *counts}}
     for axes in _options(labels):
@@ -37,7 +37,7 @@ def counted_over(
 
 
 def _options(labels: Iterable[int]) -> list[list[int]]:
-    """Return the sets of columns that may be counted over: each one, and all but each one."""
+    """Return the sets of columns to sum over: each one, and all but each one."""
     every = [*labels]
     alone = [[i] for i in every] if len(every) > 1 else []
     return alone + [[j for j in every if j != i] for i in every if len(every) > 2]
@@ -46,7 +46,7 @@ def _options(labels: Iterable[int]) -> list[list[int]]:
 def _sums(
     totals: Sequence[Sequence[tuple[int, int]]], counts: Sequence[Sequence[tuple[int, int]]]
 ) -> list[int]:
-    """Return the totals that known counts make up; none where some group denies it."""
+    """Return the totals that known counts add up to; none if some group denies it."""
     results = list[int]()
     for whole, parts in zip(totals, counts, strict=True):
         low, high = sum(a for a, _ in parts), sum(b for _, b in parts)

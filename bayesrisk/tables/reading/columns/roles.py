@@ -1,4 +1,4 @@
-"""Roles of columns: which are labels, which counts, and which neither; from numbers, then names."""
+"""Roles of columns: labels, counts, or neither, by their numbers first, then their names."""
 
 import itertools
 import re
@@ -73,14 +73,14 @@ _NOTES = re.compile(r".*\b(foot)?notes?\b.*")
 _NO_SUM = "in no sum, as others are"
 _DECIMALS = "numbers with decimals or below 0"
 _LABELS = ("a period", "codes", "codes with leading zeros", SPELLED)
-_MORE_BELOW = 3  # columns of numbers below 0 for each without some
-_SEVERAL = 4  # columns of counts for each that is called one
+_MORE_BELOW = 3  # columns with numbers below 0 for each without
+_SEVERAL = 4  # count columns for each one called a count
 _DECIMAL_TEXTS = 4  # at most among counts
 _CODE_BELOW_0 = re.compile(r"[-−](\d|9+)")
 _SHORT = 3  # letters of a flag
-_FEW_REPEATS = 4  # of counts that may be the same in rows of one label by chance
-_REPEATS = 3  # of each text of a column of codes, at least
-#: Titles of sheets of full-time equivalents, and words that heads are counted beside them.
+_FEW_REPEATS = 4  # of counts in rows of one label, by chance
+_REPEATS = 3  # of each text in a column of codes, at least
+#: Titles on full-time equivalents, and words for heads counted beside them.
 _EQUIVALENTS = re.compile(
     r"\bfull[- ]time[- ]equivalents?\b|\bftes?\b|vollzeitäquivalent|équivalents? temps plein|"
     r"heltidsekvivalent|årsverk|\bvoltijdsequivalent",
@@ -89,10 +89,10 @@ _EQUIVALENTS = re.compile(
 _HEADS = re.compile(r"\b(head ?counts?|köpfe|koppen|effectifs|antal personer)\b", re.IGNORECASE)
 _PERSONS = re.compile(r"\b(persons?|people|individuals)\b")
 _FEW_NAMES = 1.25  # codes for each name of a place
-_FEW_NUMBERED = 10  # names of places for each that has a number
-_FEW_SPELLINGS = 20  # labels for each that another column does not tell apart
+_FEW_NUMBERED = 10  # names of places for each with a number
+_FEW_SPELLINGS = 20  # labels for each that another column merges
 _WHOLE_SHARES = {"0", "1", "100"}
-#: Thousands that are apart.
+#: Separated thousands.
 _APART = re.compile(r"\d[,'’\u00a0\u2009\u202f ]\d{3}")
 _LEVEL = re.compile(r"((geograph\w*|geo|area|region(al)?|summary) (level|type)|level)( name)?")
 _DIMENSION = re.compile(r"dim: (.*?)( \(\d+\))?")
@@ -100,7 +100,7 @@ CODE = re.compile(r" ?\b(code|id|name|label)\b( \d+)?")
 
 
 class _Roles(NamedTuple):
-    """Variables by column, the labels that each column of counts has, and columns of flags."""
+    """Variables by column, the labels of each count column, and the flag columns."""
 
     names: dict[int, str]
     counts: dict[int, dict[str, str]]
@@ -108,7 +108,7 @@ class _Roles(NamedTuple):
 
 
 class SheetColumns(ColumnEvidence):
-    """The columns of a sheet, and what each is."""
+    """The columns of a sheet, and their roles."""
 
     def roles(self) -> _Roles:
         """Return the role of each column."""
@@ -124,7 +124,7 @@ class SheetColumns(ColumnEvidence):
         }  # fmt: skip
         self.reasons |= {i: "ignored" for i, t in choices.items() if t == "ignored"}
         flags, numeric = list[int](), list[int]()
-        stages = {"p1", "p2", "p3"} <= {*self.heads}  # of schools; else they are percentiles
+        stages = {"p1", "p2", "p3"} <= {*self.heads}  # stages of schools; otherwise percentiles
         for i, head in enumerate(self.heads):
             texts = [t for t in self.row_counts[i] if t]
             measure = says_no_count(self.spoken[i]) and not (stages and re.fullmatch(r"p\d", head))
@@ -165,7 +165,7 @@ class SheetColumns(ColumnEvidence):
             ):
                 numeric.append(i)
             elif 2 * sum(map(bool, map(DECIMAL.fullmatch, self.columns[i]))) > len(self.columns[i]):
-                self.reasons[i] = _DECIMALS  # in units, but written as no counts are
+                self.reasons[i] = _DECIMALS  # in units, but not written as counts
             else:
                 unnamed = "category" if "category" not in names.values() else f"column {i + 1}"
                 names[i] = head.rpartition("!!")[2] or unnamed
@@ -174,20 +174,20 @@ class SheetColumns(ColumnEvidence):
             decimal = [i for i, r in self.reasons.items() if r == _DECIMALS]
             named = any(COUNT.fullmatch(self.heads[i]) for i in numeric)
             if not named and any(COUNT.fullmatch(self.heads[i]) for i in decimal):
-                numeric = []  # what the counts are called holds none
+                numeric = []  # the column called counts holds none
             if numeric == [0] and not self.heads[0] and "no counts" in self.reasons.values():
                 numeric = []  # labels stand before measures
             below = [i for i in decimal if not any(map(DECIMAL.fullmatch, self.row_counts[i]))]
             if len(below) >= _MORE_BELOW * len(numeric) and not any(
                 map(self._says_people, numeric)
             ):
-                numeric = []  # of differences, too, of which none is below 0
+                numeric = []  # likely differences, none of them below 0
             numeric = self._counts(numeric, names)
             counts = wide(self.sheet, numeric, names, self.rules)
         else:
             unused_counts = self._counts(numeric, names) if numeric else []
             self.reasons |= dict.fromkeys(unused_counts, "other counts were named")
-            # Several columns that are only called counts are labels, told apart by their headings.
+            # Several columns only called counts are distinguished by labels in their headings.
             if len(counts) > 1 and not any(counts.values()):
                 counts = wide(self.sheet, sorted(counts), names, self.rules)
         if not counts:
@@ -210,9 +210,9 @@ class SheetColumns(ColumnEvidence):
         return self._titled(names, counts, flags, choices)
 
     def _beside_words(self, i: int) -> bool:
-        """Return whether whole numbers, or marks, stand beside words that tell all rows apart.
+        """Return whether whole numbers or marks stand beside words that distinguish all rows.
 
-        Numbers that are labels would tell them apart; "Old age" may count people.
+        Numbers that are labels would be needed for that; "Old age" may count people.
         """
         texts, head = {t for t in self.row_counts[i] if t}, self.heads[i]
         marks = {t for t in texts if not any(map(str.isalnum, t))}
@@ -226,7 +226,7 @@ class SheetColumns(ColumnEvidence):
         return distinct and (bool(marks) or (" " in head and head.split()[-1] in ("age", "year")))
 
     def _shares(self, i: int) -> bool:
-        """Return whether most texts of a column, but marks, are shares of a hundred."""
+        """Return whether most texts of a column, marks apart, are percentages."""
         texts = {t: n for t, n in self.row_counts[i].items() if t and not is_mark(t)}
         unnamed = not self.heads[i] and any(map(says_no_count, self.heads))
         if unnamed and texts and {*texts} <= _WHOLE_SHARES:  # of a total
@@ -235,10 +235,10 @@ class SheetColumns(ColumnEvidence):
         return 2 * shares > sum(texts.values())
 
     def _withheld(self, i: int) -> bool:
-        """Return whether a column has no number: marks or ranges, as others are or by name."""
+        """Return whether a column of only marks or ranges has counts, by other columns or name."""
         column, head = self.columns[i], self.heads[i]
         ranges = {t for t in column if number_range(t) and not WHOLE.fullmatch(t)}
-        plain = head and not UNITS.fullmatch(head)  # what is counted in a row: %, no.
+        plain = head and not UNITS.fullmatch(head)  # the unit of a row: %, no.
         if not (plain and all(t and (is_mark(t) or t in ranges) for t in column)):
             return False
         hidden = not any(any(map(str.isalnum, t)) for t in {*column} if not _HIDDEN.fullmatch(t))
@@ -250,13 +250,13 @@ class SheetColumns(ColumnEvidence):
             if 2 * self.share(j) >= 1 and any(map(WHOLE.fullmatch, other))
         ]  # fmt: skip
         if is_group(head) and any(is_group(self.heads[j]) for j in counts):
-            return True  # one age group of several, of which every count is withheld
+            return True  # an age group with all counts withheld
         total = any(total_word(self.heads[j]) == 2 for j in counts)  # letters are parts of it
         equal = (total or not column[0].isalnum()) and self.columns.count(column) > 1  # of several
         return any(equal or {*column} <= {*self.columns[j]} for j in counts)
 
     def _numbers(self, head: str, texts: Sequence[str]) -> bool:
-        """Return whether some texts are numbers: with a note or a range only where it is said."""
+        """Return whether some texts are numbers; ranges suffice below a heading of counts."""
         plain = any(WHOLE.fullmatch(t) or POINTS.fullmatch(t) or noted(t) for t in texts)
         return plain or (COUNT.fullmatch(head) is not None and any(map(self.like_count, texts)))
 
@@ -269,7 +269,7 @@ class SheetColumns(ColumnEvidence):
         return _FLAG.fullmatch(head) is not None and (short or not any(map(total_word, texts)))
 
     def _own_flags(self, i: int, names: Mapping[int, str], counts: Iterable[int]) -> bool:
-        """Return whether a column has short codes of a column of counts, called after it."""
+        """Return whether a column has short codes and is named after a count column."""
         texts, head = self.row_counts[i], self.heads[i]
         called = any(h and head.startswith(f"{h} ") for h in (self.heads[j] for j in counts))
         short = all(len(t) <= _SHORT and not t.isdecimal() for t in texts)
@@ -280,9 +280,9 @@ class SheetColumns(ColumnEvidence):
         return several == len({*zip(*rest, self.columns[i], strict=True)})
 
     def _decimals(self, i: int, texts: Sequence[str]) -> bool:
-        """Return whether numbers of a column have decimals, or are below 0.
+        """Return whether a column's numbers have decimals, or are below 0.
 
-        One is enough where another column has several, and is not called a share.
+        One decimal suffices if another column has several and is not called a share.
         """
         if UNIT.search(self.sheet.heads[i]):
             return False
@@ -292,13 +292,13 @@ class SheetColumns(ColumnEvidence):
         if any(map(DECIMAL.fullmatch, wrong)) and self._beside_decimals(i):
             return True
         rows, below = self.row_counts[i], [t for t in wrong if NEGATIVE.fullmatch(t)]
-        coded = all(map(_CODE_BELOW_0.fullmatch, below))  # one alone may say what is withheld
+        coded = all(map(_CODE_BELOW_0.fullmatch, below))  # one value may mean withheld
         if len(below) > 1 or not coded or len(wrong) > _DECIMAL_TEXTS:
             return True
         return 3 * sum(rows[t] for t in wrong) >= sum(rows[t] for t in texts if t[-1].isdigit()) > 0
 
     def _beside_decimals(self, i: int) -> bool:
-        """Return whether another column has several numbers with decimals, which are no shares."""
+        """Return whether another column has several decimal numbers that are no shares."""
         decimal = [
             j for j, texts in enumerate(self.row_counts)
             if j != i and sum(map(bool, map(DECIMAL.fullmatch, texts))) > _DECIMAL_TEXTS
@@ -306,7 +306,7 @@ class SheetColumns(ColumnEvidence):
         return not all(says_no_count(self.heads[j]) for j in decimal)
 
     def _refuse_estimates(self, choices: Mapping[int, str]) -> None:
-        """Refuse a survey's estimates, which are weighted, means and amounts: they count nobody."""
+        """Refuse survey estimates, means and amounts, since they count nobody."""
         if choices:
             return
         advice = "; columns.HEADING=count takes one for a count all the same"
@@ -326,7 +326,7 @@ class SheetColumns(ColumnEvidence):
             raise refused_estimates(self.sheet.name, words).advised(advice)
 
     def _measures(self) -> str:
-        """Return which column says in all rows that numbers are means, or in what other unit."""
+        """Return a text on the column that calls all rows means or names another unit."""
         counted = any(map(says_records, self.sheet.heads))
         for head, plain, rows in zip(self.sheet.heads, self.heads, self.row_counts, strict=True):
             texts = [key(t) for t in rows if t]
@@ -338,7 +338,7 @@ class SheetColumns(ColumnEvidence):
         return ""
 
     def _counts(self, numeric: Sequence[int], names: dict[int, str]) -> list[int]:
-        """Return the columns of counts among those of numbers; the others are labels or unused."""
+        """Return the count columns among number columns, and record the others' roles."""
         words = [i for i in names if i not in numeric]
         numbers = {i: self.numbers[i] for i in numeric}
         hundreds = shares(numbers, [self.columns[j] for j in words])
@@ -367,8 +367,8 @@ class SheetColumns(ColumnEvidence):
         if all(doubt in _LABELS for doubt in doubts.values()):  # counts that rise with the years
             doubts |= dict.fromkeys([i for i in numeric if doubts[i] == SPELLED][-1:], "")
         rest = [i for i in numeric if not doubts[i]]
-        for i in numeric if len(rest) > 1 else ():  # counts that spell a label by chance
-            called = any(self.heads[j] for j in rest)  # as counts are, and codes may not be
+        for i in numeric if len(rest) > 1 else ():  # counts that match a label by chance
+            called = any(self.heads[j] for j in rest)  # counts have headings, codes may not
             numbered = NUMBERED.fullmatch(self.heads[i]) if self.heads[i] else called
             repetitions = len(self.columns[i]) - len(self.row_counts[i])
             if doubts[i] == SPELLED and not numbered and repetitions < _FEW_REPEATS:
@@ -379,7 +379,7 @@ class SheetColumns(ColumnEvidence):
             doubts[i] = f"the running sum of {self.sheet.heads[j]!r}"
         fixed = [i for i in numeric if self.fixed[i] and doubts[i]]
         labels = {i: self.heads[i] for i in numeric if doubts[i] in _LABELS and i not in fixed}
-        if not (names or labels):  # numbers of places, where nothing else names them
+        if not (names or labels):  # place numbers, if nothing else names places
             late = [i for i in numeric if self.numbers[i][:1] > [1]]
             labels = {
                 i: head for i in numeric if doubts[i] in (ROWS, LIST, RANKS)
@@ -388,7 +388,7 @@ class SheetColumns(ColumnEvidence):
         clear = [i for i in numeric if not doubts[i] and i not in fixed]
         freq = [i for i in clear if self.heads[i] == "freq" and self.numbers[i]]
         named = freq or [i for i in clear if COUNT.fullmatch(self.heads[i])]
-        if len(clear) > _SEVERAL * len(named):  # one of them counts something of its own: schools
+        if len(clear) > _SEVERAL * len(named):  # one of them has its own unit: schools
             named = [i for i in named if " " not in self.heads[i]]
         other = [i for i in clear if i not in named]
         summed_up = any if any(map(self.adds_up, other)) else all
@@ -409,7 +409,7 @@ class SheetColumns(ColumnEvidence):
             (self._says_people(i) and _REPEATS * len(self.row_counts[i]) > size)
             or total_word(self.heads[i])
             for i in clear
-        ):  # others are no labels, and count records as much as a number of some does
+        ):  # the others are no labels, and count records too
             named = [i for i in named if i not in units]
         if not named and len(clear) > 1:
             needed = [i for i in clear[:-1] if self._needed(i, names | labels)][:1]
@@ -435,7 +435,7 @@ class SheetColumns(ColumnEvidence):
                 self.reasons[i] = doubts[i] or "other counts"
         measures = {"no counts", _DECIMALS} & {*self.reasons.values()}
         if measures and len(chosen) == 1 and self._needed(chosen[0], names):
-            return []  # a label of those
+            return []  # a label of the measures
         unused = [
             i for i, reason in self.reasons.items()
             if reason in ("other counts", _NO_SUM)
@@ -447,7 +447,7 @@ class SheetColumns(ColumnEvidence):
         return chosen
 
     def _ask_unused(self, names: Mapping[int, str], counts: Iterable[int]) -> None:
-        """Take totals that repeat in rows; ask about other whole numbers that are not used."""
+        """Keep totals that repeat in rows, and ask about other unused whole numbers."""
         counted, labels = [*counts], {j: self.columns[j] for j in names}
         candidates = dict.fromkeys([*self.unused, *self.repeating])
         for i in candidates if len(counted) == 1 else ():
@@ -465,7 +465,7 @@ class SheetColumns(ColumnEvidence):
             self.rules.ask(f"columns.{heads[0]}", "ignored", text)
 
     def _attributes(self, doubts: Mapping[int, str], names: Mapping[int, str]) -> dict[int, str]:
-        """Return of columns that are numbers of labels what they are."""
+        """Return descriptions of the columns whose numbers are attributes of labels."""
         labels = [*names, *(i for i, d in doubts.items() if d in _LABELS and d != SPELLED)]
         perhaps = [
             i for i, doubt in doubts.items()
@@ -483,22 +483,22 @@ class SheetColumns(ColumnEvidence):
         }  # fmt: skip
 
     def _is_of_kind(self, i: int, words: Iterable[int]) -> bool:
-        """Return whether one number counts in all rows: its heading says so, or is one of several.
+        """Return whether a constant number is a count, since its heading is one of several alike.
 
-        It names a sex or ages, as another does, or is below the heading of others.
+        It names a sex or ages, as another does, or shares a merged heading with others.
         """
         kinds = [bool(sex(h)) or is_group(h) for h in self.heads]
         return (kinds[i] and kinds.count(True) > 1) or self.is_merged(i, words)
 
     def _says_people(self, i: int) -> bool:
-        """Return whether a heading is of people, and not of how many live on an area."""
+        """Return whether a heading names people, but not a population density."""
         return says_records(self.heads[i]) and "density" not in self.spoken[i]
 
     def _needed(self, i: int, names: Mapping[int, str]) -> bool:
-        """Return whether rows are told apart by a column, and not without it.
+        """Return whether only this column, added to the labels, distinguishes the rows.
 
-        It repeats its texts, or most rows are told apart by it alone: counts that happen to differ
-        where a label stands twice are none, nor are those with a mark or with thousands apart.
+        Its texts must repeat, or the labels distinguish at most half of the rows; otherwise counts
+        may do so by chance. Columns with marks or separated thousands are counts.
         """
         texts = self.row_counts[i]
         marks = any(t and not any(map(str.isalnum, t)) for t in texts)
@@ -512,11 +512,11 @@ class SheetColumns(ColumnEvidence):
         return without < size == len({*zip(*columns, self.columns[i], strict=True)})
 
     def _is_beside(self, i: int, words: Iterable[int]) -> bool:
-        """Return whether numbers are counts beside others: of one heading, or in a sum."""
+        """Return whether numbers are counts beside others: a total, of one heading, or in a sum."""
         return total_word(self.heads[i]) == 2 or self.is_merged(i, words) or self.adds_up(i)
 
     def _codes_in_grid(self, numeric: Sequence[int], names: Mapping[int, str]) -> list[int]:
-        """Return columns of few numbers where rows have all combinations of labels with these."""
+        """Return columns of few numbers that cross with the labels in all combinations."""
         size = len(self.sheet.rows)
         codes = [i for i in numeric if 1 < len(self.row_counts[i]) <= size // _FEW_REPEATS]
         columns = [*names, *codes]
@@ -525,10 +525,10 @@ class SheetColumns(ColumnEvidence):
         return codes if len(codes) > 1 and len(rows) == grid == size else []
 
     def _needed_together(self, rest: Sequence[int], names: Mapping[int, str]) -> list[int]:
-        """Return columns that tell many rows apart together, those with the fewest texts first."""
+        """Return columns that jointly distinguish all rows, those with the fewest texts first."""
         columns, size = [self.columns[j] for j in names], len(self.sheet.rows)
         number, needed = len({*zip(*columns, strict=True)}) if columns else 1, list[int]()
-        if 10 * number > 9 * size:  # few rows stand twice
+        if 10 * number > 9 * size:  # few rows repeat
             return []
         for i in sorted(rest, key=lambda i: len(self.row_counts[i])):
             if number < (more := len({*zip(*columns, self.columns[i], strict=True)})):
@@ -536,7 +536,7 @@ class SheetColumns(ColumnEvidence):
         return needed if number == size else []
 
     def _drop(self, names: dict[int, str], choices: Mapping[int, str]) -> None:
-        """Take out columns that say nothing, and those that another one spells."""
+        """Remove uninformative columns, and those that repeat another one."""
         for i in [i for i in names if i not in choices]:
             if self.fixed[i] or (len({*self.columns[i]}) == 1 and total_word(self.columns[i][0])):
                 del names[i]
@@ -582,9 +582,9 @@ class SheetColumns(ColumnEvidence):
                 self.reasons[i] = "a number of what other labels tell apart"
 
     def _names_places(self, i: int, j: int) -> bool:
-        """Return whether words name what codes of another column tell apart, but for few of them.
+        """Return whether words name the places that another column's codes distinguish, except few.
 
-        No word that may say a total stands beside several codes.
+        No word that may mean a total stands beside several codes.
         """
         pairs = {*zip(self.columns[i], self.columns[j], strict=True)}
         times = Counter(a for a, _ in pairs)
@@ -594,9 +594,9 @@ class SheetColumns(ColumnEvidence):
         return words and few and not any(total_word(a) for a in times if times[a] > 1)
 
     def _spells_but_few(self, i: int, j: int) -> bool:
-        """Return whether texts are told by words, of which only few have one of several.
+        """Return whether another column of words, with few more texts, determines this column.
 
-        Such are names in two languages, and codes of names.  No word says a total in either.
+        Examples are names in two languages, and codes of names. No text in either may mean a total.
         """
         texts, finer = self.row_counts[i], self.row_counts[j]
         extra = len(finer) - len(texts)
@@ -609,7 +609,7 @@ class SheetColumns(ColumnEvidence):
         return len({*zip(self.columns[i], self.columns[j], strict=True)}) == len(finer)
 
     def _label_beside_totals(self, i: int, labels: Sequence[int]) -> str:
-        """Return the one label of a column, beside totals in rows where all others are blank."""
+        """Return a column's only label, if it stands exactly in rows with another label."""
         plain = [t for t in self.row_counts[i] if total_word(t) < 2]
         if len(plain) != 1 or len(self.row_counts[i]) == 1 or not labels:
             return ""
@@ -617,7 +617,7 @@ class SheetColumns(ColumnEvidence):
         return plain[0] if all((t == plain[0]) == any(rest) for t, *rest in rows) else ""
 
     def _leave_out(self, names: Mapping[int, str], stated: Sequence[int]) -> None:
-        """Leave out rows with neither all labels nor a count: second headings, lines between."""
+        """Leave out rows with a missing label and no count: second headings, lines between."""
         rows = self.sheet.rows
         lines = [
             any(not row[i] for i in names)
@@ -637,7 +637,7 @@ class SheetColumns(ColumnEvidence):
         self.row_counts = [Counter(column) for column in self.columns]
 
     def _worse(self, i: int) -> tuple[bool, bool, int, int]:
-        """Return the rank of a column as a spelling: codes come last, and texts of capitals."""
+        """Return the rank of a column as a spelling: codes come last, after texts in capitals."""
         texts = {t for t in self.columns[i] if t}
         plain = "".join(texts)
         words = sum(map(str.islower, plain))
@@ -647,12 +647,12 @@ class SheetColumns(ColumnEvidence):
         self, names: dict[int, str], counts: dict[int, dict[str, str]], flags: list[int],
         choices: Mapping[int, str],
     ) -> _Roles:  # fmt: skip
-        """Return the roles with variables called by short and different names, and say them."""
+        """Return the roles with short, distinct variable names, and add lines that state them."""
         sheet, lines = self.sheet, self.rules.lines
         heads = [sheet.heads[i] for i in counts]
         file = Path(sheet.name).name + sheet.title[len(sheet.name) :]
         title = f"{file}: {len(sheet.rows)} rows, counts in {listing(heads)}"
-        lines.insert(self.first_line, title)  # what was said before is of this file, too
+        lines.insert(self.first_line, title)  # earlier lines of this file come after it
         unused = [
             f"{cut(sheet.heads[i]) or f'column {i + 1}'} ({reason})"
             for i, reason in self.reasons.items() if sheet.heads[i] or reason != "empty"
@@ -671,7 +671,7 @@ class SheetColumns(ColumnEvidence):
         }
         names = short if len({*short.values()}) == len(short) else names
         times = Counter[tuple[str, str]]()
-        for i, name in names.items():  # of one heading: told apart by their position
+        for i, name in names.items():  # of one heading: distinguished by position
             pair = (name, sheet.heads[i])
             times[pair] += 1
             names[i] = f"{name} {times[pair]}" if times[pair] > 1 and i not in choices else name

@@ -1,1 +1,1 @@
-"""Meanings of counts: their laws, their marks, notes on them, and what testifies to them."""
+"""Meanings of counts: their laws, their marks, notes on them, and evidence for them."""

@@ -29,33 +29,33 @@ from bayesrisk.tables.sheets.texts import (
     total_word,
 )
 
-#: Laws of counts that are not exact after all, the one that says most first.
+#: Alternatives to exact counts, the most informative first.
 _ROUNDED = [f"{way}-{base}" for way in ("nearest", "random") for base in (3, 5)]
 _WEAKER = ("stats-nz", "perturbed-1", *_ROUNDED, "perturbed-2", "perturbed-5")
-#: The largest change where a note says that counts are changed, and no sum shows by how much.
+#: The largest change if a note says that counts are changed, and no sum shows how much.
 _UNSEEN = 5
-_MANY_SMALL = 20  # counts, none of which is below the least by chance
-_FEW_ZEROS = 2  # of counts of which none is 1 or 2
-#: Counts among which it is no chance that none is small.
+_MANY_SMALL = 20  # counts, so that missing smaller ones are no chance
+_FEW_ZEROS = 2  # among counts without 1 and 2
+#: The number of counts among which missing small ones are no chance.
 _ENOUGH = 12
 _FEW_SUMS = 4  # of which most hold
-#: Bases to which totals of true counts are rounded.
+#: Bases for rounded totals of true counts.
 _BASES = (5, 10, 100, 1000)
-#: Sums that are off by more than this share of counts, and by more than so much, are of overlaps.
+#: Sums that are off by more than both this share of counts and this number have overlaps.
 _SHARE, _LEAST_SHARE = 20, 20
 #: Numbers are multiples of a base by chance in one case of 2**8.
 _BITS = 8
-#: All sums of rounded counts hold by chance in one case of 2**4, or fewer.
+#: Bits of evidence that totals are sums of rounded counts.
 _ADDED_BITS = 5
-#: Sums that hold for each that misses, where an office errs: sums of changed counts hold in fewer.
+#: Sums that hold for each error of an office; sums of changed counts hold less often.
 OF_AN_ERROR = 50
-_MOST_LABELS = 128  # among which one is looked for that is nearly the sum of all others
-_MOST_ADDED = 12  # labels of which each is asked about
-#: Of one label most counts are multiples by chance in one case of 2**30.
+_MOST_LABELS = 128  # to search for one that is nearly the sum of the others
+_MOST_ADDED = 12  # labels to ask about one by one
+#: Most counts of one label are multiples by chance in one case of 2**30.
 _ROUND_BASES, _ROUND_BITS = (100, 10, 5), 30
-#: Numbers of one column that are no multiples of 5 by chance.
+#: Distinct numbers of a column that are not all multiples by chance.
 _DIFFERENT = 6
-#: Where 1 and 2 become 3, other counts are small, too.
+#: The bound on other small counts where 1 and 2 become 3.
 _SMALL = 10
 _CHANGED = re.compile(
     r"(randomly|slightly) (adjusted|altered|changed|modified)|perturb|cell.?key|\bckm\b|"
@@ -68,7 +68,7 @@ _CHANGED = re.compile(
     r"(små|tilfeldig|slumpmässig)\w* (endring|ändring|störning|støy)",
     re.IGNORECASE,
 )
-#: A sentence on rounding that says no base.
+#: A sentence on rounding without a base.
 _SOME_ROUNDING = re.compile(
     r"\b(are|been|were|is|values|figures) rounded\b(?! (percent|rate))|significant (figures|"
     r"digits)|gerundet|arrondi|redondead|arredondad|arrotondat|afgerond|avrunda|avrundet|afrundet|zaokrągl|"
@@ -78,7 +78,7 @@ _SOME_ROUNDING = re.compile(
 
 
 class _Guess(NamedTuple):
-    """The name of a law, and why it is guessed; whether another one fits as well, and sums hold."""
+    """A guessed law with its reason; whether another fits as well, and whether sums hold."""
 
     law: str
     reason: str
@@ -87,7 +87,7 @@ class _Guess(NamedTuple):
 
 
 class PlainLaw(NamedTuple):
-    """The law of plain counts, and the range that the rule gives withheld ones."""
+    """The law of plain counts, and the range of withheld ones under the rule."""
 
     law: Likelihood
     withheld: tuple[int, int] | None = None
@@ -95,7 +95,7 @@ class PlainLaw(NamedTuple):
 
 @functools.lru_cache(maxsize=2**16)
 def support(law: Likelihood, number: int) -> tuple[int, int]:
-    """Return the ends of the counts that a law allows for a number."""
+    """Return the smallest and largest true count that a law allows for a number."""
     low, high = law.support(number)
     return int(low), int(high)
 
@@ -104,7 +104,7 @@ def cell_laws(
     cells: Sequence[Cell], rules: ReadingRules, notes: Mapping[str, Sequence[Note]],
     samples: Mapping[str, Note | None],
 ) -> list[PlainLaw]:  # fmt: skip
-    """Return the law of each cell; ``rules`` gets what is asked about laws."""
+    """Return the law of each cell, and add questions on laws to ``rules``."""
     laws = _laws(cells, rules, notes, samples)
     rule = any(name.endswith(".counts") for name in [*rules.all, *rules.columns])
     names = dict.fromkeys(name for cell in cells for name in cell.labels) if rule else ()
@@ -131,7 +131,7 @@ def _laws(
     every = [g for g in guesses.values() if g.law.startswith("perturbed")]
     widest = max(every, key=lambda g: int(g.law.rpartition("-")[2]), default=None)
     for file, guessed in guesses.items():
-        # Who changes the counts of one table changes all.
+        # An agency that changes the counts of one table changes all.
         guess, reason, doubtful, _ = widest if widest and guessed.law == "exact" else guessed
         if sentence := samples[file]:
             reason += f", although {sentence.quoted}"
@@ -152,7 +152,7 @@ def _laws(
 
 
 def _guess(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) -> _Guess:
-    """Return the law that fits the plain counts of a file, and why."""
+    """Return the law that fits the plain counts of a file, with the reason."""
     note = any(_CHANGED.search(one.text) for one in notes)
     numbers = [ends[0] for cell in cells if cell.row and (ends := plain_number(cell.text))]
     steps = {cell.column: max(cell.unit, cell.step) for cell in cells if cell.row}
@@ -172,7 +172,7 @@ def _guess(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) ->
     missed = _missed(coded := _coded(cells))
     if positive and (rule := rounding(notes)):
         way, base, sentence = rule
-        if way == "perturbed":  # one of two bases, by the larger one less 1
+        if way == "perturbed":  # one of two bases: change by the larger one less 1 at most
             return _Guess(f"perturbed-{base}", sentence.quoted)
         most = base - 1 if way == "random" else base // 2  # by which one count may be off
         fits = all(abs(d) <= most * size for d, size in itertools.chain(*missed))
@@ -205,7 +205,7 @@ def _guess(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) ->
         return guess._replace(doubtful=midpoint or guess.doubtful)
     if base := _column_base(cells, rules):
         return _Guess(f"random-{base}", f"all are multiples of {base}, but in columns named so")
-    # Whether most sums of some labels hold, so that parts are exact where totals are not.
+    # Whether most sums of some labels hold: then parts are exact even if totals are not.
     exact_parts = any(
         len(o) >= _FEW_SUMS and 3 * sum(not d for d, _ in o) >= 2 * len(o) for o in missed
     )
@@ -214,7 +214,7 @@ def _guess(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) ->
     if exact_parts and (changed := _changed_labels(coded, rules)):
         return _Guess("exact", f"true, but not {changed}: sums hold beside others alone")
     ages = _missed_by_ages(coded)
-    if changed_ages := any(d for d, _ in ages):  # of the same people, whatever other sums are of
+    if changed_ages := any(d for d, _ in ages):  # of the same people, unlike other sums
         missed = [ages, *(group for group in missed if _are_near(group))]
     near = max(_LEAST_SHARE, int(np.median(positive)) // _SHARE if positive else 0)
     off = [
@@ -247,22 +247,22 @@ def _guess(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) ->
     if note_doubts and (not missed or any(d for d, _ in itertools.chain(*missed))):
         doubt = doubt or note_doubts[0]
     zero = any(d > 0 for d, _ in itertools.chain(*missed)) or "marks.0" in rules.choices
-    if not zero:  # neither sums nor a setting say what 0 stands for
+    if not zero:  # neither sums nor a setting explain 0
         doubt = doubt or _lack_small(cells, numbers)
     return _Guess("exact", doubt or "true", doubtful=bool(doubt))
 
 
 def _lack_small(cells: Sequence[Cell], numbers: Sequence[int]) -> str:
-    """Return a doubt of counts of which many are small and none below the least but 0."""
+    """Return a doubt about exact counts if many are small, but none below the least except 0."""
     least = min(filter(None, numbers), default=0)
     marks = sum(is_mark(cell.text) for cell in cells)
-    small = sum(0 < n < 3 * least for n in numbers)  # of these a third would be below the least
+    small = sum(0 < n < 3 * least for n in numbers)  # a third of these would be below the least
     needed = _ENOUGH if least <= _SMALL else _MANY_SMALL
     if least < 2 or small < needed or numbers.count(0) <= max(_FEW_ZEROS, marks):
         return ""
     ranges = {ends for cell in cells if cell.row and (ends := number_range(cell.text))}
     if any(low <= 1 and least - 1 <= high < UNBOUNDED and low < high for low, high in ranges):
-        return ""  # a range such as <5 stands for those
+        return ""  # a range such as <5 replaces them
     missing = "1" if least == 2 else f"from 1 to {least - 1}"
     text = f"true, although none is {missing}: 0 may stand for those"
     return f"{text} (marks.0=0-{least - 1} if it does)"
@@ -271,9 +271,9 @@ def _lack_small(cells: Sequence[Cell], numbers: Sequence[int]) -> str:
 def _rounded_parts(
     cells: Sequence[Cell], law: str, base: int, note: Note, rules: ReadingRules
 ) -> str:
-    """Return which columns and labels a note on rounding is of; ask about the law of each.
+    """Return the columns and labels to which a note on rounding applies; ask about each law.
 
-    Their counts are multiples of its base, by no chance, where others are none.
+    Their counts are multiples of its base, not by chance, while others are not.
     """
     numbers: dict[tuple[str, str], list[int]] = {}
     words: dict[tuple[str, str], int] = {}
@@ -298,7 +298,7 @@ def _rounded_parts(
 
 
 def _column_base(cells: Sequence[Cell], rules: ReadingRules) -> int:
-    """Return the divisor of the counts of most columns; ask about the others, which are exact."""
+    """Return the base of the counts of most columns; ask about the others, which are exact."""
     columns: dict[str, set[int]] = {}
     for cell in cells:
         if cell.row and (ends := plain_number(cell.text)):
@@ -315,12 +315,12 @@ def _column_base(cells: Sequence[Cell], rules: ReadingRules) -> int:
 
 
 def _rounded_totals(coded: CodedLabels, rules: ReadingRules, *, exact_parts: bool) -> str:
-    """Return which labels are rounded sums of true counts; ask about the law of each.
+    """Return the labels that are rounded sums of true counts; ask about the law of each.
 
-    Their counts are multiples of a base, by no chance, and miss all sums by half of it at most.
+    Their counts are multiples of a base, not by chance, and miss all sums by at most half of it.
     """
     labels_shown = list[str]()
-    several = log2(sum(map(len, coded.spellings.values())) or 1)  # labels that are looked at
+    several = log2(sum(map(len, coded.spellings.values())) or 1)  # labels tried
     for column, name in enumerate(coded.names):
         codes, bases = coded.codes[:, column], dict[int, int]()
         words = [total_word(k, name) == 2 for k in coded.spellings[name]]
@@ -339,7 +339,7 @@ def _rounded_totals(coded: CodedLabels, rules: ReadingRules, *, exact_parts: boo
             off = sorted(
                 ((abs(d), n) for d, n in sums.missed(key(label), every=False)), reverse=True
             )
-            # The parts of one sum may be such totals, too.
+            # The parts of one sum may be rounded totals too.
             first, *rest = off or [(0, 0)]
             rest = rest if len(rest) > 2 and 2 * first[0] <= base * (1 + first[1]) else off
             if len(off) < 2 - words[code] or not 0 < 2 * rest[0][0] <= base:
@@ -353,10 +353,10 @@ def _rounded_totals(coded: CodedLabels, rules: ReadingRules, *, exact_parts: boo
 
 
 def _changed_labels(coded: CodedLabels, rules: ReadingRules) -> str:
-    """Return labels beside which sums miss both ways, by little, and hold beside all others.
+    """Return labels at which sums miss in both directions by little, but hold at all others.
 
-    Such are totals of areas whose sexes are rounded one by one; the law of each is asked about.
-    It stands in two such sums at least, unless it is called a total.
+    An example is totals of areas whose sexes are rounded one by one. The law of each is asked
+    about. Each has two such sums at least, unless it is called a total.
     """
     results = dict[tuple[str, str], int]()
     for name in coded.names:
@@ -392,17 +392,17 @@ def _changed_labels(coded: CodedLabels, rules: ReadingRules) -> str:
 
 
 def _round_counts(coded: CodedLabels) -> str:
-    """Return of which label so many counts are multiples of a base that it is no chance.
+    """Return the label with too many multiples of a base for chance; empty if none.
 
-    Of exact counts a share 1 / b are multiples of b.  That k of n are, with f = k / n, has about
-    n (f log2(f b) + (1 - f) log2((1 - f) b / (b - 1))) bits against it.  Small counts are more
-    often equal to the smallest multiple, and are left out.
+    A share 1 / b of exact counts are multiples of b. If a share f of n are, the evidence is about n
+    (f log2(f b) + (1 - f) log2((1 - f) b / (b - 1))) bits. Small counts often equal the smallest
+    multiple, and are left out.
     """
     best = (float(_ROUND_BITS), "")
     for column, base in itertools.product(range(len(coded.names)), _ROUND_BASES):
         name, large = coded.names[column], coded.low >= 10 * base
         pairs = np.stack([coded.codes[large, column], coded.low[large]])
-        codes, low = np.unique(pairs, axis=1)  # one that stands on many days says so once
+        codes, low = np.unique(pairs, axis=1)  # a count repeated on many days is used once
         number = np.maximum(np.bincount(codes), 1)
         multiples = np.bincount(codes, low % base == 0)
         share = np.clip(multiples / number, 1e-9, 1 - 1e-9)
@@ -420,22 +420,22 @@ def _round_counts(coded: CodedLabels) -> str:
 
 
 def _coded(cells: Sequence[Cell]) -> CodedLabels:
-    """Return labels and numbers, open where a mark stands, without parts of a count beside them."""
+    """Return labels and numbers, unbounded at marks, without counts that are parts ("of which")."""
     ends, spelled = list[tuple[int, int]](), list[dict[str, str]]()
     parts = {x for x in {x for cell in cells for x in cell.labels.values()} if SOME.match(x)}
     for cell in cells:
         if parts and not parts.isdisjoint(cell.labels.values()):
-            continue  # no total is the sum of such a part
+            continue  # no total is a sum with such a part
         ends.append(number_range(cell.text) or (0, UNBOUNDED))
         spelled.append(cell.labels)
     return CodedLabels(spelled, ends)
 
 
 def _missed(coded: CodedLabels) -> list[list[tuple[int, int]]]:
-    """Return by how much totals exceed the sums of numbers, and how many counts each sum has.
+    """Return the excess of totals over sums of numbers, and the number of counts in each sum.
 
-    The pairs of each variable stand together.  Without a word for a total it is what is nearly the
-    sum of all others.
+    The pairs of each variable form a list. Without a word for a total, the total is the label that
+    is nearly the sum of all others.
     """
     words = {name: {key(x): total_word(x) for x in labels} for name, labels in coded.labels.items()}
     totals = {
@@ -453,9 +453,9 @@ def _missed(coded: CodedLabels) -> list[list[tuple[int, int]]]:
 
 
 def _missed_by_ages(coded: CodedLabels) -> list[tuple[int, int]]:
-    """Return by how much groups of ages exceed those inside, and how many counts each sum has.
+    """Return the excess of age groups over those inside, and the number of counts in each sum.
 
-    Not the group of all ages, which may count those of an unknown age, too.
+    The group of all ages is left out, since it may include unknown ages.
     """
     off = list[tuple[int, int]]()
     for name, labels in coded.labels.items():
@@ -472,12 +472,12 @@ def _missed_by_ages(coded: CodedLabels) -> list[tuple[int, int]]:
 def _rounded(
     law: str, reason: str, coded: CodedLabels, rules: ReadingRules, *, stated: bool
 ) -> _Guess:
-    """Return the guess of a law of rounded counts; ask how far off totals are that are their sums.
+    """Return the guess of a law of rounded counts; ask about totals that are their sums.
 
-    A sum of n counts, each rounded to the nearest, misses its total by a variance of n / 12 squares
-    of the base, so that it holds with a probability of about 1 / sqrt(2 pi n / 12).  Sums of one
-    more variable speak for it twice as much.  The law is doubtful if labels that count all are not
-    there to be asked about, or too many.
+    The error of a sum of n counts rounded to the nearest has a variance of n / 12 squares of the
+    base. So the sum holds with a probability of about 1 / sqrt(2 pi n / 12). Each variable with
+    sums adds one bit of evidence. The law is doubtful if labels of totals are missing, or too many
+    to ask about.
     """
     way, _, step = law.partition("-")
     totals = [(column, name, label) for column, (name, labels) in enumerate(coded.labels.items())
@@ -500,7 +500,7 @@ def _rounded(
     if bits < _ADDED_BITS:
         return _Guess(law, reason)
     reason += "; but sums hold, so that totals may be sums of rounded counts"
-    every = [(name, whole) for name, labels in coded.labels.items()  # who adds up some does all
+    every = [(name, whole) for name, labels in coded.labels.items()  # all, if some are added up
              for whole in sums_by_name.get(name) or map(key, labels)
              if name in sums_by_name or total_word(whole) == 2]  # fmt: skip
     if len(every) > _MOST_ADDED or not all(whole for _, whole in every):
@@ -515,14 +515,15 @@ def _rounded(
 
 
 def _are_near(off: Sequence[tuple[int, int]]) -> bool:
-    """Return whether sums are off by so little that changes of their counts explain it."""
+    """Return whether sums are off by little enough to be explained by changed counts."""
     return all(abs(d) <= MOST_OFF * size for d, size in off)
 
 
 def _perturbed(off: Sequence[tuple[int, int]], *, one_way: bool = False, note: bool) -> int:
-    """Return by how much each count may be changed; 0 if sums do not show it, and nothing says it.
+    """Return the largest change of each count; 0 without evidence in sums or notes.
 
-    Three standard deviations, as sums show them that are off both ways, or what they need.
+    It is three standard deviations, estimated from sums that are off both ways, or the least change
+    that explains the sums.
     """
     both_ways = one_way or (any(d > 0 for d, _ in off) and any(d < 0 for d, _ in off))
     if not (note or (both_ways and _are_near(off))):
@@ -533,10 +534,10 @@ def _perturbed(off: Sequence[tuple[int, int]], *, one_way: bool = False, note: b
 
 
 def _ask_zeros(cells: Sequence[Cell], rules: ReadingRules) -> None:
-    """Ask whether counts of 0 are small ones, where none is small and totals exceed their parts."""
+    """Ask whether 0 stands for small counts, if none is small and totals exceed their parts."""
     texts = [cell.text for cell in cells if cell.row and number_range(cell.text)]
     if not all(map(plain_number, {*texts})) or any(map(is_mark, {cell.text for cell in cells})):
-        return  # small counts stand as ranges or marks
+        return  # ranges or marks replace small counts
     numbers = [end[0] for text in texts if (end := number_range(text))]
     least = min(filter(None, numbers), default=0)
     if len(numbers) < _ENOUGH or numbers.count(0) < 3 or least < 4:
@@ -548,14 +549,14 @@ def _ask_zeros(cells: Sequence[Cell], rules: ReadingRules) -> None:
 
 @functools.lru_cache(maxsize=2**16)
 def plain_number(text: str) -> tuple[int, int] | None:
-    """Return a whole number, as both of its ends."""
+    """Return both ends of a whole number."""
     return number_range(text) if WHOLE.fullmatch(text) else None
 
 
 def _cell_law(
     cell: Cell, law: PlainLaw, columns: Mapping[str, str], labels: Mapping[str, Mapping[str, str]]
 ) -> PlainLaw:
-    """Return the law of a cell's column or of one of its labels, if said; else its file's."""
+    """Return the law set for a cell's column or one of its labels; else its file's."""
     if key(cell.column) in columns:
         return PlainLaw(*named_law(columns[key(cell.column)]) or law)
     for name, label in cell.labels.items():
@@ -565,6 +566,6 @@ def _cell_law(
 
 
 def counted(cell: Cell, law: Likelihood, number: int) -> int:
-    """Return a number in persons, if its law rounds counts to the unit of the cell or more."""
+    """Return a number in persons, if its law rounds at least to the unit of the cell."""
     low, high = support(law, number * cell.unit)
     return number * cell.unit if high - low >= cell.unit - 1 else number

@@ -1,4 +1,4 @@
-"""Marks in the place of counts: what numbers, sums and notes say that each stands for."""
+"""Marks in place of counts: their meanings by numbers, sums and notes."""
 
 import itertools
 import re
@@ -25,25 +25,25 @@ from bayesrisk.tables.sheets.texts import (
     total_word,
 )
 
-_NEAR = 10  # numbers on each side of one that is more common than these
-#: Texts that say that there is none, in many offices, and rows that show it.
+_NEAR = 10  # less common numbers on each side of a common one
+#: Texts for no cases in many offices, and the number of rows that show it.
 DASHES, _ROWS = ("-", "–", "—", "−"), 4
-_SHORTEST = 3  # end of a range of which both ends are shown
-_SHOWN = 8  # counts of 1 and 2, beside which 0 stands by no chance
+_SHORTEST = 3  # the least upper end of a range with both ends shown
+_SHOWN = 8  # counts of 1 and 2, beside which missing zeros are no chance
 UNKNOWN = {"withheld": "withheld, and may be any", "missing": "no count, and left out"}
-#: Sums that a mark lets hold, for each that misses: agencies contradict themselves in few.
+#: Sums that hold under a mark's meaning, for each error of an agency.
 _MOST_MISSED = 20
-#: Small counts that are withheld for each that is shown, at least.
+#: The least number of withheld small counts for each one shown.
 _FEWER = 8
 _ESTIMATED = "(estimat|imput|geschätzt|schätz|estimé|estimad|stimat|skatta|anslå|szacun|推計|추정)"
-#: Words of a text with a number that says why there is no count, and so few such that are asked.
+#: Words of a text with a number that explains a missing count; texts to ask about at most.
 WORD, WORDS, _FEW_SENTENCES = re.compile(r"[^\W\d_]{2,}"), 3, 2
 
 
 def marks_answered(
     cells: Sequence[Cell], laws: Sequence[PlainLaw], rules: ReadingRules, notes: Sequence[Note]
 ) -> dict[str, str]:
-    """Return meanings of marks by numbers, notes and sums, or by the settings about them."""
+    """Return the meanings of marks, by settings, or by numbers, notes and sums."""
     answers = _ask_nines(cells, rules) | _ask_dashes(cells, rules) | _ask_flags(cells, rules, notes)
     for number, setting, note in replaced(notes):
         text = f"{number!r} stands for {UNKNOWN.get(setting, setting)}: {note.quoted}"
@@ -59,7 +59,7 @@ def marks_answered(
 
 
 def _ask_nines(cells: Sequence[Cell], rules: ReadingRules) -> dict[str, str]:
-    """Ask whether 999 or 9999 stands for what is withheld, where it is more common than others."""
+    """Ask whether 999 or 9999 means withheld, if it is more common than numbers nearby."""
     times = Counter(cell.text for cell in cells if cell.row)
     answers = dict[str, str]()
     for text in [t for t in times if re.fullmatch("9{3,}", t)]:
@@ -74,7 +74,7 @@ def _ask_notes(
     cells: Sequence[Cell], laws: Sequence[PlainLaw], rules: ReadingRules,
     notes: Sequence[Note],
 ) -> tuple[dict[str, str], dict[str, str]]:  # fmt: skip
-    """Ask whether marks are what notes say; return what to ask where the numbers deny it, too."""
+    """Ask whether marks mean what notes say; also return questions where numbers deny the notes."""
     texts = {c.text for c in cells if not number_range(c.text)} if notes else set[str]()
     marks = [t for t in texts if f"marks.{t}" not in rules.all and not noted(t)]
     marks = sorted(t for t in marks if is_mark(t) or not any(map(str.isdigit, t)))
@@ -94,7 +94,7 @@ def _ask_notes(
 
 
 def _inner_range(finding: tuple[str, Note], cells: Sequence[Cell]) -> str:
-    """Return the range within *between 0 and 5*, where 0 and 5 are shown; else an empty text."""
+    """Return the range inside *between 0 and 5*, if counts of 0 and 5 are shown; else empty."""
     ends = number_range(finding[0])
     if not ends or ends[0] or ends[1] < _SHORTEST or "between" not in finding[1].text.casefold():
         return ""
@@ -106,7 +106,7 @@ def _inner_range(finding: tuple[str, Note], cells: Sequence[Cell]) -> str:
 def _sentences(
     cells: Sequence[Cell], rules: ReadingRules, answers: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return texts of words in the place of counts, of which many may be any; a line says so."""
+    """Return texts of words in place of counts as withheld, if they are many; add a line."""
     first: dict[str, Cell] = {}
     for cell in cells:
         first.setdefault(cell.text, cell)
@@ -126,19 +126,19 @@ def _sentences(
 
 
 def _fits(mark: str, text: str, cells: Sequence[Cell], laws: Sequence[PlainLaw]) -> bool:
-    """Return whether a mark may be a range: few such counts are shown, and all sums allow it."""
+    """Return whether a mark may be a range: few such counts are shown, and the sums allow it."""
     low, high = number_range(text) or (0, 0)
     every = [(0, UNBOUNDED)] * len(cells)
     for position, (cell, law) in enumerate(zip(cells, laws, strict=True)):
         if ends := plain_number(cell.text):
             every[position] = support(law.law, counted(cell, law.law, ends[0]))
-    small = [c for c, (a, b) in zip(cells, every, strict=True)  # 5 that is rounded may be 6
+    small = [c for c, (a, b) in zip(cells, every, strict=True)  # a rounded 5 may be 6
              if c.row and max(low, 1) <= a <= b <= high]  # fmt: skip
     if _FEWER * len(small) > sum(cell.text == mark for cell in cells):
         return False
     partial_totals = [low > 0 and zero.good - any_.good == zero.telling - any_.telling > 0
              for any_, zero in _sums_with(mark, (0, 0), cells, every)]  # fmt: skip
-    # Totals of what is shown deny nothing.
+    # Totals of shown counts deny nothing.
     pairs = [
         *itertools.compress(_sums_with(mark, (low, high), cells, every), map(not_, partial_totals))
     ]
@@ -150,14 +150,14 @@ def _fits(mark: str, text: str, cells: Sequence[Cell], laws: Sequence[PlainLaw])
 def _sums_with(
     mark: str, ends: Ends, cells: Sequence[Cell], every: Sequence[Ends]
 ) -> Iterator[tuple[Groups, Groups]]:
-    """Yield for each total the groups that add up to it, without and with the range of a mark."""
+    """Yield for each total the groups that add up to it, without and with a mark's range."""
     proposal = [ends if c.text == mark else e for c, e in zip(cells, every, strict=True)]
     labels = [cell.labels for cell in cells]
     return zip(_sums(labels, every), _sums(labels, proposal), strict=True)
 
 
 def _sums(labels: Sequence[Mapping[str, str]], ends: Sequence[Ends]) -> Iterator[Groups]:
-    """Yield for each variable with a total in which groups others add up to it."""
+    """Yield, for each variable with a total, the groups in which the others add up to it."""
     coded = CodedLabels(labels, ends)
     for column, (name, texts) in enumerate(coded.labels.items()):
         words = {key(x): total_word(x) for x in texts}
@@ -171,7 +171,7 @@ def _sums(labels: Sequence[Mapping[str, str]], ends: Sequence[Ends]) -> Iterator
 
 
 def _ask_dashes(cells: Sequence[Cell], rules: ReadingRules) -> dict[str, str]:
-    """Ask whether a dash is 0, where in all rows that have one the rest add up to their total."""
+    """Ask whether a dash is 0, if in all rows with one the others add up to their total."""
     answers = dict[str, str]()
     rows: dict[tuple[str, int], list[str]] = {}
     for cell in cells:
@@ -193,9 +193,9 @@ def _ask_dashes(cells: Sequence[Cell], rules: ReadingRules) -> dict[str, str]:
 def _ask_sums(
     cells: Sequence[Cell], laws: Sequence[PlainLaw], rules: ReadingRules, answers: Mapping[str, str]
 ) -> dict[str, str]:
-    """Ask whether a mark is no count, where totals are then exactly the sums of all others.
+    """Ask whether a mark is no count, if totals are then exactly the sums of all others.
 
-    Such are marks by which no office withholds: a dash is 0, another one tells that there is none.
+    These are marks that no office uses to withhold. A dash is 0; another mark is a missing count.
     """
     results = dict[str, str]()
     if not all(law.law == TrueCounts() for law in laws):
@@ -220,10 +220,10 @@ def _ask_sums(
 def _ask_nothing(
     cells: Sequence[Cell], laws: Sequence[PlainLaw], rules: ReadingRules
 ) -> dict[str, str]:
-    """Ask whether a dash is 0, where no 0 stands and no other small count can hide behind it.
+    """Ask whether a dash is 0, if no 0 is stated and the dash can hide no other small count.
 
-    Counts of 1 and 2 are shown, or ranges stand for them, such as <5.  Sums must not deny it, and
-    no other mark may hide small counts.
+    Counts of 1 and 2 are shown, or ranges such as <5 replace them. Sums must not deny it, and no
+    other mark may hide small counts.
     """
     times = Counter(cell.text for cell in cells if cell.row)
     ranges = {t for t in times if (end := number_range(t)) and end[0] < 2 < end[1]}
@@ -239,14 +239,14 @@ def _ask_nothing(
 
 
 def _ask_flags(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) -> dict[str, str]:
-    """Ask whether counts beside a note are withheld: each of several is 0, or all are estimates."""
+    """Ask whether counts beside a note are withheld: several that are all 0, or estimates."""
     numbers: dict[str, list[str]] = {}
     for count_note in (noted(cell.text) for cell in cells):
         if count_note:
             numbers.setdefault(count_note.note, []).append(count_note.number)
     reasons = {m: "beside it is 0 always" for m, t in numbers.items() if len(t) > 1 == len({*t})
                and t[0] == "0"}  # fmt: skip
-    if "e" in numbers and "a" not in numbers:  # no letter of a list
+    if "e" in numbers and "a" not in numbers:  # no letter in a list of notes
         reasons["e"] = "many offices write it beside estimates"
     for mark, note in itertools.product(numbers, notes):
         word = rf"\W*{re.escape(mark.strip('[]()').casefold())}\W+(.{{0,20}}\W)?{_ESTIMATED}"

@@ -1,4 +1,4 @@
-"""Notes of published tables: how counts were made and what marks stand for, in words."""
+"""Notes of published tables: sentences on the making of counts and the meanings of marks."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -32,15 +32,15 @@ _LIMITS: dict[str, Callable[..., tuple[int, int]]] = {
     rf"(?:(?:fewer|less|lower|smaller) than|below|under|<) ?{_N}": lambda a: (0, a - 1),
 }  # fmt: skip
 _YEARS = re.compile(r"\b(?:(?:19|20)(?=\d\d[-/]))?([1-9]\d)[-–/](?:(?:19|20)(?=\d\d\b))?(\d\d)\b")
-#: What stands for the small counts that a sentence names before.
+#: The replacement of small counts that a sentence names before.
 _REPLACED = re.compile(
     r"(?:replaced|shown|displayed|represented|published|reported|recoded|coded|set|changed|rounded|"
     rf"given) (?:up |down )?(?:as|by|with|to|at) (?:the )?(?:values? |numbers? )?['\"“‘]?{_N}"
 )
 _SMALL = re.compile(r"\b(small|low)\b")
-_MOST = 200  # of a count that is withheld since it is small
+_MOST = 200  # the largest small count that is withheld
 _NUMBERS = [(re.compile(pattern), ends) for pattern, ends in _LIMITS.items()]
-#: Words for counts that are withheld to protect people, and for those that there are not.
+#: Words for counts withheld to protect people, and for missing counts.
 _HIDDEN = re.compile(
     r"suppress|withh[eo]ld|not (be )?(shown|published|displayed|released|disclosed|reported)|"
     r"mask|redact|hidden|confidential|asterisk|disclos|privacy|small (cells?|numbers?|counts?)|"
@@ -53,13 +53,13 @@ _SHOWN = re.compile(
     r"\b(shown|displayed|denoted|indicated|marked|represented|replaced|flagged|appear|printed|"
     r"identified|given)\b"
 )
-#: Signs, and how sentences write and call them.
+#: Signs, with patterns for the signs and their names.
 _SIGNS = {"*": r"\*|asterisks?", "-–—−": "[-–—−]|dash(?:es)?|hyphens?"}
 _NONE = re.compile(
     r"(is |a |true |exact(ly)? |that |the |counts? |quantity |values? )*"
     r"(nil|zero|none|0|no (reported |known |recorded )?(cases|deaths|people|persons))"
 )
-#: Others than small counts are withheld, too, so that they cannot be worked out.
+#: Secondary suppression: other counts are withheld too, to protect small ones.
 _SECOND = re.compile(
     r"secondary|complementary|consequential|(other|additional|further|next|second|larger)\b.{0,60}"
     r"(suppress|withh|mask|redact)|(calculat|deriv|deduc|subtract|work(ed|ing)? (it )?out)"
@@ -83,7 +83,7 @@ _ESTIMATE = re.compile(
 #: A number and its error, of one name: tenured_number, tenured_se.
 _NUMBER = re.compile(r"(.+) (numbers?|counts?|estimates?|totals?)")
 _ERROR = re.compile(r"(.+) (se|standard errors?)")
-#: Below the same heading as a number: its interval of confidence.
+#: The confidence interval below the same heading as a number.
 _INTERVAL = re.compile(
     r".*(±|\b(confidence|confiance|confianza|confiança|confidenza|vertrauensin|konfiden[sz]|"
     r"betrouwbaarheid)).*|(95 ?% ?)?(ci|ic)\b.*",
@@ -101,9 +101,9 @@ _SAMPLE = re.compile(
     r"stichprobe\w*|échantillon|sondage|stima|steekproef|amostra(l|gem)?|muestr(a|al|eo)|"
     r"campion(e|aria)|urvalsundersökning|utvalgsundersøkelse|otantatutkimus)\b"
 )
-_RATED = re.compile(r"\b(population|census) estimates\b")  # rates are of them, no events
+_RATED = re.compile(r"\b(population|census) estimates\b")  # rates may refer to them, events do not
 _NO_SAMPLE = re.compile(r"\b(not|no|never|without|free (of|from))( \w+){0,4} ?$")
-#: A sentence on all counts, and words that make it one on some.
+#: A sentence on all counts, and words that limit it to some.
 _EVERY = re.compile(
     r"(note\W+)?((all|the|these) )*(data|figures|numbers|counts|estimates|statistics|results|"
     r"values|totals)( (shown|presented|given|published|here|below|above|"
@@ -112,7 +112,7 @@ _EVERY = re.compile(
 _SOME_COUNTS = re.compile(
     r"\b(where|which|marked|some|may|might|except|if|unless|until|before|prior|since|not)\b|\d{4}|[*†]"
 )
-#: Headings of columns that say what is counted in a row.
+#: Headings of columns that name the measure of a row.
 _MEASURES = re.compile(
     r"(measure|indicator|statistic|metric|data series|kennzahl|merkmal|indicador|indicateur)s?"
     r"( (name|label|description))?"
@@ -120,7 +120,7 @@ _MEASURES = re.compile(
 _UNIT = re.compile(r"(.+), magnitude = \w+", re.IGNORECASE)
 _SURVEY = re.compile(r"([A-Z]\d{5}[A-Z]?_\d{3})([EM])")
 _MOST_TEXTS = 64  # of a column of notes
-#: By what is guessed of sums: words that the numbers that are shown do not make up totals.
+#: Guesses on totals, with words that deny that the shown numbers add up to them.
 _UNADDED = {
     "separate": re.compile(
         r"\bmore than (one|once)\b|\bmultiple (responses?|answers?|choices?|reasons|categories|"
@@ -150,7 +150,7 @@ _UNADDED = {
 
 
 class Note(NamedTuple):
-    """A sentence around a table, the row where it stands, and the sheet if it is another one."""
+    """A sentence around a table, its row, and its sheet if that is another one."""
 
     row: int
     text: str
@@ -158,15 +158,15 @@ class Note(NamedTuple):
 
     @property
     def quoted(self) -> str:
-        """The sentence as evidence."""
+        """The sentence, quoted as evidence."""
         place = f" of sheet {self.tab!r}" * bool(self.tab)
         return f"row {self.row}{place} says {cut(self.text, 90)!r}"
 
 
 def titles(sheet: Sheet) -> Iterator[str]:
-    """Yield titles of a sheet, its headings, and what its columns say in all rows.
+    """Yield titles of a sheet, its headings, and the constant texts of its columns.
 
-    Measures are told by a column that is called so, if all of them count records.
+    Texts of a column with a heading for measures are also titles if all of them name records.
     """
     yield from (*sheet.captions, sheet.tab, *sheet.heads)
     columns = zip(*(row for _, row in sheet.rows), strict=True)
@@ -177,18 +177,18 @@ def titles(sheet: Sheet) -> Iterator[str]:
 
 
 def stated_unit(sheet: Sheet) -> str:
-    """Return the unit that a line below a table states: of "$, Magnitude = Millions" it is $."""
+    """Return the unit stated in a line below a table: $ for "$, Magnitude = Millions"."""
     matches = (_UNIT.fullmatch(text) for _, text, _ in sheet.left)
     return next((match[1] for match in matches if match), "")
 
 
 def no_counts(unit: str) -> bool:
-    """Return whether a unit is money, or of rates, which count nobody."""
+    """Return whether a unit is money or a rate, which count nobody."""
     return _RATES.search(unit.casefold()) is not None
 
 
 def sheet_notes(sheet: Sheet) -> list[Note]:
-    """Return the sentences above and below a table, of its columns of notes, and of its legend."""
+    """Return the sentences above and below a table, in its note columns, and in its legend."""
     texts = [(row, text) for row, text, _ in sheet.left]
     for j, head in enumerate(sheet.heads):
         if "note" in key(head):
@@ -207,12 +207,12 @@ def _sentences(text: str) -> Iterator[str]:
 
 
 def without_years(text: str) -> str:
-    """Return a text without school years, such as the last two words of *Opened in 18-19*."""
+    """Return a text without school years, such as *18-19* in *Opened in 18-19*."""
     return _YEARS.sub(lambda m: "" if int(m[1]) + 1 == int(m[2]) else m[0], text)
 
 
 def small_counts(text: str) -> tuple[int, int] | None:
-    """Return the least and the most of the small counts that a sentence is about."""
+    """Return the smallest and largest of the small counts that a sentence names."""
     text = without_years(text)
     for pattern, ends in _NUMBERS:
         for match in pattern.finditer(text):
@@ -224,7 +224,7 @@ def small_counts(text: str) -> tuple[int, int] | None:
 
 
 def rounding(notes: Sequence[Note]) -> tuple[str, int, Note] | None:
-    """Return the way and the base of rounding that a sentence says, and the sentence."""
+    """Return the way and the base of rounding in a sentence, and the sentence."""
     for note in notes:
         plain = note.text.casefold()
         if (match := _ROUNDED.search(plain)) and not _OTHER.search(plain):
@@ -239,7 +239,7 @@ def _number(text: str) -> int:
 
 
 def replaced(notes: Iterable[Note]) -> Iterator[tuple[str, str, Note]]:
-    """Yield the numbers that stand for small counts as sentences say, their settings, and these."""
+    """Yield numbers that sentences give as replacing small counts, with settings and sentences."""
     for note in notes:
         plain = note.text.casefold()
         if match := _REPLACED.search(plain):
@@ -253,9 +253,9 @@ def replaced(notes: Iterable[Note]) -> Iterator[tuple[str, str, Note]]:
 
 
 def marked(mark: str, notes: Sequence[Note], *, alone: bool) -> tuple[str, Note] | None:
-    """Return the meaning of a mark that sentences say, as its setting, and the sentence.
+    """Return the meaning of a mark as a setting, and the sentence that states it.
 
-    ``alone`` if no other mark may stand for the small counts that a sentence is about.
+    With ``alone`` no other mark may stand for the small counts of a sentence.
     """
     finding = next((pair for note in notes if (pair := _explained(mark, note))), None)
     if finding and finding[0] != "withheld":
@@ -272,7 +272,7 @@ def marked(mark: str, notes: Sequence[Note], *, alone: bool) -> tuple[str, Note]
 
 
 def _explained(mark: str, note: Note) -> tuple[str, Note] | None:
-    """Return the setting of a mark that a sentence explains."""
+    """Return the setting of a mark that a sentence explains, and the sentence."""
     plain, core = note.text.casefold(), mark.strip("[]() ").casefold()
     if not core:
         return None
@@ -299,10 +299,10 @@ def _explained(mark: str, note: Note) -> tuple[str, Note] | None:
 
 
 def sampled(sheet: Sheet, counted: Iterable[str], *, every: bool = False) -> Note | None:
-    """Return the first sentence that says that counts are estimated, weighted or of a sample.
+    """Return the first sentence that calls counts estimated, weighted or a sample.
 
-    With ``every`` only one that says so of all counts.  Estimates of a population are none of what
-    befalls it, if no heading of what is ``counted`` names it.
+    With ``every`` it must refer to all counts. Population estimates do not make counts of events
+    estimates, unless a heading of those ``counted`` names the population.
     """
     events = any(map(says_events, titles(sheet)))
     events = events and not any("population" in head.casefold() for head in counted)
@@ -317,9 +317,9 @@ def sampled(sheet: Sheet, counted: Iterable[str], *, every: bool = False) -> Not
 
 
 def unadded(notes: Iterable[Note], names: Collection[str]) -> dict[str, tuple[str, Note]]:
-    """Guess by variable what totals are of, where a sentence denies that labels make them up.
+    """Return guesses by variable on totals, where a sentence denies that labels add up to them.
 
-    One that names no variable may be about each.
+    A sentence that names no variable may refer to each.
     """
     results = dict[str, tuple[str, Note]]()
     for note in notes:
@@ -331,12 +331,12 @@ def unadded(notes: Iterable[Note], names: Collection[str]) -> dict[str, tuple[st
 
 
 def has_estimates(sheet: Sheet) -> bool:
-    """Return whether headings or notes say that numbers are estimates of a survey."""
+    """Return whether headings or notes reveal survey estimates."""
     return bool(estimates(sheet))
 
 
 def estimates(sheet: Sheet) -> str:
-    """Return the words that tell estimates: of margins, a sentence or a heading; else empty."""
+    """Return the words that reveal estimates: margins, a sentence or a heading; else empty."""
     codes = [m for h in sheet.heads if (m := _SURVEY.fullmatch(h))]
     pairs = {m[1] for m in codes if m[2] == "E"} & {m[1] for m in codes if m[2] == "M"}
     stems = {m[1] for h in map(key, sheet.heads) if (m := _ERROR.fullmatch(h))}
@@ -351,15 +351,15 @@ def estimates(sheet: Sheet) -> str:
         return f"({note.quoted})"
     parts = {head: re.split(rf"{PATH}|; |: ", key(head)) for head in sheet.heads}
     if any(texts[1:] and _ESTIMATE.fullmatch(texts[0]) for texts in parts.values()):
-        return ""  # all of a tree may be called so
+        return ""  # a whole tree may have that name
     estimate_heads = [h for h, t in parts.items() if any(map(_ESTIMATE.fullmatch, t[1:] or t))]
     return f"(heading {quote(estimate_heads[0])})" if estimate_heads else ""
 
 
 def _beside_intervals(sheet: Sheet) -> set[str]:
-    """Return headings of whole numbers that have intervals of confidence at their right.
+    """Return headings of whole numbers that have confidence intervals at their right.
 
-    Where a rate stands between them, it may be the rate's.
+    If a rate stands between them, the interval may belong to the rate.
     """
     results, paths = set[str](), [head.split(PATH) for head in sheet.heads]
     for i, (*stem, last) in enumerate(paths):

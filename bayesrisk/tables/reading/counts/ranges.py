@@ -1,4 +1,4 @@
-"""Ranges of marks, as settings say them, held against the sums of the counts around them."""
+"""Ranges of marks in settings, checked against the sums of the counts around them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -14,12 +14,12 @@ from bayesrisk.tables.reading.variables.evidence import sums_shown
 from bayesrisk.tables.reading.variables.sums import CodedLabels
 from bayesrisk.tables.sheets.texts import key, listing, number_range, span
 
-#: How many times as much marks may stand for, where it is asked which sums show themselves then.
+#: Factors by which ranges of marks are widened to see which sums show.
 _TIMES = (2, 4, 8, 16)
 
 
 class _MarkSum(NamedTuple):
-    """A sum, and what its marks count together: its total less its other parts."""
+    """A sum, and the joint count of its marks: its total less its other parts."""
 
     total: Cell
     hidden: list[Cell]
@@ -27,9 +27,9 @@ class _MarkSum(NamedTuple):
 
 
 def check_ranges(cells: Sequence[Cell], ends: Sequence[Ends], rules: ReadingRules) -> None:
-    """Refuse a range of a mark that a sum contradicts, and say which range fits.
+    """Refuse a mark's range that a sum contradicts, and name a range that fits.
 
-    The sum is one that the numbers show if the marks stand for more, and not as they are said.
+    The numbers show this sum if the marks stand for more, but not under the stated ranges.
     """
     ranges = {
         name.partition(".")[2]: end
@@ -58,7 +58,7 @@ def check_ranges(cells: Sequence[Cell], ends: Sequence[Ends], rules: ReadingRule
                 mark, size = rest.hidden[0].text, len(rest.hidden)
                 low, high = fits[mark]
                 if {cell.text for cell in rest.hidden} > {mark}:
-                    continue  # several marks: each may be the wrong one
+                    continue  # any of several marks may be wrong
                 if size * high < rest.ends[0] or size * low > rest.ends[1]:
                     wrong.setdefault(mark, (name, rest))
                     fits[mark] = min(low, rest.ends[1] // size), max(high, -(-rest.ends[0] // size))
@@ -100,7 +100,7 @@ def _mark_sums(
 
 
 def _contradiction(name: str, rest: _MarkSum) -> str:
-    """Return which sum a range contradicts, and what its marks count together."""
+    """Return a text on the sum that a range contradicts, and the joint count of its marks."""
     size, rows = len(rest.hidden), listing(dict.fromkeys(str(cell.row) for cell in rest.hidden))
     rows = f"row{'s' * (', ' in rows)} {rows}"
     many = f"{size} marks in {rows} count" if size > 1 else f"the mark in {rows} counts"

@@ -1,4 +1,4 @@
-"""Counts of records told from other numbers, and rows of counts from records."""
+"""Evidence that numbers count records, and that rows are counts and not records."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ from bayesrisk.tables.sheets.texts import (
     total_word,
 )
 
-#: Headings that say only that numbers stand there, or of which period they are.
+#: Headings that only announce numbers, or name their period.
 _ANY = re.compile(
     r"((obs(ervation)?|measure|data|indicator) )?(values?|valor(es)?|valeurs?|wert|waarde|verdi)|"
     r"värde|obs||(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*[ -](19|20)?\d\d|"
@@ -36,25 +36,25 @@ _ANY = re.compile(
 )
 #: Laws under which sums hold.
 _BY_SUMS = ("exact", "stats-nz")
-_GROUPS = 3  # in which sums of changed counts are exact by chance in one case of 100
-_ONE_WAY = 5  # groups that changed counts miss one way by chance in one case of 16
-_BOTH_WAYS = 2  # groups on each side of which sums that hold have no more
-_MOST_EXACT = 20  # sums that hold for each that misses: sums of changed counts hold in fewer
-_SMALL = 20  # no count above it is withheld because it is small
-_BITS = 10  # by which one sum alone is no chance
-_MOST_LABELS = 2**14  # of a variable, among which words for totals are looked for
+_GROUPS = 3  # in which changed counts add up by chance in one case of 100
+_ONE_WAY = 5  # groups in which changed counts all miss one way in one case of 16
+_BOTH_WAYS = 2  # groups missed each way that deny exact counts
+_MOST_EXACT = 20  # sums that hold for each that misses, more than changed counts have
+_SMALL = 20  # the largest count withheld because it is small
+_BITS = 10  # of evidence needed from a single sum
+_MOST_LABELS = 2**14  # of a variable, to search for words for totals
 
 
 def ask_for_counts(
     cells: Sequence[Cell], variables: Mapping[str, TableVariable], sheets: Sequence[Sheet],
     rules: ReadingRules,
 ) -> None:  # fmt: skip
-    """Leave the law of a file open where sums deny it, or nothing shows that numbers are counts.
+    """Leave the law of a file open if sums deny it, or nothing shows that numbers are counts.
 
-    Labels that overlap exceed their total, those of some leave a rest: sums that miss totals both
-    ways are of counts that are changed.  A column is shown to count by sums that it takes part in,
-    by a small count that is withheld, as <3, or by its heading; headings that say nothing are
-    helped by a title, and so are several of which none says what it counts.
+    Overlapping labels exceed their total, and incomplete labels leave a rest. Sums that miss totals
+    both ways show changed counts. A column counts records if it takes part in sums, has a withheld
+    small count (<3), or has such a heading. A title helps headings that say nothing, and several
+    headings of which none names records.
     """
     files = [name for name in dict.fromkeys(cell.file for cell in cells) if _question(name, rules)]
     columns = {(c.file, c.column): c.file for c in cells
@@ -71,7 +71,7 @@ def ask_for_counts(
         counted = [head for other, head in columns if other == sheet.name]
         if len(counted) > 1 and not any(map(says_records, counted)):
             units |= {sheet.name for text in sheet.captions if titles_records(text)}
-    aged = {file for file, head in counting if interval(head)}  # groups of ages are of the same
+    aged = {file for file, head in counting if interval(head)}  # age groups share their unit
     for file in files:
         question, name = _question(file, rules), Path(file).name
         heads = [
@@ -88,11 +88,11 @@ def ask_for_counts(
         guess, text = rules.questions[question]
         if guess in _BY_SUMS and file in denied:
             rules.leave_open(question, f"sums of {name} {denied[file]}")
-            # Who says how counts were made decides what totals are of: it is asked after that.
+            # How counts were made decides the meaning of totals, so ask about these later.
             for variable in variables if "miss totals" in denied[file] else ():
                 if any(sums.contradicting.size for sums in variables[variable].sums):
                     rules.ask_later(f"totals.{variable}")
-        elif guess in _BY_SUMS and not heads:  # which sums of other columns do not speak for
+        elif guess in _BY_SUMS and not heads:  # sums of other columns are no evidence for these
             number = exact[file]
             groups = f"{number} group" + "s" * (number > 1)
             sums = f"sums hold exactly in {groups}" if number else near[file] or "no sum shows it"
@@ -102,19 +102,19 @@ def ask_for_counts(
 
 
 def _is_small(text: str) -> bool:
-    """Return whether a text is a range of small counts, which stand for people who are few."""
+    """Return whether a text is a range of small counts, which stand for few people."""
     ends = number_range(text)
     return ends is not None and ends[0] < ends[1] <= _SMALL
 
 
 def _is_unit(caption: str) -> bool:
-    """Return whether a line above a table says that all is counted in records: *Units: Persons*."""
+    """Return whether a line above a table gives records as the unit of all: *Units: Persons*."""
     name, _, unit = re.sub("[,：]", ":", caption).partition(":")
     return UNITS.fullmatch(key(name).strip("( ")) is not None and says_records(unit.strip(" )"))
 
 
 def _names_records(head: str, title: bool) -> bool:
-    """Return whether a heading says what it counts, or may count what a title says."""
+    """Return whether a heading names records, or is plain below a title that does."""
     parts = key(head).split(PATH)
     plain = any(
         _ANY.fullmatch(part) or total_word(part) or sex(part) or interval(part) for part in parts
@@ -123,7 +123,7 @@ def _names_records(head: str, title: bool) -> bool:
 
 
 def _question(file: str, rules: ReadingRules) -> str:
-    """Return the name of the open question about the law of a file, if there is one."""
+    """Return the name of the open question about the law of a file; empty if none."""
     names = (f"counts.{Path(file).name}", "counts")
     if any(name in rules.choices for name in names):
         return ""
@@ -133,10 +133,10 @@ def _question(file: str, rules: ReadingRules) -> str:
 def _evidence(
     cells: Sequence[Cell], variables: Mapping[str, TableVariable], rules: ReadingRules
 ) -> tuple[dict[str, int], dict[str, str], dict[str, str], set[tuple[str, str]]]:
-    """Return exact sums by file, those of most groups, why sums deny exact counts, and columns.
+    """Return by file exact sums, sums in most groups, and denials of exact counts; and columns.
 
-    All sums in these columns that say something hold, of one variable or all, too many for chance;
-    or sums in most groups do that are not used.
+    These columns are shown to count: all informative sums of one variable, or of all, hold in them
+    beyond chance. Unused sums that hold in most groups show it too.
     """
     columns = {pair: i for i, pair in enumerate(dict.fromkeys((c.file, c.column) for c in cells))}
     files = {name: i for i, name in enumerate(dict.fromkeys(c.file for c in cells))}
@@ -155,14 +155,14 @@ def _evidence(
         several = (less >= _BOTH_WAYS) & (OF_AN_ERROR * missed > exact)
         missed_so = several | ((less > 0) & (good <= missed))
         overlap = variables[name].separate
-        few = overlap & (good <= missed)  # of labels that overlap and leave a rest
+        few = overlap & (good <= missed)  # overlapping labels that leave a rest
         mixed |= missed_so & few
         both_ways |= missed_so & ~few
         number += exact
         clean += exact * (_MOST_EXACT * missed <= exact)
         if not (overlap and f"totals.{name}" in rules.choices):  # labels are known to overlap
             little += near * ((missed == near) & (missed < _ONE_WAY))
-        several = variables[name].labels[1:] != [REST]  # a total is no sum of one label
+        several = variables[name].labels[1:] != [REST]  # one label has no sum
         rest += missed * (several and not overlap)
     denied = {
         "miss totals both ways": both_ways | (mixed & (clean < _GROUPS)),
@@ -184,10 +184,10 @@ def _evidence(
 
 
 def check_records(frame: pd.DataFrame, source: object) -> None:
-    """Refuse rows that are those of a published table: SDMX, or counts beside labels of totals.
+    """Refuse rows of a published table: SDMX, or counts beside labels of totals.
 
-    A label is that of a total where a word says so, labels tell all rows apart, and its counts are
-    no less than the sum of the others beside the same labels.
+    A label is a total if a word says so and labels distinguish all rows. Its counts are no less
+    than the sum of the others with the same other labels.
     """
     names = {key(str(name)): name for name in frame.columns}
     reason = f"column {quote(names['obs value'])}" if "obs value" in names else ""

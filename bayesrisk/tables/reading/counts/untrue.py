@@ -1,4 +1,4 @@
-"""Numbers that are no counts as they stand: in other units, rates by their title, or swapped."""
+"""Numbers that are no true counts: in other units, rates by their title, or swapped."""
 
 import re
 
@@ -18,9 +18,9 @@ _WORDS = re.compile(
 
 
 def untrue(sheet: Sheet) -> Note | None:
-    """Find the sentence, title, heading or unit that says that numbers are no counts of records.
+    """Return the first sentence, title, heading or unit that denies true counts of records.
 
-    A title on rates is of other columns where one is called so.
+    A title on rates belongs to other columns if some heading names rates.
     """
     heads, first = [*map(key, sheet.heads)], sheet.rows[0][0]
     notes = [*sheet_notes(sheet), *(Note(first - 1, head) for head in sheet.heads)]

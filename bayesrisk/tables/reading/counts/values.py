@@ -1,4 +1,4 @@
-"""Values of cells: a number under a law, a range, or a count that may be any."""
+"""Values of cells: a number under a law, a range, or a withheld count."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ from bayesrisk.tables.sheets.texts import (
 class Value(NamedTuple):
     """The meaning of a text: a number under a law; ``kind`` is empty for plain counts.
 
-    One that is ``missing`` is no count.
+    The kind ``missing`` is no count.
     """
 
     law: Likelihood
@@ -50,7 +50,7 @@ class Value(NamedTuple):
 
 
 def values(cells: Sequence[Cell], rules: ReadingRules, sheets: Sequence[Sheet]) -> list[Value]:
-    """Return the meaning of each cell; ``rules`` gets what is asked about laws and marks."""
+    """Return the meaning of each cell, and add questions on laws and marks to ``rules``."""
     notes = {sheet.name: sheet_notes(sheet) for sheet in sheets}
     heads = dict.fromkeys((cell.file, cell.column) for cell in cells)
     doubts = {s.name: sampled(s, [h for f, h in heads if f == s.name]) or untrue(s) for s in sheets}
@@ -80,7 +80,7 @@ def values(cells: Sequence[Cell], rules: ReadingRules, sheets: Sequence[Sheet]) 
 
 
 def _check_sum(cells: Sequence[Cell], meanings: Sequence[Value]) -> None:
-    """Refuse the largest count where all together are no sum below that of no limit."""
+    """Refuse the largest count if the sum of all reaches the bound for unlimited counts."""
     least = [value.ends[0] for value in meanings]
     if sum(least) >= UNBOUNDED:
         cell = cells[least.index(max(least))]
@@ -88,7 +88,7 @@ def _check_sum(cells: Sequence[Cell], meanings: Sequence[Value]) -> None:
 
 
 def _plain(cell: Cell, law: Likelihood, number: int) -> Value:
-    """Return a count as it stands; refuse one that is not rounded as all are."""
+    """Return a count as it stands; refuse one that is not rounded as its law says."""
     number = counted(cell, law, number)
     low, high = support(law, number)
     if low > high:
@@ -97,11 +97,11 @@ def _plain(cell: Cell, law: Likelihood, number: int) -> Value:
 
 
 def _value(cell: Cell, rule: PlainLaw, rules: ReadingRules, answers: Mapping[str, str]) -> Value:
-    """Return the meaning of a cell; refuse a text that is no count, no range and no mark."""
+    """Return the meaning of a cell; refuse a text that is no count, range or mark."""
     text, law, marked = cell.text, rule.law, f"marks.{cell.text}" in rules.choices
     marked = marked or (text in answers and WHOLE.fullmatch(text) is not None)
     ends = None if marked else number_range(text)
-    if ends and f"marks.{text}" in rules.questions:  # a number that stands for others
+    if ends and f"marks.{text}" in rules.questions:  # a number that replaces others
         ends = number_range(rules.questions[f"marks.{text}"][0]) or ends
         text = ""
     if ends and WHOLE.fullmatch(text) and cell.row:
@@ -130,7 +130,7 @@ def _value(cell: Cell, rule: PlainLaw, rules: ReadingRules, answers: Mapping[str
             guess, meaning = span(*small), "a small count, as it says"
         if note:
             guess, meaning = "note", "a note beside a count that holds"
-        answer = answers.get(mark, "")  # as sums show, or words
+        answer = answers.get(mark, "")  # by sums or words
         answer = "" if note and answer != "withheld" else answer
         if not answer:
             answer = rules.ask(f"marks.{mark}", guess, f"{mark!r} is {meaning}")
@@ -147,16 +147,16 @@ def _value(cell: Cell, rule: PlainLaw, rules: ReadingRules, answers: Mapping[str
 
 
 def limit_value(high: int) -> Value:
-    """Return the meaning of a limit: one law has them all, and so one table."""
+    """Return the meaning of an upper limit; all limits share one law, and so one table."""
     if not high:
         return Value(TrueCounts(), 0, kind="exact")
     return Value(CountLimits(), high, kind="at most")
 
 
 def range_value(low: int, high: int, law: Likelihood) -> Value:
-    """Return the meaning of a range, beside plain counts of a law."""
+    """Return the meaning of a range, beside plain counts with a law."""
     if low < high < UNBOUNDED and isinstance(law, PerturbedCounts | RoundingSpec):
-        # A range is of counts that are changed.
+        # A range holds changed counts.
         base = law.base if isinstance(law, RoundingSpec) else 1
         low = min(low, support(law, -(-low // base) * base)[0])
         high = max(high, support(law, high // base * base)[1])

@@ -1,1 +1,1 @@
-"""Variables of published tables: their labels, and the sums and trees that these make."""
+"""Variables of published tables: their labels, with sums and trees of these."""

@@ -1,4 +1,4 @@
-"""Ranges of ages by their ends: which follow each other, and which share ages."""
+"""Ranges of ages by their ends: consecutive ones, nested ones and overlapping ones."""
 
 import itertools
 from collections.abc import Mapping
@@ -9,13 +9,13 @@ Ends = tuple[int, int]
 
 
 def consecutive(ends: Mapping[str, Ends]) -> list[str]:
-    """Return groups of ages that follow each other with the fewest years between, most of these.
+    """Return consecutive age groups with the fewest years between, and among these the most groups.
 
-    0-17 and 18+ of 0-4, 0-17, 18+ and 65+.
+    An example is 0-17 and 18+ of 0-4, 0-17, 18+ and 65+.
     """
     labels = {end: k for k, end in reversed([*ends.items()])}
     points = sorted({p for low, high in labels for p in (low, high + 1)})
-    # From each age on: the years that no group has, less the number of groups, and the first step.
+    # From each age on: the years without group, minus the number of groups, and the first step.
     best = {p: (0, 0, p) for p in points[-1:]}
     from_age: dict[int, list[int]] = {p: [] for p in points}
     for low, high in labels:
@@ -33,7 +33,7 @@ def consecutive(ends: Mapping[str, Ends]) -> list[str]:
 
 
 def nested_ages(ends: Mapping[str, Ends]) -> dict[str, list[str]]:
-    """Return the parts of each range that has others inside; none where they leave years out."""
+    """Return the parts of each range that has others inside; none if they leave years out."""
     results = dict[str, list[str]]()
     for label, (low, high) in ends.items():
         inside = {k: (a, b) for k, (a, b) in ends.items()
@@ -46,13 +46,13 @@ def nested_ages(ends: Mapping[str, Ends]) -> dict[str, list[str]]:
 
 
 def may_lie_in(part: str, label: str) -> bool:
-    """Return whether a label may be a part of another: of two ranges it lies in the other."""
+    """Return whether a label may be part of another; a range must lie in another range."""
     inner, outer = interval(part), interval(label)
     return not (inner and outer) or outer[0] <= inner[0] <= inner[1] <= outer[1]
 
 
 def overlapping(ends: Mapping[str, Ends]) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """Return the pairs of ranges of which one is inside the other, and those that share a part."""
+    """Return the pairs of nested ranges, and the pairs that partly overlap."""
     inside, across, open_ranges = list[tuple[str, str]](), list[tuple[str, str]](), list[str]()
     position = {label: n for n, label in enumerate(ends)}
     for label in sorted(ends, key=lambda k: (ends[k][0], -ends[k][1])):

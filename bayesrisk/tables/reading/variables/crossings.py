@@ -1,7 +1,7 @@
-"""Crossings: a variable whose labels make up one total in several ways is several variables.
+"""Crossings: a variable whose labels divide one total in several ways is several variables.
 
-*Total* = *men* + *women* = *owners* + *renters*, in rows below each other.  Another column may name
-the ways: *sex* beside *men*.
+An example is *Total* = *men* + *women* = *owners* + *renters*, in rows below each other. Another
+column may name the ways: *sex* beside *men*.
 """
 
 import itertools
@@ -21,16 +21,16 @@ from bayesrisk.tables.reading.variables.sums import CodedLabels, LabelSums
 from bayesrisk.tables.sheets.partitions import MOST_CROSSINGS
 from bayesrisk.tables.sheets.texts import BLANK, interval, key, listing, total_word
 
-_LEAST, _MOST = 5, 128  # labels that are looked at
+_LEAST, _MOST = 5, 128  # labels to look at
 _WAYS = 12  # divisions of the same people at most
-_BITS = 16  # that show that totals are the same
-_AGAIN = 4  # labels of a division for each that stands in another one, too, as *unknown* does
+_BITS = 16  # of evidence that totals are equal
+_AGAIN = 4  # labels for each that repeats in another division, as *unknown* does
 
 
 def divided(cells: list[Cell], ends: Sequence[Ends], rules: ReadingRules) -> list[Cell]:
-    """Return cells in which each division of the same people that a column names is a variable.
+    """Return cells in which each division of the same people named by a column is a variable.
 
-    Another column has the labels of all of them: *sex* beside *men*, *race* beside *white*.
+    Another column has the labels of all divisions: *sex* beside *men*, *race* beside *white*.
     """
     names = dict.fromkeys(name for cell in cells for name in cell.labels)
     columns = {name: [cell.labels.get(name, "") for cell in cells] for name in names}
@@ -54,7 +54,7 @@ def _counts_all(part: str, way: str) -> bool:
 
 
 def _divided(cell: Cell, outer: str, inner: str, titles: dict[str, str]) -> dict[str, str]:
-    """Return labels with that of a division as one of its own variable; totals have none."""
+    """Return labels with that of a division under its own variable; totals have none."""
     labels = {n: x for n, x in cell.labels.items() if n not in (outer, inner)}
     way, part = (cell.labels.get(name, "") for name in (outer, inner))
     plain = way in titles and part and not _counts_all(part, way)
@@ -64,10 +64,10 @@ def _divided(cell: Cell, outer: str, inner: str, titles: dict[str, str]) -> dict
 def _divisions(
     columns: Mapping[str, Sequence[str]], ends: Sequence[Ends], outer: str, inner: str
 ) -> list[str]:
-    """Return the labels of a column that name divisions; none where numbers do not show it.
+    """Return the labels of a column that name divisions; none without evidence in the numbers.
 
-    Each has more than half of all in several groups, or in one where totals of divisions are the
-    same everywhere, and not more than all in most: parts of one division would not have that.
+    The parts of each exceed half of the total in several groups, and the total in few. One group
+    suffices if divisions have equal totals everywhere. Parts of one division would not do this.
     """
     pairs = [*zip(columns[outer], columns[inner], strict=True)]
     below: dict[str, set[str]] = {}
@@ -81,7 +81,7 @@ def _divisions(
         return []
     if math.prod(sizes) > MOST_CROSSINGS:
         return []
-    # In each group the total of each division, and what is known of its parts.
+    # In each group the total of each division, and the known parts.
     totals: dict[tuple[str, ...], dict[str, int]] = {}
     parts: dict[tuple[str, tuple[str, ...]], dict[str, int]] = {}
     rest = [column for name, column in columns.items() if name not in (outer, inner)]
@@ -110,7 +110,7 @@ def _divisions(
 def crossed(
     cells: list[Cell], ends: Sequence[Ends], nesting: Nesting, rules: ReadingRules
 ) -> list[Cell]:
-    """Return cells in which each way to make up the total of a variable is a variable.
+    """Return cells in which each way to divide the total of a variable is a variable.
 
     Cells of the total have none of these.
     """
@@ -130,11 +130,11 @@ def crossed(
 
 
 def _titles(name: str, coded: CodedLabels) -> dict[str, str]:
-    """Return the variable of each label but the total; empty where numbers do not show several."""
+    """Return the variable of each label except the total; empty without evidence of several."""
     if not _LEAST <= len(coded.spellings[name]) <= _MOST:
         return {}
     ages = [x for x in coded.labels[name] if interval(x)]
-    if 2 * len(ages) > len(coded.labels[name]):  # these say by their names what they share
+    if 2 * len(ages) > len(coded.labels[name]):  # their names say what they share
         return {}
     sums = LabelSums(name, coded, {})
     texts = {key(x): x for x in coded.labels[name]} | {"": "Total"}
@@ -144,7 +144,7 @@ def _titles(name: str, coded: CodedLabels) -> dict[str, str]:
     columns = CountedColumns(counts, [*labels])
     ways = margins(columns, labels, kinds, UNNAMED)
     totals = [i for i in labels if i not in ways]
-    for way in {*ways.values()}:  # what else there is may be of some
+    for way in {*ways.values()}:  # other labels may be parts of some
         parts = [i for i in ways if ways[i] == way]
         if len(totals) != 1 or not columns.sets(parts, totals[0]):
             return {}
@@ -166,9 +166,9 @@ def divided_twice(
     cells: list[Cell], coded: CodedLabels, evidence: Mapping[str, LabelEvidence], nesting: Nesting,
     rules: ReadingRules,
 ) -> list[Cell]:  # fmt: skip
-    """Return cells in which a second way to make up one label is a variable beside it.
+    """Return cells in which a second way to divide one label is a variable beside it.
 
-    All cases are those in hospital and at home, and by another test: *PCR* and *antigen*.
+    All cases may be in hospital or at home, and by another test, *PCR* or *antigen*.
     """
     for name in coded.names:
         if name in nesting.trees or name in nesting.separate or name in nesting.paths:
@@ -189,6 +189,6 @@ def divided_twice(
 
 
 def _labels(cell: Cell, name: str, titles: dict[str, str]) -> dict[str, str]:
-    """Return labels with one of a variable moved to that of its way; that of all has none."""
+    """Return labels with one moved to the variable of its way; labels of the total are dropped."""
     every = {n if n != name else titles.get(key(x), ""): x for n, x in cell.labels.items()}
     return {n: x for n, x in every.items() if n}

@@ -1,4 +1,4 @@
-"""Evidence on the labels of a variable: totals, subtotals and trees, by the sums that hold."""
+"""Evidence on the labels of a variable: totals, subtotals and trees, by sums that hold."""
 
 import bisect
 import itertools
@@ -28,11 +28,11 @@ from bayesrisk.tables.reading.variables.variable import (
 )
 from bayesrisk.tables.sheets.texts import interval, is_date, key, sex, total_word
 
-_MOST_RUNS = 3000  # labels among which subtotals are looked for
-_MOST_CODES = 4  # numbers that may be no ages, but codes such as those of sexes
-_MOST_COMBINED = 64  # labels of which each may be the sum of any others
-_MOST_SCATTERED = 8  # labels whose sets are tried as the parts of others
-#: Sums hold by chance in one case of 2**8, or in one of as many as are looked at times that.
+_MOST_RUNS = 3000  # labels to search for subtotals
+_MOST_CODES = 4  # numbers that may be codes, as of sexes, and not ages
+_MOST_COMBINED = 64  # labels to test as sums of any others
+_MOST_SCATTERED = 8  # labels whose subsets are tried as parts
+#: Sums hold by chance in one case of 2**8, times the number of sums tried.
 BITS = 8
 BITS_ALONE = 16  # of one group alone
 
@@ -40,13 +40,13 @@ BITS_ALONE = 16  # of one group alone
 class LabelEvidence(NamedTuple):
     """The parts of each subtotal, the total, and the groups in which the numbers show it.
 
-    ``disjoint`` are labels that lie in another one by their names alone, and not by the numbers;
-    ``overlap`` is such a label and the other one, where the numbers do not tell.  ``impossible`` is
-    in how many groups no records fit, if labels make up the total, and if others may be counted;
-    ``doubts`` are labels, with groups, that the total may leave out where they are withheld;
-    ``listed`` says that many labels, such as places, are nearly all of each total, ``certain`` that
-    no sum of a subtotal holds by chance; ``near`` are sums that hold in most groups; ``second_way``
-    is a label that others make up in another way, too, and the fewer labels of one way.
+    ``disjoint`` are labels that lie in another one by name, but not by the numbers. ``overlap`` is
+    such a label and the other one, if the numbers do not decide. ``impossible`` counts the groups
+    in which no records fit, if labels add up to the total, and if it may count others. ``doubts``
+    maps labels that the total may leave out where withheld to numbers of groups. ``listed`` says
+    whether many labels, such as places, are nearly all of each total. ``certain`` says that no sum
+    of a subtotal holds by chance. ``near`` are sums that hold in most groups. ``second_way`` is a
+    label that others add up to in a second way, and the fewer labels of one way.
     """
 
     children: dict[str, list[str]]
@@ -62,13 +62,14 @@ class LabelEvidence(NamedTuple):
     second_way: tuple[str, Sequence[str]] = ("", ())
 
     def variable(self, labels: Sequence[str], rules: Mapping[str, str]) -> TableVariable:
-        """Return the variable of some labels, with settings about these."""
+        """Return the variable with some labels, and settings about these."""
         return TableVariable(labels, rules, self.children, self.totals, self.disjoint)
 
     def find_second_way(self, sums: SumSearch) -> tuple[str, Sequence[str]]:
-        """Return a label that others make up in another way, too, and the labels that move.
+        """Return a label that others add up to in a second way, and the labels that move.
 
-        These are in no tree but its own; or all labels after the first make it up again and again.
+        These are in no tree but its own. Or all labels after the first add up to it repeatedly, in
+        runs.
         """
         every = [k for k in sums.column if k]
         below = {k: _labels_below(k, self.children) for k in every}
@@ -93,7 +94,7 @@ def _labels_below(label: str, children: Mapping[str, Sequence[str]]) -> set[str]
 
 
 def sums_shown(coded: CodedLabels, rules: ReadingRules) -> dict[str, dict[str, list[str]]]:
-    """Return for each variable the parts of every label that numbers show as their sum."""
+    """Return for each variable the parts of every label that the numbers show to be their sum."""
     results: dict[str, dict[str, list[str]]] = {}
     for name, labels in coded.labels.items():
         sums = SumSearch(name, coded, {})
@@ -105,7 +106,7 @@ def sums_shown(coded: CodedLabels, rules: ReadingRules) -> dict[str, dict[str, l
 
 
 def _sums(one: LabelEvidence, sums: SumSearch) -> dict[str, list[str]]:
-    """Return the published parts of each subtotal, and of the total."""
+    """Return the published parts of each subtotal and of the total."""
     wholes, inside = dict(one.children), {*itertools.chain(*one.children.values())}
     for total in one.totals or [""] * sums.implied:
         parts = [k for k in sums.column if k and k != total and k not in inside]
@@ -122,7 +123,7 @@ def all_evidence(
     choices: Mapping[str, tuple[dict[str, str], dict[str, list[str]]]],
     coded: CodedLabels, totals: Mapping[str, Sequence[str]],
 ) -> tuple[dict[str, LabelEvidence], dict[str, list[SumInGroups]], set[str]]:  # fmt: skip
-    """Return the evidence on each variable, its sums, and those with counts of all."""
+    """Return the evidence on each variable, its sums, and the variables with counts of all."""
     evidence, implied = dict[str, LabelEvidence](), set[str]()
     sums_by_name: dict[str, list[SumInGroups]] = {}
     for name, texts in labels.items():
@@ -139,10 +140,10 @@ def all_evidence(
         listed = bool(finding.totals) and all(
             sums.nearly_all(k, parts_by_whole.get(k, ())) for k in finding.totals
         )
-        rest = sums.bounded.any(axis=0).sum() - 1  # others: that all add up may be seen once
+        rest = sums.bounded.any(axis=0).sum() - 1  # others: one group may show that all add up
         sums_by_name[name] = [*wholes.values()]
         inner, groups = [w.numbers for k, w in wholes.items() if k not in every], finding.groups
-        if all((telling == good).all() for telling, good, *_ in inner):  # they show one another
+        if all((telling == good).all() for telling, good, *_ in inner):  # they support each other
             groups = groups._replace(bits=groups.bits + sum(float(n[-1].sum()) for n in inner))
         near = {} if finding.totals or sums.implied else sums.near([*sums.column], parts_by_whole)
         evidence[name] = finding._replace(
@@ -165,7 +166,7 @@ def all_evidence(
 
 
 def label_rules(name: str, rules: ReadingRules) -> tuple[dict[str, str], dict[str, list[str]]]:
-    """Return settings about labels, and the tree of a ``.hrc`` file that one of them names."""
+    """Return settings about labels, and the tree of a ``.hrc`` file named in one."""
     section = rules.section(f"labels.{name}")
     inner = {k: v for k, v in section.items() if v == "all" or " | " in v or key(v) == k}
     file = rules.section("labels").get(key(name), "")
@@ -176,7 +177,7 @@ def _evidence(
     name: str, labels: Sequence[str], choices: Mapping[str, str], tree: Mapping[str, list[str]],
     sums: SumSearch,
 ) -> LabelEvidence:  # fmt: skip
-    """Return subtotals and the total that the numbers show, of few labels wherever they stand."""
+    """Return the subtotals and the total shown by the numbers; few labels may stand anywhere."""
     finding = _neighbour_evidence(name, labels, choices, tree, sums)
     free = [k for k in sums.column if k and k not in choices]
     ages = 2 * sum(interval(k) is not None for k in free) > len(free)
@@ -193,7 +194,7 @@ def _neighbour_evidence(
     name: str, labels: Sequence[str], choices: Mapping[str, str], tree: Mapping[str, list[str]],
     sums: SumSearch,
 ) -> LabelEvidence:  # fmt: skip
-    """Return subtotals among labels beside each other and the total, helped by words."""
+    """Return the total, and subtotals among neighbouring labels, with the help of words."""
     top = list(dict.fromkeys(key(x) for x in labels if key(x) not in choices))
     free = {*top}
     words = {k: total_word(x, name) for x in labels if (k := key(x)) in free}
@@ -214,14 +215,14 @@ def _neighbour_evidence(
         stated = [k for k in parts if k in sums.column]
         return LabelEvidence(children, top, sums.adding_up(stated)(top[0]))
     if (several := [k for k in top if words[k]]) and not totals and len(several) == len(top) > 1:
-        summed = [k for k in top if k in children]  # each counts all, in groups of its own
+        summed = [k for k in top if k in children]  # each counts all, in separate groups
         if len(summed) == 1 and not sums.meet(several):
             parts = children.pop(summed[0])
             judge = sums.adding_up(parts)
             return LabelEvidence(children, several, Groups.joint(map(judge, several)))
     parts = top
     ends = dict[str, Ends | None]()
-    if whole and len(top) > 1:  # of nested ages some follow each other and add up
+    if whole and len(top) > 1:  # consecutive ones among nested ages add up
         ends = intervals({k: k for k in top if words[k] < 2 and k not in unknown})
         parts = consecutive({k: end for k, end in ends.items() if end})
         parts += [k for k in top if k in unknown]
@@ -230,16 +231,16 @@ def _neighbour_evidence(
         evidence = _twice(_total(children, top, parts, words, sums, whole=whole), top, sums)
     every = evidence.totals[0] if evidence.totals else ""
     if every in sums.column and not (totals or whole) and evidence.groups.good < 2:
-        members = [k for k in top if k != every]  # the first of them may be sums of the rest
+        members = [k for k in top if k != every]  # the first may be sums of the rest
         runs = sums.runs(every, members, BITS + math.log2(len(top)))
         size = members.index(runs[0][-1]) + 1 if runs else len(members)
         inner = _parts_below(members[:size], members[size:], sums) if members[size:] else None
         if inner is not None:
             return _joined(evidence, members[:size], inner, sums)
         if evidence.groups.above and (run := sums.only_run(every, members, 2 * BITS_ALONE)):
-            return LabelEvidence({**children, every: run}, [])  # what else there is counts others
+            return LabelEvidence({**children, every: run}, [])  # the remaining labels count others
     if not (evidence.totals or totals or whole or sums.implied) and len(top) > _MOST_CODES:
-        for label in dict.fromkeys([top[0], top[-1]]):  # what counts all but one of the others
+        for label in dict.fromkeys([top[0], top[-1]]):  # the sum of all others but one
             if run := sums.all_but_one(label, top, math.log2(len(top))):
                 return LabelEvidence({**children, label: run}, [])
     ranges = {k: end for k, end in ends.items() if end}
@@ -265,10 +266,10 @@ def _neighbour_evidence(
 def _range_evidence(
     evidence: LabelEvidence, ranges: Mapping[str, Ends], parts: Sequence[str], sums: SumSearch
 ) -> LabelEvidence:
-    """Return evidence on ranges that share ages by their names: 15 may be *under 15*, or of 15-19.
+    """Return evidence on ranges that share ages by name: 15 may be in *under 15* or in 15-19.
 
-    They exclude each other where all of them add up to the total in more groups than those that
-    follow each other, and exceed it in none.
+    They exclude each other if all add up to the total in more groups than consecutive ones do, and
+    exceed it in none.
     """
     free = {k: end for k, end in ranges.items() if k not in evidence.totals and k in sums.column}
     inside, across = overlapping(free)
@@ -293,17 +294,17 @@ def _range_evidence(
 
 
 def _tiled(ends: Mapping[str, Ends], sums: SumSearch) -> bool:
-    """Return whether each range that has others inside is shown to be the sum of some of these."""
+    """Return whether each range with others inside is shown to be the sum of some of them."""
     judged = (sums.adding_up(p)(k) if p else Groups() for k, p in nested_ages(ends).items())
     return all(groups.good == groups.telling and groups.no_chance for groups in judged)
 
 
 def _twice(evidence: LabelEvidence, top: Sequence[str], sums: SumSearch) -> LabelEvidence:
-    """Return evidence that keeps one set of parts of a total, where two sets add up to it.
+    """Return evidence with one set of parts of a total, if two sets add up to it.
 
-    *People* may be *men* and *women*, and also *boys*, *girls*, *adult men* and *adult women*.
-    Then the second set is searched for the parts of each label of the first.  If they do not
-    add up to it, the labels may overlap.
+    *People* may be *men* and *women*, and also *boys*, *girls*, *adult men* and *adult women*. Then
+    the second set is searched for the parts of each label of the first. If not all are found, the
+    labels may overlap.
     """
     parts = next((evidence.children.pop(k) for k in evidence.totals if k in evidence.children), [])
     rest = [k for k in top if k not in evidence.totals]
@@ -316,10 +317,10 @@ def _joined(
     evidence: LabelEvidence, parts: Sequence[str], below: Mapping[str, list[str]] | None,
     sums: SumSearch,
 ) -> LabelEvidence:  # fmt: skip
-    """Return evidence on a total of some parts, with what is below each of them.
+    """Return evidence on a total of some parts, with the labels below each of them.
 
-    One that has parts already is cut twice: *sheltered* into kinds of shelter, and into kinds by
-    families.  Then those of one cut are searched for the parts of the other, as above.
+    A part that has parts already is cut twice: *sheltered* by kinds of shelter, and by kinds of
+    families. Then one cut is searched for the parts of the other, as above.
     """
     total = evidence.totals[0] if evidence.totals else ""
     children = {**evidence.children}
@@ -340,7 +341,7 @@ def _joined(
 def _parts_below(
     labels: Sequence[str], rest: Sequence[str], sums: SumSearch
 ) -> dict[str, list[str]] | None:
-    """Return the labels of the rest that add up to each of some labels; None if others are left."""
+    """Return the parts of each label among the rest; None if some of the rest remain."""
     bits = BITS + 2 * math.log2(len(rest))
     results, used = dict[str, list[str]](), set[str]()
     for label in labels:
@@ -360,7 +361,7 @@ def _total(
     children: dict[str, list[str]], top: Sequence[str], parts: Sequence[str],
     words: Mapping[str, int], sums: SumSearch, *, whole: bool,
 ) -> LabelEvidence:  # fmt: skip
-    """Return the label that is the sum of all others, or is called so and may be."""
+    """Return the label that is the sum of all others, or may be by its name."""
     judge, smaller, inside = sums.adding_up(parts), sums.exceeded(), {*parts}
     whole = whole and not (len(top) <= _MOST_CODES and all(map(str.isdecimal, top)))
     best, finding = LabelEvidence(children, []), list[LabelEvidence]()
@@ -386,10 +387,10 @@ def _total(
     perhaps = [k for k in (top[0], top[-1]) if words[k] == 1 and k not in smaller]
     met = bool(perhaps) and sums.stands_beside(perhaps[0])
     if met and not (best.totals or finding) and judge(perhaps[0]).telling == 0:
-        best = LabelEvidence(children, perhaps[:1])  # no group says whether it is what it is called
+        best = LabelEvidence(children, perhaps[:1])  # no group shows whether it is a total
     named = [one for one in finding if words[one.totals[0]] == 2]
     called = best.totals
-    if named or len(finding) == 1:  # equal ones could each be the total
+    if named or len(finding) == 1:  # several equal ones could be the total
         best = [*named, *finding][0]
     noun = "".join(best.totals).partition(" ")[2]
     other_totals = [
@@ -409,9 +410,9 @@ def _total(
 def _outline(
     top: list[str], whole: set[str], words: Mapping[str, int], sums: SumSearch
 ) -> dict[str, list[str]]:
-    """Return the parts of each label in a list of a tree, but those that have some already.
+    """Return the parts of each label in a list that forms a tree, unless some have parts already.
 
-    What a tree of all labels says by its one sum of all is beyond chance where each sum is not.
+    The single sum of a whole tree is beyond chance, even if its inner sums are not.
     """
     for ordered in (top, top[::-1]):
         tree = sums.outline(ordered, BITS)
@@ -422,10 +423,10 @@ def _outline(
 
 
 def _runs(top: list[str], words: Mapping[str, int], sums: SumSearch) -> dict[str, list[str]]:
-    """Return subtotals among labels in their order: what follows or precedes them adds up to them.
+    """Return subtotals among ordered labels: those that follow or precede add up to them.
 
-    Codes that begin with another one are its parts, if their sums do not say otherwise.  What is
-    a part of another label is taken out of ``top``.
+    Codes that begin with another one are its parts, unless sums deny it. Parts are removed from
+    ``top``.
     """
     children: dict[str, list[str]] = {}
 

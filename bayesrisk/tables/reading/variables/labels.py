@@ -1,4 +1,4 @@
-"""Judgement on the labels of each variable: what excludes what, what is left out or asked."""
+"""Judgement on the labels of each variable: exclusive or overlapping, complete or partial."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -28,20 +28,20 @@ _MOST_PARTS, _MANY_MORE = 6, 14  # of a sum, on the screen
 def variables(
     cells: list[Cell], ends: Sequence[Ends], nesting: Nesting, rules: ReadingRules
 ) -> tuple[list[Cell], dict[str, TableVariable]]:
-    """Return cells, and the variables of all files; ``rules`` gets lines and what is asked."""
+    """Return cells, and the variables of all files; add lines and questions to ``rules``."""
     texts: dict[str, dict[str, dict[str, None]]] = {}
     for cell in cells:
         for name, label in cell.labels.items():
             texts.setdefault(name, {}).setdefault(cell.file, {})[label] = None
     labels = {n: list(dict.fromkeys(x for f in fs.values() for x in f)) for n, fs in texts.items()}
     choices = {name: label_rules(name, rules) for name in texts}
-    for name, tree in nesting.trees.items():  # the rest of a parent has a label of its own
+    for name, tree in nesting.trees.items():  # the rest of a parent has its own label
         labels[name] = list(dict.fromkeys([*labels[name], *itertools.chain(*tree.values())]))
         children = {key(k): [*map(key, parts)] for k, parts in tree.items()}
         nodes = {*children, *itertools.chain(*children.values())}
         settings = {k: v for k, v in choices[name][0].items() if k not in nodes or key(v) != k}
         choices[name] = settings, choices[name][1] | children
-    for nested_name, paths in nesting.paths.items():  # a tree of labels that are paths now
+    for nested_name, paths in nesting.paths.items():  # a tree whose labels became paths
         name = nesting.root(nested_name)
         settings, tree = choices[name]
         called = {paths.get(k, k): [paths.get(p, p) for p in parts]
@@ -49,12 +49,12 @@ def variables(
         choices[name] = settings, called | tree
     coded = CodedLabels([cell.labels for cell in cells], ends)
     evidence, sums_by_name, implied = all_evidence(labels, choices, coded, {})
-    if len({cell.file for cell in cells}) > 1:  # a count of all may have a label here, none there
+    if len({cell.file for cell in cells}) > 1:  # a count of all may have a label in one file only
         totals = {name: one.totals for name, one in evidence.items()}
         evidence, sums_by_name, implied = all_evidence(labels, choices, coded, totals)
     if (divided_cells := divided_twice(cells, coded, evidence, nesting, rules)) is not cells:
         return variables(divided_cells, ends, nesting, rules)
-    hidden = any(low < high for low, high in ends)  # else sums say nothing that is not stated
+    hidden = any(low < high for low, high in ends)  # otherwise sums add no information
     results, denials = {}, unadded(rules.notes, texts) if hidden else {}
     for name, files in texts.items():
         inner, finding = choices[name][0], evidence[name]
@@ -91,7 +91,7 @@ def variables(
 def _unstated_twins(
     name: str, one: TableVariable, cells: Sequence[Cell], ends: Sequence[Ends]
 ) -> list[int]:
-    """Return counts of labels that are known nowhere and have the ages of one that is."""
+    """Return counts of labels that are unknown everywhere and have the ages of a known label."""
     column = [key(cell.labels.get(name, "")) for cell in cells]
     stated_labels = {k for k, (_, high) in zip(column, ends, strict=True) if high < UNBOUNDED}
     ages = {group for k, group in one.groups.items() if k in stated_labels}
@@ -103,7 +103,7 @@ def _judge(
     name: str, one: TableVariable, evidence: LabelEvidence, rules: ReadingRules,
     nesting: Nesting, *, implied: bool, denial: tuple[str, Note] | None,
 ) -> None:  # fmt: skip
-    """Say whether the labels of a variable make up its totals, and whether they overlap."""
+    """Decide whether the labels of a variable add up to its totals, and whether they overlap."""
     subtotals = [k for k, parts in evidence.children.items() if parts]
     labels = [one.first[k] for k in (*one.totals, *subtotals) if k in one.first]
     labels = [label for label in labels if label not in nesting.trees.get(name, {})]
@@ -137,7 +137,7 @@ def _judge(
     settled = not any(map(SOME.match, one.labels)) and (complete or adds_up(groups))
     settled = settled and not (evidence.overlap or denial)
     if settled and not {"totals", f"totals.{name}"} & {*rules.choices}:
-        # Ranges of changed counts allow sums that are off: such groups show no sum that holds.
+        # Ranges of changed counts allow sums that are off, so these groups show no exact sum.
         kind = "complete"
         numbers = f"{groups.good} of {groups.telling} groups"
         ranges = f"may hold in {numbers}, whose counts are ranges"
@@ -158,10 +158,10 @@ def _judge(
                 f"; the total may leave out {one.first.get(label, label)!r} where it is withheld"
             )
         if wrong:
-            kind = "separate"  # and what was asked about is not so
+            kind = "separate"  # so the question's guess is wrong
             rules.questions.pop(f"totals.{name}", None)
     if kind == "separate":
-        # Totals of what is shown are no limits of what is not.
+        # Totals of shown counts do not limit withheld ones.
         one.doubtful = bool(wrong or evidence.doubts or (groups.above and one.exclusive))
         one.take_by_itself(summed=summed)
         alone = "what is in no sum" if one.wholes else "each"
@@ -173,7 +173,7 @@ def _judge(
 
 
 def _sums_text(one: TableVariable, evidence: LabelEvidence) -> str:
-    """Return the text of the sums of labels that are used."""
+    """Return the text of the sums of labels in use."""
     return first_sums(
         f"; {one.first.get(label, label)!r} = {_parts_text(label, parts, one.first)}"
         for label, parts in evidence.children.items()
@@ -182,7 +182,7 @@ def _sums_text(one: TableVariable, evidence: LabelEvidence) -> str:
 
 
 def _parts_text(label: str, parts: Sequence[str], first: Mapping[str, str]) -> str:
-    """Return the parts of a sum: of many, or whose names begin with it, the first and how many."""
+    """Return the parts of a sum: all, or the first ones and the number of others."""
     texts, path = [first.get(p, p) for p in parts], f"{first.get(label, label)}: "
     more = len(texts) - _MOST_PARTS
     if more > _MANY_MORE or (more > 1 and all(text.startswith(path) for text in texts)):
@@ -194,7 +194,7 @@ def _totals_rule(
     name: str, one: TableVariable, evidence: LabelEvidence, rules: ReadingRules,
     denial: tuple[str, Note] | None,
 ) -> str:  # fmt: skip
-    """Return whether labels are complete, partial or separate, where numbers do not show it."""
+    """Return whether labels are complete, partial or separate; ask if numbers do not show it."""
     groups = evidence.groups
     plain, short = f"totals.{name}", groups.telling - groups.good
     overlap = f"; {_by_name(name, one, evidence)}" if evidence.overlap else ""
@@ -218,7 +218,7 @@ def _totals_rule(
         return rules.ask(plain, "partial", f"all of {name} are {one.labels[0]!r} and {REST}")
     if (groups.above and not one.exclusive) or len(one.labels) < 2:
         return "separate"  # more than the total: some are counted twice
-    unseen = groups.vague and not groups.telling  # words alone say that nobody else is counted
+    unseen = groups.vague and not groups.telling  # only words say that nobody else is counted
     rounded = groups.balanced and groups.fitting
     if (one.exhaustive and not short and not unseen) or rounded:
         text = (
@@ -236,7 +236,7 @@ def _totals_rule(
     close = close or (listed and not any(map(SOME.match, one.labels)))
     guess = "partial" if close and not groups.above else "separate"
     if rules.summed and groups.good == groups.telling > 0 and not groups.contrary:
-        guess = "complete"  # a spreadsheet sums up the rows that stand there
+        guess = "complete"  # a spreadsheet adds up the rows shown
     text = f"too few groups show whether the labels of {name} make up its total"
     if 0 < groups.good == groups.telling and groups.bits >= 2 * BITS_ALONE:
         ranges = "of ranges that leave" if groups.exact < groups.good else "which leave"
@@ -259,7 +259,7 @@ def _totals_rule(
 
 
 def _by_name(name: str, one: TableVariable, evidence: LabelEvidence) -> str:
-    """Return the guess that a range shares its ages with another one, and what says otherwise."""
+    """Return the guess that two ranges share ages, and the settings that deny it."""
     part, whole = (one.first[k] for k in evidence.overlap)
     text = f"{part!r} shares ages with {whole!r} by its name alone"
     return f"{text} (labels.{name}.{part}={part} if it does not, separate if nothing is known)"
@@ -269,7 +269,7 @@ def _ask_spellings(
     name: str, one: TableVariable, files: Mapping[str, Mapping[str, None]],
     choices: Mapping[str, str], rules: ReadingRules,
 ) -> None:  # fmt: skip
-    """Ask about labels that one file alone has: they may be other spellings."""
+    """Ask whether labels of a single file are other spellings."""
     reached = [{i for x in labels for i in one.groups.get(key(x), ())} for labels in files.values()]
     alone = {
         file: [
@@ -280,14 +280,14 @@ def _ask_spellings(
         ]
         for file, labels in files.items()
     }  # fmt: skip
-    if sum(map(bool, alone.values())) > 1:  # else one file has fewer labels, no other spelling
+    if sum(map(bool, alone.values())) > 1:  # otherwise a file just has fewer labels
         for file, label in ((f, label) for f, labels in alone.items() for label in labels):
             text = f"{label!r} is in {Path(file).name} alone: no other spelling of a label"
             rules.ask(f"labels.{name}.{label}", label, text)
 
 
 def _name_complete(results: Mapping[str, TableVariable], rules: ReadingRules) -> None:
-    """Let the question whether labels make up totals name variables, where it is not about all."""
+    """Name the variables in the question on totals, unless it concerns all."""
     rest = [n for n, one in results.items() if not one.separate and REST not in one.labels]
     if "totals" in rules.questions and len(rest) < len(results):
         guess, text = rules.questions["totals"]
@@ -301,7 +301,7 @@ def _ask_same(
     results: Mapping[str, TableVariable],
     rules: ReadingRules,
 ) -> None:
-    """Ask whether variables that no file has together, with labels alike, are one."""
+    """Ask whether variables with similar labels that no file has together are one."""
     for a, b in itertools.combinations(texts, 2):
         equal = {*results[a].groups} == {*results[b].groups} and len(results[a].labels) > 1
         ranges = results[a].intervals and results[b].intervals

@@ -1,4 +1,4 @@
-"""Margins: columns of counts side by side, of several variables that each add up to one total."""
+"""Margins: count columns side by side, of several variables that each add up to one total."""
 
 import itertools
 import math
@@ -11,18 +11,15 @@ from bayesrisk._base.validation import BoolArray, IntArray
 from bayesrisk.tables.sheets.sheet import Sheet
 from bayesrisk.tables.sheets.texts import number_range, total_word
 
-_BITS = 8  # sums of columns hold by chance in one case of 2**8 times those that are looked at
+_BITS = 8  # sums of columns hold by chance in one of 2**8 cases, times the sums tried
 _LONGEST = 128  # columns of a margin without a name, such as years of age
-_MOST_APART = 64  # columns whose tree is looked for where they do not follow each other
-_MOST_ROWS = 2**14  # in which a combination of columns is looked for; it must hold in all
-_NO_PART = 1e-9  # of a column that is a combination of others, beside these
+_MOST_APART = 64  # columns to search for a tree if they are not adjacent
+_MOST_ROWS = 2**14  # to search for a combination of columns; it must hold in all rows
+_NO_PART = 1e-9  # the relative residue of a column that is a combination of others
 
 
 class CountedColumns:
-    """Counts by row and column, and the sums of columns that are known in enough rows.
-
-    Those that are not known are -1.
-    """
+    """Counts by row and column, -1 where unknown, and sums of columns known in enough rows."""
 
     def __init__(self, counts: IntArray, columns: Sequence[int]) -> None:
         self.counts, self.position = counts, {i: j for j, i in enumerate(columns)}
@@ -41,20 +38,20 @@ class CountedColumns:
         return self.counts[:, self.position[column]]
 
     def add_up(self, parts: Sequence[int], total: int, bits: float = 0.0) -> bool:
-        """Return whether parts are the total in all rows where all are known, with so many bits."""
+        """Return whether parts add up to the total in all fully known rows, with enough bits."""
         places = [self.position[i] for i in parts]
         rows = np.all(self.counts[:, [*places, self.position[total]]] >= 0, axis=1)
         return _sums_hold(self.counts[:, places].sum(axis=1), self.column(total), rows, bits)
 
     def agree(self, groups: Sequence[Sequence[int]], bits: float) -> bool:
-        """Return whether several groups of columns have one sum in all rows where all are known."""
+        """Return whether several groups of columns have equal sums in all fully known rows."""
         places = [[self.position[i] for i in group] for group in groups]
         stated = np.all(self.counts >= 0, axis=1)
         first, *rest = [self.counts[:, place].sum(axis=1) for place in places]
         return bool(rest) and all(_sums_hold(sums, first, stated, bits) for sums in rest)
 
     def run(self, columns: Sequence[int], total: int, bits: float) -> int:
-        """Return the number of first columns, two or more, that add up to a total; 0 if none do."""
+        """Return the number of leading columns, two or more, that add up to a total; 0 if none."""
         whole = self.column(total)
         sums, rows = np.zeros(len(whole), np.int64), np.asarray(whole >= 0)
         for size, i in enumerate(columns[:_LONGEST], 1):
@@ -68,7 +65,7 @@ class CountedColumns:
     def runs(
         self, columns: Sequence[int], total: int, bits: float
     ) -> tuple[list[list[int]], list[int]]:
-        """Return runs of columns that add up to a total, one after another, and the others."""
+        """Return successive runs of columns that each add up to a total, and the other columns."""
         runs, rest, first = list[list[int]](), list[int](), 0
         while first < len(columns):
             size = self.run(columns[first:], total, bits)
@@ -82,11 +79,11 @@ class CountedColumns:
     def partitions(
         self, columns: Sequence[int], total: int, bits: float
     ) -> tuple[list[list[int]], list[int]]:
-        """Return sets of columns of which each adds up to a total, wherever they stand; the rest.
+        """Return sets of columns that each add up to a total, at any position; and the rest.
 
-        Of rows in which all are known.  Columns that follow each other are such a set, however many
-        there are, if their sums up to two places differ by the total.  Others are one where the
-        total has one combination of the independent columns, and each is in it once or not at all.
+        Only fully known rows are used. Adjacent columns of any number form a set if their
+        cumulative sums differ by the total. Others form one if the total is a unique combination of
+        the independent columns, each at most once.
         """
         rest = list(columns)
         rows = np.all(self.counts[:, [self.position[i] for i in (*rest, total)]] >= 0, axis=1)
@@ -101,14 +98,14 @@ class CountedColumns:
         return results, rest
 
     def sets(self, columns: Sequence[int], total: int) -> list[list[int]]:
-        """Return the runs of columns that add up to a total, or else sets wherever they stand."""
+        """Return the runs of columns that add up to a total, or else sets at any position."""
         bits = _BITS + 2 * math.log2(len(self.position))
         runs, _ = self.runs(columns, total, bits)
         return runs or self.partitions(columns, total, bits)[0]
 
     def _long_run(self, columns: Sequence[int], whole: IntArray, rows: BoolArray) -> list[int]:
-        """Return the first columns in a row that add up to a total, without zeros at their ends."""
-        ends = {bytes(np.zeros_like(whole)): 0}  # the last place up to which columns have a sum
+        """Return the first adjacent columns that add up to a total, without zeros at their ends."""
+        ends = {bytes(np.zeros_like(whole)): 0}  # the last position with each cumulative sum
         sums = np.zeros_like(whole)
         for k, i in enumerate(columns, 1):
             sums = sums + self.column(i)[rows]
@@ -119,10 +116,10 @@ class CountedColumns:
         return []
 
     def _combination(self, columns: Sequence[int], whole: IntArray, rows: BoolArray) -> list[int]:
-        """Return the independent columns that add up to a total in one way alone, small ones first.
+        """Return the independent columns with a unique sum to a total, small ones first.
 
-        A column that is the same as another one, or a sum of others by few of its numbers, makes
-        another way; those without a number make none.
+        A column equal to another one, or the sum of others by few numbers, makes another way.
+        Columns without a number do not.
         """
         counts = {i: self.column(i)[rows][:_MOST_ROWS].astype(float) for i in columns}
         basis, free = np.zeros((len(whole[:_MOST_ROWS]), 0)), list[int]()
@@ -147,7 +144,8 @@ class CountedColumns:
     def refine(self, fine: Sequence[int], coarse: Sequence[int], bits: float) -> bool:
         """Return whether some of the first columns add up to each of some others.
 
-        Of few, wherever they stand: for the tree of many, numbers are too few, and they are cuts.
+        Few columns may have any position. Many must be adjacent, since numbers are too few for
+        their tree.
         """
         few = len(fine) + len(coarse) <= _MOST_APART
         return all(
@@ -158,7 +156,7 @@ class CountedColumns:
 
 
 def _sums_hold(sums: IntArray, whole: IntArray, rows: BoolArray, bits: float) -> bool:
-    """Return whether sums are a whole in some rows, where others would fit by chance alone."""
+    """Return whether sums equal a total in some rows, where others would fit only by chance."""
     rows = rows & ((sums > 0) | (whole > 0))
     if not rows.any() or (sums[rows] != whole[rows]).any():
         return False
@@ -166,11 +164,11 @@ def _sums_hold(sums: IntArray, whole: IntArray, rows: BoolArray, bits: float) ->
 
 
 def named_margins(sheet: Sheet, paths: Mapping[int, Sequence[str]]) -> dict[int, str]:
-    """Return the heading above each column of counts that names a variable of all records.
+    """Return the heading above each count column that names a variable of all records.
 
-    So do *Sex* and *Age* above groups of columns that each add up to one total, and not *Rural*
-    and *Urban* above the same columns.  The column of the total alone has an empty name; without
-    any total the sums of several such groups agree.
+    *Sex* and *Age* do so above groups of columns that each add up to one total. *Rural* and *Urban*
+    above the same columns do not. The column of the total alone has an empty name. Without a total,
+    several such groups must have equal sums.
     """
     wholes = [i for i, path in paths.items() if not path or total_word(path[0]) == 2]
     groups: dict[str, list[int]] = {}
@@ -198,7 +196,7 @@ def named_margins(sheet: Sheet, paths: Mapping[int, Sequence[str]]) -> dict[int,
     if full and counts.agree([*groups.values()], bits):
         return {i: name for name, group in groups.items() for i in group}
     if sum(map(len, totals_by_name.values())) == 1 and len({*results.values()}) > 1:
-        results[total] = ""  # the total of all stands in one group alone
+        results[total] = ""  # a single group has the total of all
     several = len({*results.values()}) > 1
     if not wholes and not (several and len(results) == len(paths)):  # totals of other records
         return {}
@@ -209,10 +207,10 @@ def margin_sums(
     sheet: Sheet, paths: Mapping[int, Sequence[str]], kinds: Mapping[int, Sequence[str]],
     unnamed: str,
 ) -> dict[tuple[int, str], str]:  # fmt: skip
-    """Return the variable of labels that are sums of those beside them: *Persons* beside sexes.
+    """Return the variable of labels that are sums of labels beside them: *Persons* beside sexes.
 
-    Or that add up with these to a total: *Minors* beside ages.  By the depth and the label; only
-    of those that words say nothing of.
+    Or they add up with these to a total: *Minors* beside ages. The keys are depth and label; only
+    labels of unknown kind are included.
     """
     results, neighbours = dict[tuple[int, str], str](), dict[tuple[Any, ...], list[int]]()
     for i, path in paths.items():
@@ -250,18 +248,18 @@ def margin_sums(
 
 
 def _all_add_up(counts: CountedColumns, sums: Sequence[tuple[int, Sequence[int]]]) -> bool:
-    """Return whether each of some totals, one or more, is the sum of two parts or more."""
+    """Return whether each total, one or more, is the sum of two parts or more."""
     return bool(sums) and all(len(p) > 1 and counts.add_up(p, i, _BITS) for i, p in sums)
 
 
 def margins(
     counts: CountedColumns, labels: Mapping[int, str], kinds: Mapping[int, str], unnamed: str
 ) -> dict[int, str]:
-    """Return the variable of each column of counts, without that of all; empty for one variable.
+    """Return the variable of each count column except the total; empty for one variable.
 
-    The labels of sexes and of ages each add up to the total.  So do columns of other labels that
-    follow each other or stand apart, of two variables or more; what adds up to one of their labels
-    is a part of it.  Whatever is left over is a variable by itself.
+    The labels of sexes and of ages each add up to the total. So do other columns, adjacent or not,
+    of two variables or more. Columns that add up to one of their labels are its parts. The
+    remaining columns are a separate variable.
     """
     totals = [i for i, label in labels.items() if total_word(label) == 2]
     numbers = list(labels)
@@ -302,7 +300,7 @@ def _variables(
     counts: CountedColumns, groups: Mapping[str, list[int]], runs: list[list[int]],
     rest: Sequence[int], bits: float,
 ) -> tuple[dict[int, str], list[int]]:  # fmt: skip
-    """Return the variable of each column, and columns of none; parts of a margin are of its."""
+    """Return the variable of each column, and columns of none; parts join that of their sum."""
     names = {group[0]: name for name, group in groups.items()}
     every = sorted([*groups.values(), *runs], key=len)
     outer = {
@@ -314,11 +312,11 @@ def _variables(
     while not outer.keys() <= names.keys():
         names |= {first: names[o] for first, o in outer.items() if first not in names if o in names}
     results = {i: names[group[0]] for group in every for i in group}
-    for label in list(results):  # what else adds up to a label is a part of it
+    for label in list(results):  # columns that add up to a label are its parts
         parts, rest = counts.runs(rest, label, bits)
         every += parts
         results |= {i: results[label] for run in parts for i in run}
-    for i in list(rest):  # and so is what they add up to, such as the head of a block
+    for i in list(rest):  # and so are their sums, such as the head of a block
         sums = [run[0] for run in every if counts.refine(run, [i], bits)]
         inside = next((first for first in sorted(sums) if first > i), sums[-1] if sums else None)
         if inside is not None:

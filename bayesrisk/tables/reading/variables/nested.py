@@ -1,7 +1,7 @@
 """Labels that lie within one label of another variable: districts of a council, parts of a cause.
 
-Such a pair of variables is one tree.  Read as crossed variables it would have combinations of a
-label with the parts of another one, which nobody can have.
+Such a pair of variables is one tree. As crossed variables it would have impossible combinations: a
+label with the parts of another one.
 """
 
 import itertools
@@ -31,17 +31,17 @@ from bayesrisk.tables.sheets.texts import (
 )
 
 REST = "others"  # the label of records that a total counts and no other row does
-#: So many bits show that labels exclude each other, where a word says which one is the total.
+#: Bits that show that labels exclude each other, if a word names the total.
 _SHOWN = 7
 _DIGITS = 4  # of years
-_FEW_AGAIN = 4  # labels for each place more that has one of them again: in another level
-_FEW_LABELS = 3  # with the blank one: the sum of two in one group alone may be chance
+_FEW_AGAIN = 4  # labels for each that repeats in another place, as in another level
+_FEW_LABELS = 3  # with the blank one; a sum of two in a single group may be chance
 
 
 class Nesting(NamedTuple):
     """Trees of labels by variable, the outer variable of each inner one, and separate ones.
 
-    ``paths`` are the labels that those of an inner variable have become in its outer one.
+    ``paths`` maps labels of an inner variable to labels of its outer one.
     """
 
     trees: dict[str, dict[str, list[str]]]
@@ -50,20 +50,20 @@ class Nesting(NamedTuple):
     paths: dict[str, dict[str, str]]
 
     def root(self, inner: str) -> str:
-        """Return the variable that has the labels of an inner one, if no other has it in turn."""
+        """Return the outermost variable that has the labels of an inner one."""
         while inner in self.outer:
             inner = self.outer[inner]
         return inner
 
     def is_complete(self, name: str) -> bool:
-        """Return whether the parts of each label are all of it, where a variable has inner ones."""
+        """Return whether the parts of each label are all of it, if a variable has inner ones."""
         partial = any(map(self.outer.get, self.separate)) or any(
             _below(parent, REST) in parts for parent, parts in self.trees.get(name, {}).items()
         )
         return name not in self.outer.values() or not partial
 
     def parent(self, cell: Cell, inner: str) -> tuple[str, str]:
-        """Return the variable and the label that a part is within; empty if it is within none."""
+        """Return the variable and the label that contain a part; empty if there is none."""
         name = self.outer.get(inner, "")
         while name and name not in cell.labels:
             name = self.outer.get(name, "")
@@ -71,9 +71,9 @@ class Nesting(NamedTuple):
 
 
 class _Pair(NamedTuple):
-    """Two variables, and of each parent its parts, as they are written.
+    """Two variables, and the parts of each parent, in their original spelling.
 
-    Parts of two parents may be called alike, as *Other* often is.
+    Parts of two parents may have one name, as *Other* often does.
     """
 
     outer: str
@@ -81,7 +81,7 @@ class _Pair(NamedTuple):
     parts: dict[str, list[str]]
 
     def labels(self, cells: Iterable[Cell], separate: Collection[str] = ()) -> list[dict[str, str]]:
-        """Return the labels of cells with paths of parts; these stay apart in separate parents."""
+        """Return the labels of cells with paths for parts; separate parents keep inner labels."""
         parents = {(key(a), key(b)): a for a, parts in self.parts.items() for b in parts}
         results = list[dict[str, str]]()
         for labels in (cell.labels for cell in cells):
@@ -99,7 +99,7 @@ class _Pair(NamedTuple):
         return results
 
     def adds_up(self, cells: Sequence[Cell], ends: Sequence[Ends]) -> bool:
-        """Return whether parts add up to a parent, or all that is within none to a total."""
+        """Return whether parts add up to a parent, or all labels within none to a total."""
         sums = LabelSums(self.outer, CodedLabels(self.labels(cells), ends), {})
         paths = {key(a): [key(_below(a, b)) for b in parts] for a, parts in self.parts.items()}
         wholes = {k: [p for p in parts if p in sums.column]
@@ -114,21 +114,21 @@ class _Pair(NamedTuple):
 
 
 def beyond_chance(groups: Groups) -> bool:
-    """Return whether labels make up a total in too many groups for chance."""
+    """Return whether labels add up to a total in too many groups for chance."""
     return groups.exact > 0 and groups.bits >= _SHOWN and groups.no_chance
 
 
 def adds_up(groups: Groups) -> bool:
-    """Return whether numbers show that labels exclude each other and make up a total."""
+    """Return whether numbers show that labels exclude each other and add up to a total."""
     return beyond_chance(groups) and groups.good == groups.telling
 
 
 def nested(
     cells: Sequence[Cell], ends: Sequence[Ends], rules: ReadingRules
 ) -> tuple[list[Cell], Nesting]:
-    """Return cells in which nested variables are one, called as the outer one, and the trees.
+    """Return cells with nested variables joined under the outer name, and the trees.
 
-    Parts that are not shown to exclude each other stay in the inner variable, each by itself.
+    Parts not shown to exclude each other stay in the inner variable as separate labels.
     """
     nesting = Nesting({}, {}, set(), {})
     results = _with_blanks(_spelled(cells, rules), ends, rules)
@@ -139,7 +139,7 @@ def nested(
 
 
 def _spelled(cells: Sequence[Cell], rules: ReadingRules) -> list[Cell]:
-    """Return cells with the spellings of labels that settings say."""
+    """Return cells with the spellings of labels from settings."""
     names = dict.fromkeys(name for cell in cells for name in cell.labels)
     words = {name: {k: v for k, v in rules.section(f"labels.{name}").items() if is_spelling(k, v)}
              for name in names}  # fmt: skip
@@ -151,7 +151,7 @@ def _spelled(cells: Sequence[Cell], rules: ReadingRules) -> list[Cell]:
 
 
 def _with_blanks(cells: list[Cell], ends: Sequence[Ends], rules: ReadingRules) -> list[Cell]:
-    """Return cells whose blank labels are called a total where sums show it; ask about others."""
+    """Return cells with blank labels named a total where sums show it; ask about others."""
     names = dict.fromkeys(n for cell in cells for n, x in cell.labels.items() if x == BLANK)
     if not names:
         return cells
@@ -176,11 +176,10 @@ def _with_blanks(cells: list[Cell], ends: Sequence[Ends], rules: ReadingRules) -
 def _without_levels(
     cells: list[Cell], ends: Sequence[Ends], rules: ReadingRules, nesting: Nesting
 ) -> list[Cell]:
-    """Return cells without variables of which each label of another one has one label.
+    """Return cells without variables that are determined by another one, if sums show its tree.
 
-    Such are its levels, its codes and other spellings.  Where they are left out sums show a tree of
-    the other labels, in the order in which these stand, or in that of codes.  A label that stands
-    in several levels has its level beside it.
+    Such variables are its levels, its codes and other spellings. The tree's labels follow their
+    order in the table, or that of codes. A label in several levels gets its level in brackets.
     """
     coded = CodedLabels([cell.labels for cell in cells], ends)
     labels = coded.labels
@@ -223,10 +222,10 @@ def _are_codes(labels: Sequence[str]) -> bool:
 
 
 class _Places(NamedTuple):
-    """Labels of a variable with those of others beside them, which tell equal ones apart.
+    """Labels of a variable, with labels of other variables that distinguish equal ones.
 
-    ``number`` is that of each cell, ``texts`` how they are called, ``neighbours`` has their labels
-    of each other variable.  ``repeated`` says whether a label stands in several.
+    ``number`` has the place of each cell, ``texts`` the names of places. ``neighbours`` has their
+    labels of each other variable. ``repeated`` says whether a label has several places.
     """
 
     number: Sequence[int]
@@ -236,7 +235,7 @@ class _Places(NamedTuple):
 
     @classmethod
     def from_labels(cls, name: str, coded: CodedLabels) -> "_Places | None":
-        """Return the places of a variable; None if it is not in all cells, or others say more."""
+        """Return the places of a variable; None if cells lack it, or names are not distinct."""
         codes = dict(zip(coded.names, coded.codes.T, strict=True))
         size = len(coded.spellings[name]) - 1
         number, neighbours = codes[name], list[str]()
@@ -267,7 +266,7 @@ class _Places(NamedTuple):
         return cls(place[number.ravel()].tolist(), texts, spelled, size < len(texts))
 
     def orders(self) -> Iterator[Sequence[int]]:
-        """Yield the order in which places stand, from the first and from the last, and by codes."""
+        """Yield orders of places: from the first, from the last, and by codes."""
         every = range(len(self.texts))
         yield every
         yield every[::-1]
@@ -278,7 +277,7 @@ class _Places(NamedTuple):
                 yield ordered
 
     def has_one_level(self, tree: Mapping[str, Sequence[str]]) -> bool:
-        """Return whether the parts of one label have the same label of each other variable."""
+        """Return whether all parts in the tree have the same label of each other variable."""
         place = {key(x): k for k, x in enumerate(self.texts)}
         parts = [place[part] for part in itertools.chain(*tree.values())]
         return bool(parts) and all(
@@ -286,9 +285,9 @@ class _Places(NamedTuple):
         )
 
     def cross(self, tree: Mapping[str, Sequence[str]]) -> bool:
-        """Return whether two other variables make up no tree of the parts: offices and regions.
+        """Return whether two other variables form no tree of the parts: offices and regions.
 
-        Neither has the same labels as one of the other, or one has the same beside a sum and a
+        Neither determines the other among the parts, or one has the same label beside a sum and a
         part.
         """
         place = {key(x): k for k, x in enumerate(self.texts)}
@@ -306,9 +305,9 @@ class _Places(NamedTuple):
         )
 
     def changes(self, tree: Mapping[str, Sequence[str]]) -> bool:
-        """Return whether each other variable has other labels beside some parts of a label.
+        """Return whether each other variable differs between some label and its part.
 
-        Where these tell equal labels apart, one of them has others beside all parts.
+        If these distinguish equal labels, one of them differs between every label and its parts.
         """
         place = {key(x): k for k, x in enumerate(self.texts)}
         pairs = [(place[k], place[part]) for k, parts in tree.items() for part in parts]
@@ -317,7 +316,7 @@ class _Places(NamedTuple):
 
 
 def is_spelling(name: str, text: str) -> bool:
-    """Return whether a setting about a label says how else it is spelled, and no parts or law."""
+    """Return whether a setting about a label is another spelling, and no parts or law."""
     return text != "all" and " | " not in text and not name.endswith(".counts")
 
 
@@ -328,7 +327,7 @@ def _is_total(label: str, name: str, rules: Mapping[str, str]) -> bool:
 def _pair(
     cells: Sequence[Cell], ends: Sequence[Ends], rules: ReadingRules, nesting: Nesting
 ) -> _Pair | None:
-    """Return the pair of nested variables that has the fewest labels within others."""
+    """Return the pair of nested variables with the fewest inner labels."""
     coded = CodedLabels([cell.labels for cell in cells], ends)
     codes = coded.codes.copy()
     names, texts = coded.names, dict[str, dict[str, str]]()
@@ -336,7 +335,7 @@ def _pair(
     for column, name in enumerate(names):
         choices = rules.section(f"labels.{name}")
         texts[name] = {key(x): x for x in reversed(coded.labels[name])}
-        totals = [  # "Total Kent" stands for a county, and for its town
+        totals = [  # "Total Kent" may be a county and its town
             _is_total(x := texts[name].get(k, ""), name, choices)
             or (times[k] > 1 and total_word(x) > 0)
             for k in coded.spellings[name]
@@ -347,7 +346,7 @@ def _pair(
         if inner in nesting.separate or _settled(inner, texts[inner].values(), rules):
             continue
         inside = codes[:, i] > 0
-        # Parts of a total, called so, are within no label, and stay in their variable.
+        # Parts of a total by name are within no label, and stay in their variable.
         called = [bool(SOME.match(texts[inner].get(k, ""))) for k in coded.spellings[inner]]
         plain = ~np.array(called)[codes[:, i]]
         size = len(coded.spellings[inner])  # a pair of labels is one number
@@ -375,7 +374,7 @@ def _pair(
                     parent = texts[outer][coded.spellings[outer][a]]
                     parts.setdefault(parent, []).append(texts[inner][coded.spellings[inner][b]])
                 inside_parents = int(np.isin(codes[:, o], pairs[:, 0]).sum())
-                rank = number, -len(parts), inside_parents  # grandparents are fewer, or have more
+                rank = number, -len(parts), inside_parents  # fewer grandparents, or with more cells
                 pair = _Pair(outer, inner, parts)
                 word = total_word(texts[inner].get(coded.spellings[inner][total], ""), inner)
                 plainly = len(pairs) == number and counted and (word > 0 or not total)
@@ -386,9 +385,9 @@ def _pair(
 
 
 def _common(pairs: IntArray) -> Iterator[int]:
-    """Yield the one label that stands in all labels of another variable, perhaps a total, and 0.
+    """Yield the one label that all labels of another variable contain, perhaps a total, and 0.
 
-    Each other label stands in one of these alone.
+    Each other label is in only one of these.
     """
     several = np.flatnonzero(np.bincount(pairs[:, 1]) > 1)
     inside = np.isin(pairs[:, 1], several)
@@ -398,11 +397,11 @@ def _common(pairs: IntArray) -> Iterator[int]:
 
 
 def _settled(name: str, labels: Iterable[str], rules: ReadingRules) -> bool:
-    """Return whether labels are sexes, ages or dates, or settings say what they count."""
+    """Return whether labels are sexes, ages or dates, or have settings on what they count."""
     choices = rules.section(f"labels.{name}")
     changed = any(" | " in v for v in choices.values())
     plain = [x for x in labels if not _is_total(x, name, choices)]
-    ages = not all(x.isdecimal() and len(x) > _DIGITS for x in plain)  # else numbers of schools
+    ages = not all(x.isdecimal() and len(x) > _DIGITS for x in plain)  # else school numbers
     return (
         changed or not plain or (ages and all(sex(x) or interval(x) or is_date(x) for x in plain))
     )
@@ -415,7 +414,7 @@ def _below(parent: str, part: str) -> str:
 def _merged(
     cells: Sequence[Cell], ends: Sequence[Ends], pair: _Pair, rules: ReadingRules, nesting: Nesting
 ) -> list[Cell]:
-    """Return cells in which a pair of variables is one, as far as its sums allow."""
+    """Return cells in which a pair of variables is one, as far as sums allow."""
     outer, inner, parts = pair
     coded = CodedLabels(pair.labels(cells), ends)
     kinds = _kinds(pair, LabelSums(outer, coded, {}), rules)
@@ -439,7 +438,7 @@ def _merged(
 
 
 def _kinds(pair: _Pair, sums: LabelSums, rules: ReadingRules) -> dict[str, str]:
-    """Return of each parent whether its parts are complete, partial or separate."""
+    """Return for each parent whether its parts are complete, partial or separate."""
     kinds, name, judged = dict[str, str](), f"totals.{pair.inner}", list[Groups]()
     for parent, parts in pair.parts.items():
         if key(parent) not in sums.column:  # it has no count of its own
@@ -449,7 +448,7 @@ def _kinds(pair: _Pair, sums: LabelSums, rules: ReadingRules) -> dict[str, str]:
         judged.append(groups)
         if adds_up(groups) and not partial:
             kinds[parent] = "complete"
-        elif len(parts) == 1 and not groups.above:  # a part alone is no more than what it is of
+        elif len(parts) == 1 and not groups.above:  # a single part does not exceed its whole
             kinds[parent] = "partial"
     rest = [parent for parent in pair.parts if parent not in kinds and key(parent) in sums.column]
     every = Groups.joint(judged)

@@ -1,4 +1,4 @@
-"""Searches for labels that add up to another one: runs, trees, and sets wherever they stand."""
+"""Searches for labels that add up to another one: runs, trees, and sets at any position."""
 
 import itertools
 import math
@@ -12,20 +12,20 @@ from bayesrisk.tables.reading.variables.judgements import MANY, MANY_BITS, NearS
 from bayesrisk.tables.reading.variables.sums import LabelSums
 
 _LONGEST = 40  # labels beside one that may add up to it in most groups
-_MOST_COMPARED = 2**18  # counts in which such sums are looked for
-_MOST_STEPS = 2**14  # labels in all ways in which they may be a tree
+_MOST_COMPARED = 2**18  # counts to search for such sums
+_MOST_STEPS = 2**14  # labels in all candidate trees
 _ALONE = 16  # bits of one group alone
-_MOST_ROWS = 200  # groups in which labels are compared with all others
+_MOST_ROWS = 200  # groups to compare labels with all others
 
 
 class SumSearch(LabelSums):
-    """Counts by the labels of one variable, among which sums are looked for."""
+    """Counts by the labels of one variable, to be searched for sums."""
 
     def runs(self, label: str, rest: Sequence[str], bits: float) -> list[list[str]]:
-        """Return runs of labels from the first one on that add up to a label, the shortest first.
+        """Return runs of labels, from the first on, that add up to a label; the shortest first.
 
-        In two groups or more that together say so many bits.  A label that is above 0 in none of
-        these is no part at an end of the run; inside it has to be 0 wherever it stands.
+        Two groups or more must show it, with the given bits. A label that is above 0 in none of
+        these is no part at an end of the run. Inside the run it must be 0 in all groups.
         """
         rows = np.flatnonzero(self.bounded[:, self.column[label]])
         columns = np.array([self.column[k] for k in rest], np.int64)
@@ -50,17 +50,17 @@ class SumSearch(LabelSums):
         return results
 
     def only_run(self, total: str, labels: Sequence[str], bits: float) -> list[str]:
-        """Return the labels beside each other that add up to a total; none where several do."""
+        """Return the only run of labels that adds up to a total; none if several do."""
         bits += 2 * math.log2(len(labels))
         firsts = (self.runs(total, labels[i : i + _LONGEST], bits) for i in range(len(labels)))
         runs = [*dict.fromkeys(map(tuple, itertools.chain(*firsts)))]
         return [*runs[0]] if len(runs) == 1 else []
 
     def all_but_one(self, total: str, labels: Sequence[str], bits: float) -> list[str]:
-        """Return the labels that add up to a total without one of them; none without such a one.
+        """Return the labels that add up to a total if one of them is left out; else none.
 
-        One alone is not counted, in many groups whose counts are all known: Puerto Rico beside the
-        states of a country.  Or those that are known nowhere are not, in groups of many digits.
+        The one is excluded from the total, in many fully known groups: Puerto Rico beside the
+        states of a country. Or labels unknown everywhere are excluded, in groups of many digits.
         """
         parts, counts, whole = self._exactly(total, [k for k in labels if k != total])
         more = counts.sum(axis=1) - whole
@@ -75,7 +75,7 @@ class SumSearch(LabelSums):
         return [k for i, k in enumerate(parts) if i != other[0]]
 
     def last_run(self, total: str, labels: Sequence[str], bits: float) -> list[str]:
-        """Return the last of two runs or more that labels in a row are, each with one total."""
+        """Return the last run of labels, if these form two runs or more with one total."""
         parts, counts, whole = self._exactly(total, labels)
         sums, ends = counts.cumsum(axis=1), [0]  # after each run
         while whole.any() and (ends_here := (sums == len(ends) * whole[:, None]).all(axis=0)).any():
@@ -86,9 +86,9 @@ class SumSearch(LabelSums):
         return parts[ends[-2] :] if several and weight >= bits else []
 
     def _exactly(self, total: str, labels: Sequence[str]) -> tuple[list[str], IntArray, IntArray]:
-        """Return the labels that are known somewhere, and counts in groups that have all of them.
+        """Return the labels that are known somewhere, and their counts in fully known groups.
 
-        Those of a total come last.
+        The counts of the total come last.
         """
         parts = [k for k in labels if self.bounded[:, self.column[k]].any()]
         columns = [self.column[k] for k in (total, *parts)]
@@ -97,9 +97,9 @@ class SumSearch(LabelSums):
         return parts, counts[:, 1:], counts[:, 0]
 
     def near(self, labels: Sequence[str], wholes: Collection[str]) -> dict[str, NearSum]:
-        """Return for labels the neighbours that add up to each in most groups, but for some wholes.
+        """Return for labels, except ``wholes``, the neighbours that add up to each in most groups.
 
-        Two of the parts or more are above 0 there, so that no label alone is the same as another.
+        At least two of the parts are above 0 there, so that no single label equals another.
         """
         results = dict[str, NearSum]()
         small = self.low.size <= _MOST_COMPARED
@@ -124,9 +124,10 @@ class SumSearch(LabelSums):
         return results
 
     def outline(self, labels: Sequence[str], bits: float) -> dict[str, list[str]]:
-        """Return the parts of each label, where one way alone makes a tree of labels in a row.
+        """Return the parts of each label, if ordered labels form a tree in only one way.
 
-        The first is the sum of all; parts follow what they add up to, wherever all are known.
+        The first is the sum of all. Parts follow their sum, and add up to it wherever all are
+        known.
         """
         if not len(self.low) or not {*labels} <= {*self.column}:
             return {}
@@ -134,7 +135,7 @@ class SumSearch(LabelSums):
         if (self.low > self.high[:, [first]]).any():  # it is no sum of all
             return {}
         chance = math.log2(max(len(labels), 1))
-        # Of each way: labels that are in no other yet, the tree, and its bits; as linked lists.
+        # For each way: labels without parent yet, the tree, and its bits; as linked lists.
         ways: list[tuple[Any, Any, float]] = [((), (), 0.0)]
         steps, most = 0, _MOST_STEPS + 2 * len(labels)
         for label in reversed(labels):
@@ -148,7 +149,7 @@ class SumSearch(LabelSums):
                 more_ways += [((label, rest), tree, weight)] * (not certainty)
                 more_ways += [((label, after), ((label, parts), tree), weight + more - chance)
                               for parts, after, more in sums]  # fmt: skip
-            ways = certain_ones or following  # a way in which a sum is lost is none
+            ways = certain_ones or following  # a way that omits a certain sum is dropped
             steps += len(ways)
             if steps > most:
                 return {}
@@ -159,7 +160,7 @@ class SumSearch(LabelSums):
         return results
 
     def _sums_below(self, label: str, rest: Any) -> Iterator[tuple[list[str], Any, float]]:
-        """Yield the first labels of a linked list that add up to one, the rest, and the bits."""
+        """Yield the first labels of a linked list that add up to a label, the rest, and bits."""
         column, parts = self.column[label], list[str]()
         rows = np.flatnonzero(self.bounded[:, column])
         low, high, full = 0 * rows, 0 * rows, rows >= 0
@@ -183,7 +184,7 @@ class SumSearch(LabelSums):
     def scattered(
         self, labels: Sequence[str], rest: Sequence[str], bits: float
     ) -> dict[str, list[str]] | None:
-        """Return the parts of each label, where one way alone divides all the rest among them."""
+        """Return the parts of each label, if the rest can be divided among them in only one way."""
         options: dict[str, list[list[str]]] = {}
         subsets = [list(s) for n in range(1, len(rest)) for s in itertools.combinations(rest, n)]
         for parts in subsets:
@@ -203,11 +204,11 @@ class SumSearch(LabelSums):
     def combined(
         self, labels: Sequence[str], trees: Mapping[str, frozenset[str]], bits: float
     ) -> dict[str, list[str]]:
-        """Return the parts of each label that is the sum of smaller ones, wherever these stand.
+        """Return the parts of each label that is the sum of smaller ones, at any position.
 
-        In groups whose counts are all known, labels that are sums of no smaller ones are linearly
-        independent, and what is a sum of them is so in one way.  ``trees`` are sums that are shown
-        already, by the last labels of their trees; no other one may have a part of their parts.
+        In fully known groups, labels that are no sums of smaller ones are linearly independent, so
+        a sum of them is unique. ``trees`` are sums already shown, by the leaves of their trees.
+        Other sums may not overlap these in part.
         """
         names, stated = [*self.column], (self.low == self.high) & self.present
         columns = np.array([self.column[k] for k in labels], np.int64)

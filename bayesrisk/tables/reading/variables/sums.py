@@ -1,4 +1,4 @@
-"""Counts by the labels of one variable: in which groups some add up to another, or cannot."""
+"""Counts by the labels of one variable: groups in which some add up to another, or cannot."""
 
 import itertools
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -23,21 +23,21 @@ from bayesrisk.tables.reading.variables.judgements import (
 )
 from bayesrisk.tables.sheets.texts import key
 
-MOST_OFF = 6  # what changes and rounding may add to each count of a sum
+MOST_OFF = 6  # the largest effect of changes and rounding on each count of a sum
 _FEWEST = 3  # labels, of which one counts all
 _MOST_ENTRIES = 2**24
-#: Squares of two standard deviations of a count that is changed by 2 at most: a miss by little.
+#: The square of two standard deviations of a count changed by 2 at most: a small miss.
 _NEAR = 8
-_NEARLY, _LISTED = 20, 20  # the share of a total that a list may leave out, and its labels
-_FEW_FULL = 2  # groups with all labels, beside others that have some of them
-_MOST_JOINED = 256  # labels of groups that each have few of them
+_NEARLY, _LISTED = 20, 20  # a list omits at most 1 / 20 of a total; its least labels
+_FEW_FULL = 2  # groups with all labels, beside others with some
+_MOST_JOINED = 256  # labels, if each group has few
 
 
 class CodedLabels:
-    """The labels of counts as numbers, a column for each variable: 0 where a count has none.
+    """The labels of counts as numbers, with a column for each variable: 0 without label.
 
-    ``spellings`` are those of each variable by their number, in the order in which they stand;
-    ``labels`` its different labels as they are written.
+    ``spellings`` lists the normalised labels of each variable by number, in order; ``labels`` the
+    distinct labels in their original spelling.
     """
 
     def __init__(self, labels: Sequence[Mapping[str, str]], ends: Sequence[Ends]) -> None:
@@ -61,8 +61,8 @@ class CodedLabels:
     ) -> tuple[Groups, list[SumInGroups]]:
         """Return the judgement on whether labels of several variables add up to all, and the sum.
 
-        ``totals`` are labels of each variable that do so, perhaps empty.  Counts of all of some
-        variable, but not of each, show the sums of one variable instead.
+        ``totals`` are labels of each variable that count all, perhaps none. The result is empty if
+        counts are of all of some variables only: these show the sums of one variable.
         """
         places = [self.names.index(name) for name in totals]
         every = [[i for i, k in enumerate(self.spellings[n]) if not k or k in totals[n]]
@@ -86,7 +86,7 @@ class CodedLabels:
         return sums.adding_up(labelled)(""), [sums.in_groups("", labelled)]
 
     def following(self, name: str) -> dict[str, list[str]]:
-        """Return the labels of variables of which each label of ``name`` has one: its levels."""
+        """Return the labels of variables that ``name`` determines: its levels."""
         column, results = self.codes[:, self.names.index(name)], dict[str, list[str]]()
         for other, codes in zip(self.names, self.codes.T, strict=True):
             pairs = np.unique(column * len(self.spellings[other]) + codes)
@@ -96,12 +96,12 @@ class CodedLabels:
 
 
 class LabelSums:
-    """Counts by the labels of one variable, in groups that have all other labels in common.
+    """Counts by the labels of one variable, in groups that share all other labels.
 
-    A row for each group and a column for each label, of the smallest and the largest count; the
-    label of a count that has none of the variable is empty, or that of its total.  ``totals`` are
-    labels of each variable that count all, and tell no groups apart.  ``group`` and ``label`` have
-    the row and the column of each count; the row is -1 where its label is alone.
+    Tables have a row for each group and a column for each label, with the smallest and largest
+    counts. A count without label has an empty label, or that of the total. ``totals`` are labels of
+    each variable that count all, and do not distinguish groups. ``group`` and ``label`` have the
+    row and column of each count. The row is -1 if its label is alone in the group.
     """
 
     def __init__(self, name: str, labels: CodedLabels, totals: Mapping[str, Sequence[str]]) -> None:
@@ -118,7 +118,7 @@ class LabelSums:
                 continue
             group_code = np.arange(len(spelled))
             group_code[[i for i, k in enumerate(spelled) if k in totals.get(other, ())]] = 0
-            # Groups are numbered again, so that the numbers stay small.
+            # Groups are renumbered, so that the numbers stay small.
             group = np.unique(group * len(spelled) + group_code[labels.codes[:, column]],
                               return_inverse=True)[1].ravel()  # fmt: skip
         present = np.unique(label_code)
@@ -128,11 +128,11 @@ class LabelSums:
             np.searchsorted(present, label_code)
         ]
         self.label, self.group = label_code, np.full(len(group), -1)
-        # A group of one label has no sum: tables are of the others, however many groups there are.
+        # A group of one label has no sum, so tables have only the other groups.
         pairs = pd.unique(group * len(self.column) + label_code) // len(self.column)
         mask = np.bincount(pairs, minlength=int(group.max(initial=-1)) + 1)[group] > 1
         group, label_code = np.unique(group[mask], return_inverse=True)[1], label_code[mask]
-        # Where few labels have a count in each group, sums say nothing, and there is no room.
+        # Tables that are too large have few labels in each group, and show no sums.
         shape = (int(group.max(initial=-1)) + 1, len(self.column))
         shape = shape if shape[0] * shape[1] <= _MOST_ENTRIES else (0, shape[1])
         if shape[0]:
@@ -153,23 +153,23 @@ class LabelSums:
 
     @cached_property
     def empty(self) -> BoolArray:
-        """Whether the count of each label is 0 wherever it stands."""
+        """Whether the count of each label is 0 in all groups."""
         nobody: BoolArray = np.all(~self.present | (self.high == 0), axis=0)
         return nobody
 
     @cached_property
     def counting(self) -> frozenset[str]:
-        """Labels of which some count is known that may be above 0: others are no sums."""
+        """Labels with some known count that may be above 0; others are no sums."""
         positive: BoolArray = np.any(self.largest > 0, axis=0)
         return frozenset(k for k, i in self.column.items() if positive[i])
 
     def meet(self, labels: Sequence[str]) -> bool:
-        """Return whether two of some labels stand in one group."""
+        """Return whether two of some labels are in one group."""
         columns = [self.column[k] for k in labels]
         return bool((self.present[:, columns].sum(axis=1) > 1).any())
 
     def stands_beside(self, label: str) -> bool:
-        """Return whether a label stands in a group with others."""
+        """Return whether a label is in a group with others."""
         return bool(self.present[:, self.column[label]].any())
 
     def judged(
@@ -184,9 +184,9 @@ class LabelSums:
     ) -> list[NDArray[Any]]:
         """Return the numbers of :class:`Groups` for each group alone.
 
-        ``rows`` are the groups in which the total is known, ``low`` and ``high`` there the ends of
-        the sum of the parts, ``full`` where all are known.  A sum that does not fit always says
-        something.
+        ``rows`` are the groups with a known total. ``low`` and ``high`` are the ends of the sum of
+        the parts there, ``full`` says whether all are known. A sum that does not fit is always
+        informative.
         """
         column, shape = self.column[total], (-1, *[1] * (low.ndim - 1))
         least, most = (end[rows, column].reshape(shape) for end in (self.low, self.high))
@@ -195,7 +195,7 @@ class LabelSums:
         telling = full & (tells | ~fit) | above
         good = telling & fit & ~above
         exact = good & (low == high) & (least == most)
-        # Of the numbers up to the total so many fit; the total itself stands for their scale.
+        # The share of the numbers up to the total that fit; the total sets their scale.
         share = (high - low + most - least + 1.0) / (most + 1.0)
         bits = np.where(good, -np.log2(np.where(good, share, 1.0)), 0.0)
         return [telling, good, above, exact, bits]
@@ -218,7 +218,7 @@ class LabelSums:
     def nearly_all(self, total: str, parts: Sequence[str]) -> bool:
         """Return whether many parts are nearly all of a total, and no more, in two groups or more.
 
-        That parts which overlap are so by chance in each group is rare.
+        Overlapping parts rarely do this by chance in each group.
         """
         column, positions = self.column[total], [self.column[p] for p in parts]
         rows = self.bounded[:, column] & self.bounded[:, positions].all(axis=1)
@@ -229,14 +229,14 @@ class LabelSums:
         return len(parts) >= _LISTED and len(near) > 1 and bool(near.all())
 
     def adding_up(self, parts: Sequence[str]) -> Callable[[str], Groups]:
-        """Return the judgement on whether parts, but itself, add up to a label."""
+        """Return the judgement on whether parts, apart from the label itself, add up to a label."""
         positions, inside = [self.column[p] for p in parts], {*parts}
         low, high = self.low[:, positions].sum(axis=1), self.largest[:, positions].sum(axis=1)
         number = self.bounded[:, positions].sum(axis=1)
-        counting = [i for i in positions if self.low[:, i].any()]  # others are above 0 in no group
+        counting = [i for i in positions if self.low[:, i].any()]  # others are 0 in all groups
         positive = np.all(self.low[:, counting] > 0, axis=1)
         middles = np.where(self.low > 0, self.low + self.largest, 0) / 2
-        small = np.sqrt(self.low) * np.sqrt(self.largest)  # of 1 to 4 most counts are small
+        small = np.sqrt(self.low) * np.sqrt(self.largest)  # most counts in 1 to 4 are small
         sides = [ends[:, counting].sum(axis=1) for ends in (middles, small)]
         present = self.present[:, positions].sum(axis=1)
 
@@ -246,7 +246,7 @@ class LabelSums:
             full = number[rows] - inner == len(parts) - inner
             least = low[rows] - inner * self.low[rows, column]
             most = high[rows] - inner * self.largest[rows, column]
-            if full.sum() < _FEW_FULL:  # few groups have all labels: those with two or more of them
+            if full.sum() < _FEW_FULL:  # few groups have all labels: use those with two or more
                 mask = (number == present)[rows] & (present[rows] - inner > 1)
                 sums, fits, *_ = self.judged(least, most, mask, rows, label)
                 if (
@@ -258,8 +258,8 @@ class LabelSums:
             every = self._judged_groups(least, most, full, rows, label)
             telling, good, above, exact = (int(groups.sum()) for groups in every[:-1])
             vague = int((full & ~every[0]).sum())
-            # By how much a total exceeds its parts, from the middles of what their laws allow: in
-            # groups of parts above 0, or in all, where what may be 0 is taken for it.
+            # The excess of a total over its parts, from the middles of their ranges: in
+            # groups of positive parts, or in all, where parts that may be 0 are taken as 0.
             part = inner and column in counting
             missed = [middles[rows, column] - side[rows] + part * ends[rows, column]
                       for side, ends in zip(sides, (middles, small), strict=True)]  # fmt: skip
@@ -271,10 +271,10 @@ class LabelSums:
         return judge
 
     def _joined(self, rows: IntArray, columns: IntArray) -> bool:
-        """Return whether groups that lack some labels have the others as those of one variable.
+        """Return whether groups that lack some labels have labels of one variable.
 
-        They share half of those that any has.  Or labels that stand in one group are joined, and no
-        label alone joins two lists: those of ages and of sexes may have only *unknown* in common.
+        They share half of the labels of the smallest group. Or labels in one group are connected,
+        and no single label connects two lists: ages and sexes may have only *unknown* in common.
         """
         present = self.present[np.ix_(rows, columns)]
         if 2 * present.all(axis=0).sum() >= present.sum(axis=1).min():
@@ -289,9 +289,9 @@ class LabelSums:
         return 2 < size <= _MOST_JOINED
 
     def sum_of_present(self, total: str) -> tuple[int, int, float]:
-        """Return in how many groups a label is the sum of the others there, of how many, and bits.
+        """Return the groups in which a label is the sum of the others, the number of all, and bits.
 
-        Groups may have different labels; those with an unknown count are left out.
+        Groups may have different labels. Those with an unknown count are left out.
         """
         column = self.column[total]
         full = ~(self.present & ~self.bounded).any(axis=1) & self.present[:, column]
@@ -306,9 +306,9 @@ class LabelSums:
     def missed(
         self, total: str, parts: Sequence[str] | None = None, *, every: bool = True
     ) -> list[tuple[int, int]]:
-        """Return by how much a label exceeds some parts, or all others, and how many counts.
+        """Return the excess of a label over some parts, or all others, and the number of counts.
 
-        In the groups of known numbers that have ``every`` label, or three or more of them.
+        Groups have known numbers and ``every`` label, or three labels or more.
         """
         if total not in self.column or len(self.column) < 2:
             return []
@@ -322,9 +322,9 @@ class LabelSums:
         return [*zip(off.tolist(), number[full].tolist(), strict=True)]
 
     def near_total(self) -> str:
-        """Return the label that misses the sum of all others by little; empty without such a one.
+        """Return the label that misses the sum of all others by little; empty if there is none.
 
-        It does so in so many groups of known numbers that it is no chance.
+        It does so in enough groups of known numbers to exclude chance.
         """
         counts = self.low[(self.present & (self.low == self.high)).all(axis=1)]
         column, most = int(counts.sum(axis=0).argmax()), MOST_OFF * counts.shape[1]
@@ -337,15 +337,15 @@ class LabelSums:
     def contradictory(self, ends: Mapping[str, Ends]) -> int:
         """Return the number of groups in which exact counts of ranges contradict each other.
 
-        Let P(a) be the count below a.  A range from a to b has P(b + 1) - P(a); all that follow
-        from the first end are compared.
+        Let P(a) be the count below a. A range from a to b has P(b + 1) - P(a). All values that
+        follow from the first end are compared.
         """
         points = sorted({p for low, high in ends.values() for p in (low, high + 1)})
         position = {p: i for i, p in enumerate(points)}
         below = np.full((len(self.low), len(points)), -1, np.int64)
         below[:, :1] = 0
         wrong, changed = np.zeros(len(self.low), np.bool_), True
-        while changed:  # ends: each pass makes an entry known
+        while changed:  # terminates: each pass makes an entry known
             changed = False
             for label, (low, high) in ends.items():
                 if label not in self.column:
@@ -365,14 +365,13 @@ class LabelSums:
     def impossible(
         self, groups: Mapping[str, Sequence[int]], wholes: Collection[str], size: int
     ) -> tuple[int, dict[str, int]]:
-        """Return in how many groups no counts fit of labels that exclude each other, and doubts.
+        """Return the number of groups in which no counts of exclusive labels fit, and doubts.
 
-        A doubt is a label that would be 0 in all groups, so many, in which it is withheld, and is
-        above 0 wherever it is stated, beside zeros of others: perhaps totals leave it out there.
-        So are all labels if each that is withheld would be 0, beside zeros that are stated.
-        ``groups`` are the codes that each label counts, of ``size`` codes; ``wholes`` count all.
-        Each label counts as many as the largest of its parts together, and as their sum where they
-        are all of it.
+        A doubt is a label that would be 0 in all groups, several, in which it is withheld. It is
+        above 0 wherever it is stated, while others have zeros. Perhaps totals leave it out. If
+        every withheld label would be 0 while zeros are stated, all are doubts. ``groups`` are the
+        codes that each label counts, of ``size`` codes; ``wholes`` count all. A label counts at
+        least as many as its largest parts together, and exactly as many if they are all of it.
         """
         codes: dict[frozenset[int], list[int]] = {}
         for label, column in self.column.items():
@@ -383,7 +382,7 @@ class LabelSums:
         for members in sorted(filter(None, codes), key=len):
             columns, inner = codes[members], np.array(sorted(members))
             low, high = self.low[:, columns].max(axis=1), self.high[:, columns].min(axis=1)
-            doubled = low > high  # stated twice, which is no matter of parts
+            doubled = low > high  # stated twice, which does not concern parts
             low, high = np.where(doubled, 0, low), np.where(doubled, UNBOUNDED, high)
             inside, number = np.unique(top[inner], return_counts=True)
             parts = [(ends[i], n) for i, n in zip(inside, number, strict=True) if i >= 0]
@@ -405,9 +404,9 @@ class LabelSums:
         return int(wrong.sum()), self._left_out(zero_by_label)
 
     def _left_out(self, zero: Mapping[str, BoolArray]) -> dict[str, int]:
-        """Return labels that totals may leave out where they are withheld, and in how many groups.
+        """Return labels that totals may leave out where withheld, and the number of these groups.
 
-        ``zero`` says in which groups a total makes a withheld label 0.
+        ``zero`` marks the groups in which a total makes a withheld label 0.
         """
         number, every, alone = dict[str, int](), list[bool](), set[str]()
         for label, is_zero in zero.items() if (self.bounded & (self.high == 0)).any() else ():
@@ -429,7 +428,7 @@ class LabelSums:
         return bool((shared & (self.low[:, a] > self.high[:, b])).any())
 
     def exceeded(self) -> set[str]:
-        """Return the labels below another one in some group: they count not all."""
+        """Return the labels below another one in some group, which do not count all."""
         if not self.present.size:
             return set()
         low = np.where(self.present, self.low, -1)

@@ -1,7 +1,7 @@
-"""Trees among labels that may overlap: each tree is taken by itself, and its sums are used.
+"""Trees among labels that may overlap: each tree is treated separately, with its sums.
 
-*All* = *first* + *second* says nothing of *cured*.  The labels of such a variable become its trees,
-and a variable of parts tells apart what one tree counts.
+*All* = *first* + *second* says nothing of *cured*. The labels of such a variable become its trees,
+and a variable of parts distinguishes the counts of one tree.
 """
 
 from collections.abc import Mapping
@@ -20,9 +20,9 @@ IN_NO_SUM = "in no sum"  # the part of a label that is in no tree
 def take_trees(
     cells: list[Cell], meanings: list[Value], variables_: Mapping[str, TableVariable]
 ) -> dict[str, TableVariable]:
-    """Return variables with those of the parts of trees; change cells and values to fit them.
+    """Return variables with those of the parts of trees; adapt cells and values to them.
 
-    Cells of no file say that a tree has the parts of no other one.
+    Cells of no file say that a tree lacks the parts of other trees.
     """
     results = dict(variables_)
     titles = {name: parts_title(name) for name, one in variables_.items() if one.wholes}
@@ -62,9 +62,9 @@ def tree_parts(variables_: Mapping[str, TableVariable]) -> dict[str, dict[str, s
 
 
 def published_labels(frame: pd.DataFrame, trees: Mapping[str, Mapping[str, str]]) -> pd.DataFrame:
-    """Return rows of labels as files have them: a part stands in place of its tree.
+    """Return rows with labels as in the files: a part in place of its tree.
 
-    Rows of a tree and a part that it has not are left out: nobody can have both.
+    Impossible rows, of a tree and a part of another one, are left out.
     """
     for name, whole_by_part in trees.items():
         whole, part = frame[name], frame[parts_title(name)]
@@ -76,12 +76,12 @@ def published_labels(frame: pd.DataFrame, trees: Mapping[str, Mapping[str, str]]
 
 
 def _rest(one: TableVariable, whole: str) -> str:
-    """Return the label of all parts that a tree has not."""
+    """Return the label of all parts outside a tree."""
     return f"none of the parts of {one.first[whole]}" if whole else "in a sum"
 
 
 def _parts(one: TableVariable) -> TableVariable:
-    """Return the variable of the parts of all trees, and of what is in none."""
+    """Return the variable of the parts of all trees, and of labels in none."""
     codes = sorted({i for k in one.wholes for i in one.groups[k]})
     inner = TableVariable([*(one.labels[i] for i in codes), IN_NO_SUM], {}, {}, ())
     size, position = len(inner.labels), {i: j for j, i in enumerate(codes)}

@@ -1,4 +1,4 @@
-"""Variables of tables: labels that exclude each other, and groups of them by ranges of ages."""
+"""Variables of tables: labels that exclude each other, and groups of them by age ranges."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -12,28 +12,28 @@ from bayesrisk.tables.reading.variables.nested import REST
 from bayesrisk.tables.sheets.texts import BLANK, UNKNOWN, interval, key, sex, span
 
 _YEARS = 1800, 2200
-_MOST_PARTS = 2**14  # of trees, and of each the parts of all
+_MOST_PARTS = 2**14  # the number of trees times that of all parts
 
 
 class TableVariable:
-    """Labels, groups of them by the spelling of a published label, None for all, and names.
+    """Exclusive labels, and groups of them by published labels, with names.
 
     Attributes
     ----------
     labels : list of str
-        Labels that exclude each other; each code of the variable is the place of one.
+        Labels that exclude each other; each code is the position of one.
     totals : set of str
         Spellings of labels that count all.
     groups : dict
-        For the spelling of every other published label, the codes that it counts.
+        The codes counted by every other published label, by its spelling.
     names : dict
         A published label for groups of codes.
     separate : bool
-        Whether nothing is concluded between labels, since these may overlap or have no total.
+        Whether labels are separate, since they may overlap or have no total.
     sums : list of SumInGroups
-        What the sum of each total and subtotal says, in each group.
+        The sum of each total and subtotal, by group.
     wholes : dict
-        Of separate labels in a tree the first label of it.
+        The first label of the tree of each separate label in a tree.
     left_out : list of int
         Counts of the few groups in which the sum of a total does not hold.
     doubtful : bool
@@ -61,12 +61,12 @@ class TableVariable:
         base = {p: first.get(p, p) for part in parts.values() for p in part}
         alone = {*disjoint, *(k for k, part in choices.items() if part == [k])}
         alone |= unknown_ages(base)
-        single = [k for k in base if k in alone]  # in no range, whatever they are called
+        single = [k for k in base if k in alone]  # in no range, whatever their names
         ends = intervals({k: x for k, x in base.items() if k not in single})
         bounds = {end for end in ends.values() if end is not None}
         self.intervals = None not in ends.values() and any(low < high for low, high in bounds)
         self.labels, inside = list(base.values()), {k: {i} for i, k in enumerate(base)}
-        if self.intervals:  # what ends of groups cut apart, and nobody may be counted in between
+        if self.intervals:  # pieces between the ends of groups; some may be counted by none
             points = sorted({p for low, high in bounds for p in (low, high + 1)})
             pieces = [(a, b - 1) for a, b in pairwise(points)]
             titles = {end: base[k] for k, end in reversed([*ends.items()])}
@@ -84,19 +84,19 @@ class TableVariable:
 
     @property
     def exclusive(self) -> bool:
-        """Whether labels exclude each other by what they mean: sexes, or groups of ages."""
+        """Whether labels exclude each other by their meaning: sexes, or age groups."""
         return self.intervals or all(map(sex, self.labels)) or exclusive(self.labels)
 
     @property
     def exhaustive(self) -> bool:
-        """Whether each record has a label by what they mean: both sexes, or ages without an end."""
+        """Whether each record has a label by their meaning: both sexes, or ages without an end."""
         if self.intervals:
             ends = [end for end in map(interval, self.labels) if end is not None]
             return min(ends)[0] == 0 and max(b for _, b in ends) >= UNBOUNDED - 1
         return {sex(label) for label in self.labels} == {"male", "female"}
 
     def take_by_itself(self, *, summed: bool) -> None:
-        """Conclude nothing between labels, but within the trees of the sums that are shown."""
+        """Draw no conclusions between labels, except within the trees of shown sums."""
         self.separate, whole_by_code = True, dict[int, str]()
         for k, codes in sorted(self.groups.items(), key=lambda one: -len(one[1])):
             inside = {whole_by_code.get(i, "") for i in codes}
@@ -109,33 +109,33 @@ class TableVariable:
             self.wholes = {}
 
     def add_rest(self) -> None:
-        """Add the label of whom only totals count."""
+        """Add the label of those counted only in totals."""
         self.names[(len(self.labels),)] = REST
         self.labels.append(REST)
 
 
 def unknown_ages(labels: Mapping[str, str]) -> set[str]:
-    """Return the labels of those whose age nobody knows, beside others."""
+    """Return the labels of people of unknown age, beside others."""
     unknown = {k for k, x in labels.items() if UNKNOWN.search(x) and not interval(x)}
     return unknown if len(unknown) < len(labels) else set()
 
 
 def intervals(labels: Mapping[str, str]) -> dict[str, Ends | None]:
-    """Return the first and the last age of each group, None for other labels, and for all years."""
+    """Return the first and last age of each group; None for other labels, and if all are years."""
     ends = {k: interval(x) for k, x in labels.items()}
     if all(end and _names_years(end) for end in ends.values()):
-        return dict.fromkeys(ends)  # years: no two of their windows are known to add up
+        return dict.fromkeys(ends)  # years: their periods need not add up
     return _without_gaps(_without_next(ends), labels)
 
 
 def _names_years(end: Ends) -> bool:
-    """Return whether a range is of years, as 1975-1980 and before 1975 are."""
+    """Return whether a range is of years, such as 1975-1980 and before 1975."""
     low, high = end[0] or _YEARS[0], min(end[1], _YEARS[1])
     return end[1] - end[0] < UNBOUNDED - 1 and _YEARS[0] <= low <= high
 
 
 def _without_next(ends: Mapping[str, Ends | None]) -> dict[str, Ends | None]:
-    """Return groups without their last age where the next one begins with it: 3-6, 6-10."""
+    """Return groups without their last age if the next group begins with it: 3-6, 6-10."""
     starts = {end[0] for end in ends.values() if end and end[0] < end[1]}
     groups = [end for end in ends.values() if end and end[0] < end[1]]
     shared = sum(high in starts for _, high in groups)
@@ -150,7 +150,7 @@ def _without_next(ends: Mapping[str, Ends | None]) -> dict[str, Ends | None]:
 def _without_gaps(
     ends: Mapping[str, Ends | None], labels: Mapping[str, str]
 ) -> dict[str, Ends | None]:
-    """Return groups with the year that "> 75" or "< 5" says, where it alone is in none: 65-74."""
+    """Return groups with the year in "> 75" or "< 5", if only it is in no group: 65-74."""
     groups, closed = {k: end for k, end in ends.items() if end}, dict(ends)
     sides = {side for group in groups.values() for side in group}
     for k, (low, high) in groups.items():
@@ -163,6 +163,6 @@ def _without_gaps(
 
 
 def leaves(label: str, children: Mapping[str, list[str]]) -> list[str]:
-    """Return the labels at the end of a tree below one."""
+    """Return the leaves of the tree below a label."""
     below = children.get(label)
     return [leaf for child in below for leaf in leaves(child, children)] if below else [label]
