@@ -288,7 +288,8 @@ class SheetColumns(ColumnEvidence):
             return False
         wrong = [t for t in texts if DECIMAL.fullmatch(t.lstrip("<>≤≥~ ")) or NEGATIVE.fullmatch(t)]
         wrong = [t for t in wrong if not (self.points and POINTS.fullmatch(t))]
-        wrong = [t for t in wrong if t not in codes_below_0(self.row_counts[i])]
+        codes = {*codes_below_0(self.row_counts[i])}
+        wrong = [t for t in wrong if t not in codes]
         if any(map(DECIMAL.fullmatch, wrong)) and self._beside_decimals(i):
             return True
         rows, below = self.row_counts[i], [t for t in wrong if NEGATIVE.fullmatch(t)]

@@ -223,7 +223,7 @@ def _ask_nothing(
     """Ask whether a dash is 0, if no 0 is stated and the dash can hide no other small count.
 
     Counts of 1 and 2 are shown, or ranges such as <5 replace them. Sums must not deny it, and no
-    other mark may hide small counts.
+    other mark may hide small counts. A column of dashes alone may be one that nobody published.
     """
     times = Counter(cell.text for cell in cells if cell.row)
     ranges = {t for t in times if (end := number_range(t)) and end[0] < 2 < end[1]}
@@ -232,6 +232,10 @@ def _ask_nothing(
     ranges_stand = sum(times[t] for t in ranges) >= _SHOWN
     if times["0"] or not (few_counts or ranges_stand) or not all(map(NO_COUNT.fullmatch, marks)):
         return {}
+    texts: dict[tuple[str, str], set[str]] = {}
+    for cell in cells:
+        texts.setdefault((cell.file, cell.column), set()).add(cell.text)
+    marks -= {min(column) for column in texts.values() if len(column) == 1 and len(texts) > 1}
     evidence = "counts of 1 and 2" if few_counts else repr(min(ranges))
     text = f"{{!r}} is 0: no 0 is stated, and {evidence} {'are' if few_counts else 'is'}"
     return {m: rules.ask(f"marks.{m}", "0", text.format(m))

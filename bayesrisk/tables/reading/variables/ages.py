@@ -1,5 +1,6 @@
 """Ranges of ages by their ends: consecutive ones, nested ones and overlapping ones."""
 
+import bisect
 import itertools
 from collections.abc import Mapping
 
@@ -34,10 +35,12 @@ def consecutive(ends: Mapping[str, Ends]) -> list[str]:
 
 def nested_ages(ends: Mapping[str, Ends]) -> dict[str, list[str]]:
     """Return the parts of each range that has others inside; none if they leave years out."""
-    results = dict[str, list[str]]()
+    results, order = dict[str, list[str]](), [*ends]
+    begins = sorted((end[0], number) for number, end in enumerate(ends.values()))
     for label, (low, high) in ends.items():
-        inside = {k: (a, b) for k, (a, b) in ends.items()
-                  if (a, b) != (low, high) and low <= a and b <= high}  # fmt: skip
+        first, last = (bisect.bisect_left(begins, (age,)) for age in (low, high + 1))
+        after = [order[number] for number in sorted(number for _, number in begins[first:last])]
+        inside = {k: ends[k] for k in after if ends[k][1] <= high and ends[k] != (low, high)}
         if inside:
             parts = consecutive(inside)
             years = sum(inside[k][1] - inside[k][0] + 1 for k in parts)
