@@ -538,10 +538,8 @@ class AuditStudy(Study):
         """Return this audit of as many people and releases as take about so long, by pilots.
 
         The seconds are clock time since ``begun``, pilots and results included. Protections without
-        randomness are tried first. Protections whose pilots take more than half of the time are
-        left out, and so are the slowest ones where fewer than 20 people would be asked. A random
-        protection has at least two releases, if possible; then come as many people as the time
-        allows.
+        randomness are tried first. A protection is left out if its pilot takes more than half of
+        the time, and the slowest ones if fewer than 20 people would be asked.
         """
         seconds = check.scalar(seconds, "seconds", lower=0.0, bounds="()")
         if self.goal is not None:

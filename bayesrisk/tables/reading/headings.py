@@ -3,7 +3,7 @@
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import pairwise
 
@@ -151,6 +151,7 @@ def wide(
         elif len(part) == 1 and total_word(first := part[0].partition(" ")[0]) == 2:
             below = part[0].removeprefix(first).strip(" :,-–")  # "Total F" counts all of F
             parts[i] = [first, below] if below in inner and size > 1 else part
+    parts = _with_total_of_groups(sheet, parts, outer)
     parts, named_kinds = _with_whole_groups(sheet, _with_one_word(parts))
     kinds = {
         i: [heading_kind(label, depth) for depth, label in enumerate(part, 1)]
@@ -440,6 +441,19 @@ def _with_one_word(parts: Mapping[int, list[str]]) -> dict[int, list[str]]:
             for i in columns:
                 results[i][d] = common
     return results
+
+
+def _with_total_of_groups(
+    sheet: Sheet, parts: Mapping[int, list[str]], groups: Collection[str]
+) -> dict[int, list[str]]:
+    """Return paths in which a lone column is the total of all, if group totals add up to it."""
+    totals = [i for i, p in parts.items() if len(p) == 2 and p[0] in groups and p[1] == "Total"]
+    alone = [i for i, part in parts.items() if len(part) == 1]
+    if not alone or not 1 < len(totals) == len(groups):
+        return dict(parts)
+    counts, bits = CountedColumns.from_sheet(sheet, [*parts]), _BITS + 2 * len(alone)
+    wholes = [i for i in alone if counts.add_up(totals, i, bits)]
+    return {**parts, **{i: ["Total", "Total"] for i in wholes}}
 
 
 def _with_whole_groups(

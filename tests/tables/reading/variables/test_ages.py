@@ -6,6 +6,7 @@ import pytest
 
 from bayesrisk.reconstruction import count_bounds
 from bayesrisk.tables import PublishedTables, TableReading
+from bayesrisk.tables.reading.variables.ages import consecutive, nested_ages
 
 
 def by_age(off=(), *, twin=False, fewer=0):
@@ -85,3 +86,22 @@ def test_a_group_of_all_ages_may_count_those_of_an_unknown_age():
         rows.append([f"Week {week}", "0 years and over", str(every)])
     frame = pd.DataFrame(rows, columns=["week", "age", "deaths"])
     assert TableReading.from_frame(frame).questions["counts"][0] == "exact"
+
+
+def test_ranges_inside_others_are_those_that_comparing_all_pairs_finds():
+    rng = np.random.default_rng(12)
+    parts = 0
+    for _ in range(300):
+        lows = rng.integers(0, 12, rng.integers(0, 14)).tolist()
+        ends = {f"r{k}": (low, low + int(rng.integers(0, 8))) for k, low in enumerate(lows)}
+        expected = {}
+        for label, end in ends.items():
+            low, high = end
+            inside = {k: e for k, e in ends.items() if e != end and low <= e[0] and e[1] <= high}
+            chain = consecutive(inside)
+            if inside:
+                whole = sum(ends[k][1] - ends[k][0] + 1 for k in chain) == high - low + 1
+                expected[label] = chain if whole else []
+        assert nested_ages(ends) == expected
+        parts += sum(map(len, expected.values()))
+    assert parts > 50

@@ -1,0 +1,104 @@
+"""Columns that count what columns below other headings do, and columns of marks alone."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayesrisk.reconstruction import count_bounds
+from bayesrisk.tables import PublishedTables, TableReading
+
+PLACES = [f"place {k}" for k in range(12)]
+
+
+def read(tmp_path, rows, **settings):
+    file = tmp_path / "t.csv"
+    file.write_text("\n".join(",".join(map(str, row)) for row in rows), encoding="utf-8")
+    return TableReading.read(file, **settings)
+
+
+def bounds_of(reading):
+    """Return the bounds of each published text by its row and text."""
+    reading = reading.accepted()
+    keys = ["place", "table", "cell"]
+    bounds = count_bounds(PublishedTables(*reading.parts)).counts.rename(columns={"geoid": "place"})
+    frame = reading.stated_cells.merge(bounds, on=keys)
+    rows = zip(frame["row"], frame["stated"], frame["low"], frame["high"], strict=True)
+    return {(row, text): (low, high) for row, text, low, high in rows}
+
+
+def beds(*, off=0):
+    """Return beds by department below two headings, their total, and hospitals beside them."""
+    counts = np.random.default_rng(4).integers(20, 900, (len(PLACES), 5))
+    rows = [
+        ["", "hospitals", "beds", *["beds on average"] * 5],
+        ["", "", "", *["General"] * 3, *["Mental"] * 2],
+        ["", "", "", "Eyes", "Heart", "Skin", "Children", "Adults"],
+        ["", *["number"] * 7],
+    ]
+    for name, few in zip(PLACES, counts, strict=True):
+        rows.append([name, 1 + few[0] // 90, few.sum() + off, *few])
+    rows[7][4] = "*"  # follows from the total of beds
+    return rows, counts[3, 1]
+
+
+def test_a_column_that_counts_what_all_two_level_columns_do_is_their_total(tmp_path):
+    rows, truth = beds()
+    assert bounds_of(read(tmp_path, rows).changed({"counts": "exact"}))[8, "*"] == (truth, truth)
+
+
+def test_a_column_beside_two_level_columns_that_counts_others_is_no_total(tmp_path):
+    rows, _ = beds(off=3)
+    reading = read(tmp_path, rows).changed({"counts": "exact"})
+    assert bounds_of(reading)[8, "*"][0] == 0
+
+
+def prisoners(*, off=0):
+    """Return a pivot of men and women by kind, with *Men Total*, *Women Total* and all."""
+    counts = np.random.default_rng(5).integers(1, 60, (len(PLACES), 4))
+    rows = [
+        ["", "Muž", "", "Muž Celkem", "Žena", "", "Žena Celkem", "Celkový součet"],
+        ["town", "remand", "sentence", "", "remand", "sentence", "", ""],
+    ]
+    for name, (a, b, c, d) in zip(PLACES, counts, strict=True):
+        rows.append([name, a, b, a + b, c, d, c + d, a + b + c + d + off])
+    rows[4][1] = "*"  # follows from its sex
+    rows[7][6] = "*"  # follows from all
+    return rows, counts[2, 0], counts[5, 2:].sum()
+
+
+def test_totals_of_groups_stand_beside_their_columns_and_add_up_to_the_last(tmp_path):
+    rows, one, both = prisoners()
+    bounds = bounds_of(read(tmp_path, rows))
+    assert bounds[5, "*"] == (one, one)
+    assert bounds[8, "*"] == (both, both)
+
+
+def test_a_last_column_that_group_totals_do_not_add_up_to_is_none_of_them(tmp_path):
+    rows, one, _ = prisoners(off=2)
+    bounds = bounds_of(read(tmp_path, rows).changed({"counts": "exact"}))
+    assert bounds[5, "*"] == (one, one)
+
+
+def towns(*, whole):
+    """Return reports by kind, with `-` in few places, and throughout one column."""
+    counts = np.random.default_rng(6).integers(1, 9, (len(PLACES), 4))
+    rows = [["town", "accepted", "physical", "medical", "at risk"]]
+    rows += [[name, *few, "-" if whole else last]
+             for name, (*few, last) in zip(PLACES, counts, strict=True)]  # fmt: skip
+    rows[2][2] = rows[4][3] = "-"
+    return rows
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_dash_that_fills_a_column_is_not_guessed_to_be_0(tmp_path, whole):
+    reading = read(tmp_path, towns(whole=whole)).changed({"counts": "exact"})
+    ends = [end for (_, text), end in bounds_of(reading).items() if text == "-"]
+    assert len(ends) > 1
+    assert all(high is pd.NA if whole else high == 0 for _, high in ends)
+
+
+def test_headings_that_begin_with_the_word_for_counts_are_counts(tmp_path):
+    frame = pd.DataFrame(np.random.default_rng(7).integers(0, 2000, (40, 3)))
+    rows = [["Bezirk", "Anzahl", "AnzahlTot", "AnzEinwohner"]]
+    rows += [[f"b{k}", *few] for k, few in enumerate(frame.to_numpy())]
+    assert {*read(tmp_path, rows).cells["category 1"]} == {"Anzahl", "AnzahlTot"}
