@@ -391,7 +391,7 @@ class SheetColumns(ColumnEvidence):
         named = freq or [i for i in clear if COUNT.fullmatch(self.heads[i])]
         called = {self.heads[i] for i in named if len(self.heads[i]) > _SHORT}
         named += [i for i in clear if self.heads[i] not in called
-                  and any(map(self.heads[i].startswith, called))]  # fmt: skip
+                  and self.heads[i].startswith((*called,))]  # fmt: skip
         if len(clear) > _SEVERAL * len(named):  # one of them has its own unit: schools
             named = [i for i in named if " " not in self.heads[i]]
         other = [i for i in clear if i not in named]
