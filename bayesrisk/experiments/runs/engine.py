@@ -342,9 +342,8 @@ def run(
             study.close()
 
 
-_MEASURED = 1.0  # seconds of a pilot that tell how busy a machine is
-
-
+#: Clock and CPU seconds of a pilot that tell how busy a machine is.
+_MEASURED, _USED = 1.0, 0.05
 _pace = [(1.0, 0.0)]  # the last that was measured
 
 
@@ -362,10 +361,11 @@ def clocks() -> tuple[float, float, float]:
 def pace_since(begin: tuple[float, float, float]) -> tuple[float, float]:
     """Return the CPU seconds of this process, and of all others, in one of the clock since then.
 
-    For a moment, such as a pilot run beside other processes, it is the last measurement.
+    For a moment, such as a pilot run beside other processes, it is the last measurement. So it is
+    for a pilot that mostly waited: its few CPU seconds would foretell days.
     """
     used, passed, total = np.subtract(clocks(), begin).tolist()
-    if passed > _MEASURED:
+    if passed > _MEASURED and used > _USED:
         _pace[0] = used / passed, max(total - used, 0.0) / passed
     return _pace[0]
 

@@ -179,10 +179,11 @@ def test_shards_end_as_workers_take_them_one_after_another(monkeypatch):
 
 def test_the_pace_of_this_process_and_of_all_others_is_measured(monkeypatch):
     monkeypatch.setattr(engine, "_pace", [(1.0, 0.0)])
-    times = iter([(6.0, 108.0, 73.0), (6.0, 100.1, 73.0)])
+    times = iter([(6.0, 108.0, 73.0), (6.0, 100.1, 73.0), (6.0, 105.0, 73.0)])
     monkeypatch.setattr(engine, "clocks", lambda: next(times))
     assert engine.pace_since((2.0, 100.0, 63.0)) == (0.5, 0.75)  # 4 and 10 - 4 seconds, of 8
     assert engine.pace_since((6.0, 100.0, 73.0)) == (0.5, 0.75)  # too short to tell
+    assert engine.pace_since((5.99, 100.0, 63.0)) == (0.5, 0.75)  # it mostly waited
     monkeypatch.undo()
     process, clock, of_all = engine.clocks()
     assert 0.0 < process <= of_all
