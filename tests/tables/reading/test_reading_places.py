@@ -16,16 +16,19 @@ def counts(rng, *shape):
 
 
 @pytest.mark.parametrize(
-    ("number", "repeats", "variables"),
+    ("number", "repeats", "words", "variables"),
     [
-        (24, 0, {"town"}),  # one to one
-        (24, 1, {"town"}),  # a name that two codes share
-        (24, -1, {"town"}),  # two names for one code
-        (24, 12, {"town", "code"}),  # codes of something else
+        (24, 0, 0, {"town"}),  # one to one
+        (24, 1, 0, {"town"}),  # a name that two codes share
+        (24, 1, 1, {"town"}),  # and one code of letters, such as DG
+        (24, 1, 2, {"town", "code"}),  # two of them may be labels
+        (24, -1, 0, {"town"}),  # two names for one code
+        (24, 12, 0, {"town", "code"}),  # codes of something else
     ],
 )
-def test_codes_beside_names_are_these_where_few_repeat(number, repeats, variables):
+def test_codes_beside_names_are_these_where_few_repeat(number, repeats, words, variables):
     codes = [f"20{k:03}" for k in range(number)]
+    codes[2 : 2 + words] = ["DG", "EF"][:words]
     towns = [*TOWNS[: number - max(repeats, 0)], *TOWNS[: max(repeats, 0)]]
     if repeats < 0:
         codes[-1] = codes[0]

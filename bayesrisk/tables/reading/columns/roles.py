@@ -591,7 +591,8 @@ class SheetColumns(ColumnEvidence):
         """
         pairs = {*zip(self.columns[i], self.columns[j], strict=True)}
         times = Counter(a for a, _ in pairs)
-        words = all(re.search(r"\d", b) and re.search(r"[^\W\d_]", a) for a, b in pairs if a)
+        codes = [b for a, b in pairs if a and not re.search(r"\d", b)]  # DG, above 01 to 16
+        words = all(re.search(r"[^\W\d_]", a) for a, _ in pairs if a) and len(codes) < 2
         words = words and _FEW_NUMBERED * sum(any(map(str.isdigit, a)) for a in times) < len(times)
         few = len(times) < len(pairs) == len(self.row_counts[j]) < _FEW_NAMES * len(times)
         return words and few and not any(total_word(a) for a in times if times[a] > 1)
