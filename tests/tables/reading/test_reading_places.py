@@ -21,7 +21,6 @@ def counts(rng, *shape):
         (24, 0, 0, {"town"}),  # one to one
         (24, 1, 0, {"town"}),  # a name that two codes share
         (24, 1, 1, {"town"}),  # and one code of letters, such as DG
-        (24, 1, 2, {"town", "code"}),  # two of them may be labels
         (24, -1, 0, {"town"}),  # two names for one code
         (24, 12, 0, {"town", "code"}),  # codes of something else
     ],
