@@ -144,7 +144,8 @@ def wide(
     outer = {part[0] for part in parts.values() if len(part) > 1 and not total_word(part[0])}
     for i, part in parts.items():  # a lone total was merged with its total below
         if len(part) == 1:  # "Men Total" beside columns below "Men"
-            groups = (group for group in outer if "Total" in _with_totals([group, *part]))
+            groups = (g for g in outer if key(g) in key(part[0])
+                      and "Total" in _with_totals([g, *part]))  # fmt: skip
             parts[i] = part = next(([group, "Total"] for group in groups), part)
         if len(part) == 1 and part[0] in inner and total_word(part[0]) == 2:
             parts[i] = part * size
@@ -291,8 +292,13 @@ def _parts(heads: Mapping[int, str]) -> dict[int, list[str]]:
                  for i, head in heads.items()}  # fmt: skip
         while min(map(len, parts.values())) and len({p[0] for p in parts.values()}) == 1:
             parts = {i: p[1:] for i, p in parts.items()}  # "Estimate!!Total"
-        while min(map(len, parts.values())) > 1 and len({p[-1] for p in parts.values()}) == 1:
-            parts = {i: p[:-1] for i, p in parts.items()}  # "Male!!N" beside "Female!!N"
+        while (deep := [p for p in parts.values() if len(p) > 1]) and len(
+            {p[-1] for p in deep}
+        ) == 1:
+            short = {i: p[:-1] if len(p) > 1 else p for i, p in parts.items()}
+            if len({*map(tuple, short.values())}) < len(parts):
+                break
+            parts = short  # "Male!!N" beside "Female!!N", and perhaps "All"
         sizes = {len(p) for p in parts.values()}
         if mark == PATH and any(PATH in head for head in heads.values()):
             return parts

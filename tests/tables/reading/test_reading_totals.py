@@ -102,3 +102,18 @@ def test_headings_that_begin_with_the_word_for_counts_are_counts(tmp_path):
     rows = [["Bezirk", "Anzahl", "AnzahlTot", "AnzEinwohner"]]
     rows += [[f"b{k}", *few] for k, few in enumerate(frame.to_numpy())]
     assert {*read(tmp_path, rows).cells["category 1"]} == {"Anzahl", "AnzahlTot"}
+
+
+@pytest.mark.parametrize("off", [0, 4])
+def test_a_column_beside_numbers_and_shares_of_others_is_their_sum_if_they_add_up(tmp_path, off):
+    counts = np.random.default_rng(8).integers(20, 400, (len(PLACES), 3))
+    rows = [
+        ["", "enrolled", "vaccinated", "", "exempt", "", "unknown", ""],
+        ["school", "", "#", "%", "#", "%", "#", "%"],
+    ]
+    for name, few in zip(PLACES, counts, strict=True):
+        whole = int(few.sum()) + off
+        rows.append([name, whole, *(x for n in few for x in (n, f"{100 * n / whole:.1f}"))])
+    rows[5][2] = rows[5][3] = "*"
+    bounds = bounds_of(read(tmp_path, rows).changed({"counts": "exact"}))
+    assert (bounds[6, "*"] == (counts[3, 0], counts[3, 0])) is (off == 0)
