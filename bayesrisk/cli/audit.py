@@ -248,10 +248,10 @@ def _begun(study: "br.experiments.AuditStudy", output: Path) -> "br.experiments.
 
     if not (begun := begun_audit(output)):
         return None
-    asked = {one.name: one for one in study.protections}
-    if not all(one["name"] in asked for one in begun["protections"]):
+    protections_by_name = {one.name: one for one in study.protections}
+    if not all(one["name"] in protections_by_name for one in begun["protections"]):
         return None
-    protections = [asked[one["name"]] for one in begun["protections"]]
+    protections = [protections_by_name[one["name"]] for one in begun["protections"]]
     numbers = {"targets": begun["targets"], "releases": begun["releases"]}
     return dataclasses.replace(study, protections=protections, **numbers)
 
