@@ -174,7 +174,7 @@ def test_a_sensitivity_may_be_said_by_what_a_neighbour_does(change):
          ("protections must be at least one, each once", "['none', 'none']")),
         (lambda: br.audit(FRAME.drop(columns="place"), key="sex", secret="ill",
                           protections="swapping:rate=0.1"),
-         ("must be more than one, between which", "got none; rounding", "place=town")),
+         ("must be more than one, between which", "--place town, in Python place='town'")),
         (lambda: br.release(FRAME, protection="none", seed="x"), ("seed must be", "got 'x'")),
         (lambda: br.release(FRAME, protection="rounding"), ("needs base", "rounding:base=5")),
         (lambda: br.release(FRAME, protection=br.Rounding),

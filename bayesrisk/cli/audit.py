@@ -34,6 +34,7 @@ _ADVERSARIES = ("outsider", "linker", "knows-all-but-one")
 _TABLES, _ONLY = "sf1-block", ("P8", "P9", "P10", "P11")
 #: More columns than these are slow, and of exact tables little is found.
 _FEW = 4
+_REPORT = 3.0  # processor seconds of the report of an audit whose time is over
 _GOAL = ("target_ratio", "quantile", "against", "steps")
 #: Between two methods, and not between the parameters of one: NAME:KEY=VALUE,KEY=VALUE.
 _NEXT_METHOD = r",(?![^,:]*=)"
@@ -189,17 +190,20 @@ def audit(
     if rare is not None and not runner.as_json:
         say(*rare._answer(), err=False)
     from bayesrisk.experiments.clock import Clock
+    from bayesrisk.experiments.runs.engine import clocks, ends_of_shards, pace_since
 
     clock, begun = Clock(limit, start), False
     try:
-        with clock.guard(lambda: _late(study, output, begun=begun)), clock.interrupts():
+        with clock.guard(lambda: _late(study, output, begun=begun)):
             if runner.resume and (limit is not None or document.get("targets") in (None, "all")):
                 study, limit = _begun(study, output) or study, None
             if limit is not None:
                 with renamed({"seconds": "--time-limit"}):
                     study = _fit_time(study, limit, start, runner)
             begun = True  # what the folder held before is nothing that is done
-            summary = runner.run(study, output, "audit", clock.stopped.set)
+            reserve = ends_of_shards([_REPORT], 1, *pace_since(clocks()))[-1]
+            with clock.interrupts(reserve):
+                summary = runner.run(study, output, "audit", clock.stopped.set)
     except KeyboardInterrupt:
         with interrupts.answered():
             raise KeyboardInterrupt(_so_far(study, output, begun=begun)) from None
@@ -244,10 +248,10 @@ def _begun(study: "br.experiments.AuditStudy", output: Path) -> "br.experiments.
 
     if not (begun := begun_audit(output)):
         return None
-    names = {one["name"] for one in begun["protections"]}
-    protections = [one for one in study.protections if one.name in names]
-    if len(protections) < len(names):
+    protections_by_name = {one.name: one for one in study.protections}
+    if not all(one["name"] in protections_by_name for one in begun["protections"]):
         return None
+    protections = [protections_by_name[one["name"]] for one in begun["protections"]]
     numbers = {"targets": begun["targets"], "releases": begun["releases"]}
     return dataclasses.replace(study, protections=protections, **numbers)
 

@@ -66,8 +66,11 @@ class Clock:
                     inside = False
 
     @contextmanager
-    def interrupts(self) -> Iterator[None]:
-        """Ask this process to end once the time is over, as Ctrl-C does: finished work is kept."""
+    def interrupts(self, reserve: float = 0.0) -> Iterator[None]:
+        """Ask this process to end once the time is over, as Ctrl-C does: finished work is kept.
+
+        ``reserve`` are the seconds that are then left, to report that work.
+        """
         if self.left is None or sys.stdout is not sys.__stdout__:
             yield
             return
@@ -76,7 +79,7 @@ class Clock:
             if not self.stopped.is_set():
                 interrupts.late()
 
-        with _timer(self.left, ask):
+        with _timer(max(self.left - reserve, 0.01), ask):
             yield
 
     @property

@@ -1,6 +1,7 @@
 """``bayesrisk audit``: options, the TOML file, JSON, and refusals with their exit status."""
 
 import json
+import types
 
 import numpy as np
 import pandas as pd
@@ -8,9 +9,10 @@ import pytest
 from typer.testing import CliRunner
 
 from bayesrisk.census import population_spec, simulate_population
+from bayesrisk.cli import audit as audit_command
 from bayesrisk.cli.app import app
 from bayesrisk.exceptions import BayesRiskError
-from bayesrisk.experiments.audit import read_audit
+from bayesrisk.experiments.audit import read_audit, results
 from bayesrisk.experiments.audit.populations import Pilot, PopulationInParts
 from bayesrisk.experiments.runs import engine
 
@@ -287,7 +289,23 @@ def test_a_time_limit_asks_about_fewer_and_a_run_that_goes_on_asks_about_the_sam
     done = run(*words)
     assert done.exit_code == 0, done.output
     targets = json.loads(done.stdout)["targets"]
-    assert 7 <= targets <= 9  # 100 seconds, without those of the results and of the start
+    assert 5 <= targets <= 6  # 75 of 100 seconds, without those of the results and of the start
     again = run(*words, "--resume")
     assert again.exit_code == 0, again.output
     assert json.loads(again.stdout)["targets"] == targets
+
+
+def test_a_run_goes_on_with_the_protections_in_the_order_of_the_time_limit(monkeypatch, tmp_path):
+    """Those without chance came first, whatever was asked for."""
+    names = ["noise", "none", "rounding"]
+    asked = types.SimpleNamespace(protections=[types.SimpleNamespace(name=one) for one in names])
+    changes = dict[str, object]()
+    begun = {"protections": [{"name": "none"}, {"name": "noise"}], "targets": 30, "releases": 2}
+    monkeypatch.setattr(results, "begun_audit", lambda _: begun)
+    replaced = types.SimpleNamespace(replace=lambda _, **new: changes.update(new))
+    monkeypatch.setattr(audit_command, "dataclasses", replaced)
+    audit_command._begun(asked, tmp_path)
+    assert [one.name for one in changes.pop("protections")] == ["none", "noise"]
+    assert changes == {"targets": 30, "releases": 2}
+    begun["protections"].append({"name": "other"})
+    assert audit_command._begun(asked, tmp_path) is None

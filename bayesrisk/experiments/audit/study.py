@@ -54,7 +54,8 @@ from bayesrisk.experiments.audit.results import (
 )
 from bayesrisk.experiments.audit.screen import audit_brief, first_line
 from bayesrisk.experiments.by_place import open_index
-from bayesrisk.experiments.runs.engine import Outlook, Study, clocks, ends_of_shards, pace_since
+from bayesrisk.experiments.runs import engine
+from bayesrisk.experiments.runs.engine import Outlook, Study
 from bayesrisk.experiments.runs.folder import RunFolder
 from bayesrisk.mechanisms.registry import NOTHING, shown_name
 from bayesrisk.risk import audit
@@ -72,16 +73,10 @@ _SHARDS = 5  # of a protection with few targets, so that workers share them
 _FIRST = 8  # releases, before it is asked whether they are enough
 _SPOTS = 20  # targets of each protection whose beliefs are found once more
 _RESULTS = 6.0  # seconds of the figures and tables of an audit
+_PLANNED = 0.75  # of a time limit: pilots are few, and other programs begin
 _PATIENCE = 10.0  # seconds of the clock that the pilot of a protection may take
 _PROVED = 5000  # counts of each protection of which it is asked what they prove
-_OF_PROCESS = (
-    "_populations",
-    "_shards",
-    "_surveyed",
-    "_news_slots",
-    "_trials",
-    "_widths",
-)
+_OF_PROCESS = ("_populations", "_shards", "_surveyed", "_news_slots", "_trials", "_widths")
 
 
 @dataclass(frozen=True)
@@ -497,6 +492,8 @@ class AuditStudy(Study):
             pilot: Pilot | None
             try:
                 pilot = population.pilot(trial.protection)
+                if trial.protection.name in population.cut:
+                    unknown[names[number]] = None
             except PilotTimeError:
                 unknown[names[number]] = None
                 pilot = population.least(trial.protection)
@@ -519,7 +516,8 @@ class AuditStudy(Study):
     ) -> list[Protection]:
         """Return protections whose pilots ended in time, those without chance first.
 
-        They share the time to the end, or each has ``_PATIENCE``: so each is known a little.
+        Each has ``_PATIENCE``.  Or the first, which loads what all need, has the time to the end,
+        and each other half of what is left.
         """
         populations, tried = [*populations], []
         ordered = sorted(self.protections, key=populations[0].randomised)
@@ -527,7 +525,8 @@ class AuditStudy(Study):
             with suppress(PilotTimeError):
                 now, number = time.monotonic(), len(self.protections) - begun
                 for population in populations:
-                    population.pilots_end = now + ((end - now) / number if end else _PATIENCE)
+                    share = (end - now) / (min(number, 2) if begun else 1) if end else _PATIENCE
+                    population.pilots_end = now + share
                     population.pilot(one)
                 tried.append(one)
         return tried
@@ -544,7 +543,7 @@ class AuditStudy(Study):
         seconds = check.scalar(seconds, "seconds", lower=0.0, bounds="()")
         if self.goal is not None:
             raise ArgumentError("seconds", "cannot be limited where a setting is searched for")
-        begin = clocks()
+        begin = engine.clocks()
         begun = begin[1] if begun is None else begun
         end = max(begun, begin[1] - seconds / 4.0) + seconds / 2.0
         if not (tried := self._tried(self._surveyed.values(), end)):
@@ -553,27 +552,27 @@ class AuditStudy(Study):
         study = self._with_pilots(self, protections=tried)
         populations = [*study._populations.values()]
         costs = {one.name: [self._cost(p, one) for p in populations] for one in tried}
-        power = workers, *pace_since(begin)
-        overhead = time.monotonic() - begun + _RESULTS
-        left = max(seconds - overhead, seconds / 2.0)
+        pace = engine.pace_since(begin)
+        overhead = time.monotonic() - begun + engine.ends_of_shards([_RESULTS], 1, *pace)[-1]
+        left = max(_PLANNED * seconds - overhead, seconds / 4.0)
 
         def ends(costs: Sequence[float], people: int) -> float:
             size = -(-people // self._shard_size(people))  # shards of a protection
             shards = [cost / size for cost in costs for _ in range(size)]
-            return ends_of_shards(shards, *power)[-1]
+            return engine.ends_of_shards(shards, *engine.fastest(shards, workers, pace))[-1]
 
         most = max(one.survey.targets.size for one in populations)
         limits = {"people": most, "releases": study._most_releases}
         names, people, releases = fitting.fit(costs, ends, left, **limits)
         if not people:
-            least = overhead + ends([cost(1, 1) for cost in costs[names[0]]], 1)
+            least = (overhead + ends([cost(1, 1) for cost in costs[names[0]]], 1)) / _PLANNED
             raise ArgumentError(
                 "seconds",
                 "must be enough for one person",
                 shown=f"{seconds:g}: about {math.ceil(least)} are needed, under the fastest "
                 f"protection, {shown_name(names[0])}",
             )
-        fast = [one for one in self.protections if one.name in names]
+        fast = [one for one in tried if one.name in names]  # what has no chance comes first
         return self._with_pilots(study, protections=fast, targets=people, releases=releases)
 
     def _with_pilots(self, study: AuditStudy, **changes: Any) -> AuditStudy:

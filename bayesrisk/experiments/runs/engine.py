@@ -24,10 +24,11 @@ from scipy.optimize import nnls
 
 from bayesrisk import datasets
 from bayesrisk._base import validation as check
+from bayesrisk._base.compiling import compiled_since
 from bayesrisk._base.display import displayed, short, spoken
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
-from bayesrisk.experiments.runs.executors import some_executor
+from bayesrisk.experiments.runs.executors import SerialExecutor, some_executor
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.tables.exchange import MADE_UP, made_up_mark
 
@@ -84,13 +85,16 @@ class Outlook(NamedTuple):
     optional: float = 0.0  # seconds of these that may turn out not to be needed
     unknown: Sequence[str] = ()  # names of what takes time that nobody knows yet
 
-    def sentences(self, workers: int, pace: float = 1.0, load: float = 0.0) -> list[str]:
+    def sentences(
+        self, workers: int, pace: float = 1.0, load: float = 0.0, start: float = 0.0
+    ) -> list[str]:
         """Return the notes, and the expected time for ``workers`` workers."""
         more = [f"not known yet, how long it takes: {', '.join(self.unknown)}"] * bool(self.unknown)
         if not (total := sum(self.seconds.values())):
             return [*self.lines, *more]
-        whole = ends_of_shards([*self.seconds.values()], workers, pace, load)[-1]
-        times = [spoken(whole * (1.0 - part / total)) for part in (self.optional, 0.0)]
+        (begun,) = ends_of_shards([0.0], 1, pace, load, start)
+        whole = ends_of_shards([*self.seconds.values()], workers, pace, load, start)[-1] - begun
+        times = [spoken(begun + whole * (1.0 - part / total)) for part in (self.optional, 0.0)]
         text = " to ".join(dict.fromkeys(times)).replace("to about", "to")
         if self.unknown and not text.startswith("less"):
             text = "more than " + text.split(" to ")[0].removeprefix("about ")
@@ -103,18 +107,18 @@ class Outlook(NamedTuple):
 
 
 def ends_of_shards(
-    seconds: Sequence[float], workers: int, pace: float = 1.0, load: float = 0.0
+    seconds: Sequence[float], workers: int, pace: float = 1.0, load: float = 0.0, start: float = 0.0
 ) -> list[float]:
     """Return the seconds of the clock after which shards end, sorted, begun in their order.
 
     ``seconds`` are processor seconds. ``pace`` is their number per clock second for one process,
     more than 1 with threads. ``load`` is that of all else on the machine, which shares the
-    processors evenly with the workers.
+    processors evenly with the workers.  ``start`` are the seconds before the first shard of each.
     """
     workers, cpus = min(workers, len(seconds)), os.cpu_count() or 1
     demand = workers * max(pace, 1.0)
     speed = max(min(pace, cpus * demand / (demand + load) / workers), 1e-3)
-    ends, free = list[float](), [0.0] * workers
+    ends, free = list[float](), [start / speed] * workers
     for one in seconds:
         ends.append(heapq.heappop(free) + one / speed)
         heapq.heappush(free, ends[-1])
@@ -323,7 +327,9 @@ def run(
             if announce is not None and todo:
                 begin = clocks()
                 outlook = study.outlook(todo)
-                power = workers, *pace_since(begin)
+                power = fastest([*outlook.seconds.values()], workers, pace_since(begin))
+                if executor is None and outlook.seconds and power[0] == 1:
+                    pool = SerialExecutor()
                 progress = _timed(outlook, todo, power, announce, progress)
                 progress = _with_news(functools.partial(study.news, store), announce, progress)
             complete = store.run(
@@ -344,6 +350,7 @@ def run(
 
 #: Clock and CPU seconds of a pilot that tell how busy a machine is.
 _MEASURED, _USED = 1.0, 0.05
+_START = 8.0  # processor seconds that a worker needs at most to load packages and kernels
 _pace = [(1.0, 0.0)]  # the last that was measured
 
 
@@ -370,16 +377,32 @@ def pace_since(begin: tuple[float, float, float]) -> tuple[float, float]:
     return _pace[0]
 
 
+def fastest(
+    seconds: Sequence[float], workers: int, pace: tuple[float, float]
+) -> tuple[int, float, float, float]:
+    """Return workers, pace, load and the start of a worker: one, this process, if soonest done.
+
+    A worker loads what this process has loaded.  The end of ``seconds`` without a forecast is
+    unknown.
+    """
+    many = workers, *pace, min(time.process_time(), _START)
+    one = 1, *pace, 0.0
+    alone = workers == 1 or (
+        seconds and ends_of_shards(seconds, *one)[-1] <= ends_of_shards(seconds, *many)[-1]
+    )
+    return one if alone else many
+
+
 def _timed(
     outlook: Outlook,
     todo: Sequence[int],
-    power: tuple[int, float, float],
+    power: tuple[int, float, float, float],
     announce: Callable[[str, bool], None],
     progress: Callable[[int, int], None] | None,
 ) -> Callable[[int, int], None]:
     """Announce expectations before a run, and return a progress callback with the time left.
 
-    ``power`` are the workers, the pace of one and of all others.
+    ``power`` are the workers, the pace of one and of all others, and the start of a worker.
     """
     for sentence in outlook.sentences(*power):
         announce(sentence, False)
@@ -482,7 +505,7 @@ def forecast(
     """
     shards, total = list(work), sum(work.values())
     parts: list[tuple[float, float]] = []
-    spent, amount = 0.0, 1.0
+    spent, amount, begun = 0.0, 1.0, time.time_ns()
     while spent < seconds and amount <= _SHARE * total:
         shard = shards[int(len(shards) * (len(parts) * _GOLDEN % 1.0))]
         start = time.process_time()
@@ -496,7 +519,7 @@ def forecast(
             break
         parts.append((size, time.process_time() - start))
         spent = sum(took for _, took in parts[1:])
-        if parts[0][1] > _FIRST * seconds:
+        if parts[0][1] > _FIRST * seconds and not compiled_since(begun):
             break
         # Once the second part is over, others make the answer surer: up to a share of the run.
         if sum(size for size, _ in parts[1:]) >= _SHARE * total:

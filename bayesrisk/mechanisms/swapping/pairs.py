@@ -450,7 +450,7 @@ def swap_geography(data: Microdata) -> Geography:
             f"of schema {records.schema.name!r} must be more than one, between which records are "
             "swapped",
             shown="none; rounding, suppression and noise need no places; for swapping name their "
-            "column, such as place=town",
+            "column: --place town, in Python place='town'",
         )
     return geography
 

@@ -21,13 +21,7 @@ from bayesrisk.exceptions import (
     PartFileError,
 )
 from bayesrisk.experiments import run
-from bayesrisk.experiments.audit import (
-    AuditStudy,
-    Protection,
-    populations,
-    read_audit,
-    study as audit_study,
-)
+from bayesrisk.experiments.audit import AuditStudy, Protection, populations, read_audit
 from bayesrisk.experiments.audit.populations import Pilot, PopulationInParts
 from bayesrisk.experiments.runs import engine
 from bayesrisk.inference.microdata import posterior
@@ -190,7 +184,7 @@ def test_a_pilot_says_what_is_left_out_and_how_long_it_takes_and_changes_nothing
     assert contents(tmp_path / "out") == contents(done[0])
     before, left = ([text for text, begun in said if begun is kind] for kind in (False, True))
     before = [text for text in before if not text.startswith("so far: ")]
-    assert before[0].startswith("8 of 40 people ")
+    assert before[0].startswith("8 of 40 people, ")
     assert before[1].startswith("at most 2 releases ")
     time = r"(about \d+ (seconds|minutes)|about a minute|a few seconds|less than a second)"
     assert re.fullmatch(rf"{time} with 1 worker(; .* takes (most of it|longest))?", before[2])
@@ -239,9 +233,13 @@ def test_as_many_people_and_releases_as_a_time_allows(people, monkeypatch, secon
 
     def total(n, releases):
         places, different = min(n, homes), min(n, kinds)
-        return places + 0.5 * different + 0.3 * n + releases * (0.5 * places + 0.25 * different)
+        whole = 0.2 * n + releases * (0.5 * places + 0.25 * different)
+        if WHAT[0] in found.protections:
+            whole += places + 0.5 * different + 0.1 * n
+        return whole
 
-    seconds = max(seconds - 6.0, seconds / 2.0)  # but for those of the results
+    seconds = max(0.75 * seconds - 6.0, seconds / 4.0)  # but for those of the results
+    assert WHAT[2] in found.protections
     assert total(found.targets, found.releases) <= seconds
     if total(8, 12) <= seconds:
         assert (found.targets, found.releases) == (8, 12)
@@ -303,7 +301,7 @@ def test_a_protection_whose_pilot_takes_too_long_is_left_out_of_a_limited_time(p
     now = [1000.0]
     asked = study(people, protections=[WHAT[2], WHAT[0]])
     slow_rounding(monkeypatch, now)
-    monkeypatch.setattr(audit_study, "pace_since", lambda _: (1.0, 0.0))
+    monkeypatch.setattr(engine, "pace_since", lambda _: (1.0, 0.0))
     found = asked.fit_time(30.0)
     assert [one.name for one in found.protections] == ["identity"]
     assert found.targets == 8
@@ -325,7 +323,48 @@ def test_a_pilot_that_is_cut_after_one_target_knows_the_cost_of_its_place(people
 
     monkeypatch.setattr(PopulationInParts, "_try", one_target)
     assert population.pilot(WHAT[1]) == Pilot(0.0, 2.5)
+    assert population.cut == {WHAT[1].name}
     assert population.pilot(WHAT[1]).release_time(3, 8, 8) == 7.5
+
+
+def test_what_kernels_take_to_compile_is_no_cost_of_a_check(people, monkeypatch):
+    """The first spot check takes 15 seconds, and each other one a tenth."""
+    population, spent = study(people)._populations[""], [0.0]
+    costs = iter([15.0, 8.0, 0.1, 0.2])
+
+    def check(*_):
+        spent[0] += next(costs)
+
+    monkeypatch.setattr(populations.time, "process_time", lambda: spent[0])
+    monkeypatch.setattr(population, "_costs", lambda *_: Pilot(0.0, 1.0, 0.5))
+    monkeypatch.setattr(population, "spots", check)
+    monkeypatch.setattr(population, "proofs", check)
+    assert population.pilot(WHAT[1])[1:] == pytest.approx((1.0, 0.5, 0.1, 0.0, 0.2))
+
+
+def test_checks_are_not_tried_after_the_time_of_pilots(people, monkeypatch):
+    population = study(people)._populations[""]
+    monkeypatch.setattr(population, "_try", lambda *_: (1.0, None))
+    monkeypatch.setattr(population, "_costs", lambda *_: Pilot(0.0, 1.0, 0.5))
+    population.pilots_end = time.monotonic() - 1.0
+    assert population._measured(WHAT[1]) == Pilot(0.0, 1.0, 0.5)
+
+
+def test_the_first_pilot_has_all_the_time_and_each_other_half_of_what_is_left(people, monkeypatch):
+    asked = study(people, protections=[WHAT[2], WHAT[0], WHAT[1]])
+    now, had = [100.0], []
+
+    def pilot(population, protection):
+        had.append(population.pilots_end - now[0])
+        now[0] += 10.0
+        return Pilot()
+
+    monkeypatch.setattr(PopulationInParts, "pilot", pilot)
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    tried = asked._tried(asked._surveyed.values(), 150.0)
+    assert had == [50.0, 20.0, 30.0]
+    chances = [asked._surveyed[""].randomised(one) for one in tried]
+    assert chances == sorted(chances)
 
 
 def test_an_outlook_waits_for_no_pilot_and_names_those_that_are_left(people, monkeypatch):

@@ -177,6 +177,27 @@ def test_shards_end_as_workers_take_them_one_after_another(monkeypatch):
     assert ends_of_shards([10.0], 1, 0.5, 1.0) == [20.0]
 
 
+def test_each_worker_starts_before_its_first_shard(monkeypatch):
+    monkeypatch.setattr(engine.os, "cpu_count", lambda: 2)
+    seconds = [16.0, 26.0, 47.0, 50.0]
+    assert ends_of_shards(seconds, 2, start=8.0) == [24.0, 34.0, 71.0, 84.0]
+    assert ends_of_shards([10.0], 1, 0.5, 0.0, 8.0) == [36.0]
+    late = Outlook(seconds={0: 120.0, 1: 120.0}, optional=120.0)
+    assert late.sentences(2) == ["about a minute to 2 minutes with 2 workers"]
+    assert late.sentences(2, 1.0, 0.0, 120.0) == ["about 3 minutes to 4 minutes with 2 workers"]
+
+
+def test_this_process_works_alone_where_that_is_sooner(monkeypatch):
+    """A worker loads for 8 seconds what this process has loaded."""
+    monkeypatch.setattr(engine.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(engine.time, "process_time", lambda: 30.0)
+    assert engine.fastest([7.0, 7.0], 2, (1.0, 0.0)) == (1, 1.0, 0.0, 0.0)  # 14, not 15
+    assert engine.fastest([9.0, 9.0], 2, (1.0, 0.0)) == (2, 1.0, 0.0, 8.0)  # 17, not 18
+    assert engine.fastest([9.0, 9.0], 1, (0.5, 2.0)) == (1, 0.5, 2.0, 0.0)
+    monkeypatch.setattr(engine.time, "process_time", lambda: 2.0)
+    assert engine.fastest([7.0, 7.0], 2, (1.0, 0.0)) == (2, 1.0, 0.0, 2.0)  # 9, not 14
+
+
 def test_the_pace_of_this_process_and_of_all_others_is_measured(monkeypatch):
     monkeypatch.setattr(engine, "_pace", [(1.0, 0.0)])
     times = iter([(6.0, 108.0, 73.0), (6.0, 100.1, 73.0), (6.0, 105.0, 73.0)])
@@ -197,7 +218,11 @@ def test_the_time_left_counts_what_others_have_begun(monkeypatch):
     monkeypatch.setattr(engine.time, "monotonic", lambda: now[0])
     seconds = dict(enumerate([16.0, 26.0, 47.0, 50.0]))
     advance = engine._timed(
-        Outlook(seconds=seconds), range(4), (2, 1.0, 0.0), lambda text, _: told.append(text), None
+        Outlook(seconds=seconds),
+        range(4),
+        (2, 1.0, 0.0, 0.0),
+        lambda text, _: told.append(text),
+        None,
     )
     for count, end in enumerate([16.0, 26.0, 63.0, 76.0], 1):
         now[0] = 100.0 + end

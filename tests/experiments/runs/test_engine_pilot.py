@@ -78,6 +78,18 @@ def test_a_pilot_ends_in_time_and_is_a_small_part_of_the_run(clock):
     assert [amount for _, amount in short.calls] == [1, 2, 4, 8, 16]  # a quarter of it is done
 
 
+@pytest.mark.parametrize(("compiled", "found"), [(3, 0.1), (0, 25.1)])
+def test_what_compiles_in_a_first_part_is_no_cost_of_the_others(
+    clock, monkeypatch, compiled, found
+):
+    """A first part of 25 seconds counts, and is the only one, unless it wrote kernels."""
+    monkeypatch.setattr(engine, "compiled_since", lambda _: compiled)
+    one = clock(unit=0.1, first=25.0)
+    expected = pytest.approx(dict.fromkeys(range(100), 8.0 * found))
+    assert forecast(dict.fromkeys(range(100), 8.0), one.compute) == expected
+    assert (len(one.calls) == 1) == (not compiled)
+
+
 @pytest.mark.parametrize("work", [{}, {0: 0.0, 1: 0.0}, {0: 1.0, 1: 2.0}])
 def test_a_run_of_which_no_part_is_small_is_not_foretold(clock, work):
     one = clock()
