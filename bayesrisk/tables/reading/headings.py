@@ -42,6 +42,7 @@ UNIT = re.compile(
     re.IGNORECASE,
 )
 UNNAMED, _LONGEST, _OLDEST = "category 1", 40, 130
+_PAIR = 2
 _FEW_HEADS = 4  # rows that may be headings
 #: Columns of results, reserved as names.
 RESERVED = re.compile(
@@ -230,12 +231,17 @@ def wide(
 def _joined(sheet: Sheet, parts: Mapping[int, list[str]]) -> dict[int, list[str]]:
     """Join each path of a tree, such as *Beds* of *General: Eyes* and *Mental: Children*, or none.
 
-    Each label stands below one heading alone, and another column counts what all of them do.
+    Each label stands below one heading alone. Another column counts what all of them do, or there
+    is none and groups stand inside others.
     """
     deep = [i for i, part in parts.items() if len(part) > 1]
     alone = [i for i, part in parts.items() if len(part) == 1 and not total_word(part[0])]
-    if len({parts[i][-1] for i in deep}) < len(deep) or len(deep) < 2 or not alone:
+    if len({parts[i][-1] for i in deep}) < len(deep) or len(deep) < 2:
         return {}
+    if len(deep) == len(parts):
+        words = not any(map(total_word, itertools.chain(*parts.values())))
+        inside = min(map(len, parts.values())) > _PAIR and words
+        return {i: [": ".join(part)] for i, part in parts.items()} if inside else {}
     counts, bits = CountedColumns.from_sheet(sheet, [*parts]), _BITS + 2 * len(alone)
     if not any(counts.add_up(deep, i, bits) for i in alone):
         return {}

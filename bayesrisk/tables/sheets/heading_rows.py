@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise, takewhile
 from typing import NamedTuple
 
 from bayesrisk.exceptions import DataError, quote
@@ -29,6 +29,7 @@ from bayesrisk.tables.sheets.texts import (
     PATH,
     TABLE,
     WHOLE,
+    cut,
     is_date,
     is_mark,
     is_year,
@@ -120,7 +121,7 @@ def _parted(
         )
     if start and lines[start - 1].size > len(lines[start].row):
         raise lines[start - 1].too_wide(name)
-    start = first_heading_row(name, lines[: start + 1], columns.counts)
+    start = first_heading_row(name, lines, start, columns.counts)
     start += _title_rows([line.row for line in lines[start:]], columns)
     if lines[start + 1 :] and is_title_row(lines[start].row, lines[start + 1].row, columns.counts):
         start += 1
@@ -336,16 +337,18 @@ def columns_beside(
     return outside
 
 
-def first_heading_row(name: str, lines: Sequence[Line], numeric: set[int]) -> int:
-    """Return the first heading row; the last of the given rows may be a heading row or data.
+def first_heading_row(name: str, lines: Sequence[Line], start: int, numeric: set[int]) -> int:
+    """Return the first heading row; the row at ``start`` may be a heading row or data.
 
     Above data stands a heading of labels or counts alone, or one section row below the headings.
-    Numbers above several columns are headings: years, ages.
+    Numbers above several columns are headings: years, ages, or codes of groups of names.
     """
     rows = [line.row for line in lines]
-    start, row = len(rows) - 1, rows[-1]
+    row, below = rows[start], rows[start + 1 :][: _MOST_HEADINGS - 1]
     numbers = [row[j] for j in numeric if says_number(row[j])]
     if not numbers or all(_is_noted_year(t) or (is_date(t) and not t.isdecimal()) for t in numbers):
+        return start
+    if _group_names(row, below, numeric):
         return start
     above = rows[start - 1] if start else []
     alone = filled_texts(above) == 1
@@ -360,12 +363,26 @@ def first_heading_row(name: str, lines: Sequence[Line], numeric: set[int]) -> in
     if named and top < start - 1:
         return top
     if len(numbers) == len(row) > 1 or (len(numeric) > 1 and not _are_headings(numbers)):
-        raise _without_headings(name, lines[-1])
+        raise _without_headings(name, lines[start])
     if len(numeric) > 1 or not WHOLE.fullmatch(numbers[0]):
         return start
     if alone and (named or any(above[j] for j in numeric)):
         return start - 1
-    raise _without_headings(name, lines[-1])
+    raise _without_headings(name, lines[start])
+
+
+def _group_names(
+    row: Sequence[str], below: Sequence[Sequence[str]], counts: Collection[int]
+) -> bool:
+    """Return whether codes of groups of columns stand in runs, above rows of words.
+
+    One of these rows has a name of its own above each count.
+    """
+    first = next(j for j in sorted(counts) if says_number(row[j]))
+    groups, *levels = ([line[j] for j in sorted(counts) if j >= first] for line in (row, *below))
+    words = [*takewhile(lambda texts: all(texts) and not any(map(says_number, texts)), levels)]
+    runs = len([*groupby(groups)]) == len({*groups}) < len(groups)
+    return all(groups) and runs and any(len({*texts}) == len(texts) for texts in words)
 
 
 def _is_noted_year(text: str) -> bool:
@@ -384,8 +401,9 @@ def _are_headings(texts: Sequence[str]) -> bool:
 
 
 def _without_headings(name: str, line: Line) -> DataError:
+    got = quote(cut(short(line.row), 60))
     return DataError(
-        f"{name}: row {line.number}: must be a row of headings, got {quote(short(line.row))}: add "
+        f"{name}: row {line.number}: must be a row of headings, got {got}: add "
         "a row that says what the labels and the numbers are"
     )
 

@@ -170,7 +170,7 @@ def _names_columns(
         return True
     if any(a and not b and c for (a, b), c in zip(pairwise(head), row[1:], strict=True)):
         return True
-    headed = [j for j in below if head[j]]
+    headed = [j for j in below if j and head[j]]
     if row[0] in ("", head[0]) and (
         len(words) == len(below) or (headed and all(row[j] for j in headed))
     ):

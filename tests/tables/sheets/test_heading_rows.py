@@ -3,6 +3,7 @@
 import pandas as pd
 import pytest
 
+from bayesrisk.exceptions import DataError
 from bayesrisk.tables.reading.reading import TableReading, read
 from bayesrisk.tables.sheets.sheet import file_sheet
 
@@ -165,3 +166,35 @@ def test_units_of_several_sections_are_no_headings(tmp_path):
     rows = "{},no.,no.\nAsh,{},5\nBay,8,{}\nElm,7,6\n"
     text = ",2019,2020\n" + rows.format("Men", 4, 9) + rows.format("Women", 3, 1)
     assert "Men" not in "".join(sheet_of(tmp_path, text).heads)
+
+
+GROUPS = "Fish of 2012,County,{},,\n,Kind,lake,lake,pond,pond\nCode,Name \\ Index,{}\n"
+CAUGHT = "1,Carp,1,0,4,2\n2,Not used,0,0,0,0\n3,Eel,3,5,2,2\n4,Not used,0,1,0,0\n5,Pike,9,1,7,8\n"
+
+
+def test_codes_of_groups_stand_above_names_of_columns(tmp_path):
+    heads = GROUPS.replace("{},,", "01,01,02,02", 1).format("Ash,Bay,Elm,Oak")
+    sheet = sheet_of(tmp_path, heads + CAUGHT)
+    assert [head.split("!!") for head in sheet.heads[2:]] == [
+        ["01", "lake", "Ash"], ["01", "lake", "Bay"], ["02", "pond", "Elm"], ["02", "pond", "Oak"],
+    ]  # fmt: skip
+    cells = read([sheet], {}).cells
+    assert len(cells) == 20
+    assert cells["category 1"].nunique() == 4
+    assert "category 2" not in cells
+    assert {*cells[cells["category 1"] == "02: pond: Elm"]["stated"]} == {"4", "0", "2", "7"}
+
+
+@pytest.mark.parametrize(
+    ("codes", "names"),
+    [
+        ("01,02,01,02", "Ash,Bay,Elm,Oak"),
+        ("01,01,02,02", "Ash,Bay,Ash,Oak"),
+        ("1,1,2,2", "1,2,3,4"),
+    ],
+)
+def test_numbers_that_group_no_names_are_no_headings(codes, names, tmp_path):
+    """They stand in no runs, or above names that repeat, or above other numbers."""
+    heads = GROUPS.replace("{},,", codes, 1).format(names)
+    with pytest.raises(DataError, match="row 1"):
+        sheet_of(tmp_path, heads + CAUGHT)

@@ -127,6 +127,7 @@ class SheetColumns(ColumnEvidence):
         stages = {"p1", "p2", "p3"} <= {*self.heads}  # stages of schools; otherwise percentiles
         for i, head in enumerate(self.heads):
             texts = [t for t in self.row_counts[i] if t]
+            plain = [t for t in texts if not is_mark(t)]
             measure = says_no_count(self.spoken[i]) and not (stages and re.fullmatch(r"p\d", head))
             mean = says_mean(self.spoken[i]) or says_change(self.spoken[i])
             mean = mean and not (COUNT.fullmatch(head) or self.adds_up(i))
@@ -141,7 +142,7 @@ class SheetColumns(ColumnEvidence):
                 names[i] = match[1]
             elif f"dim: {head.partition(': ')[2]}" in self.heads:  # of members, or of notes
                 self.reasons[i] = "the same as its dimension"
-            elif measure and (any(map(str.isdigit, "".join(texts))) or all(map(is_mark, texts))):
+            elif measure and 2 * sum(any(map(str.isdigit, t)) for t in plain) >= len(plain):
                 self.reasons[i] = "no counts"
             elif self._flags(head, texts) and all(map(str.isdecimal, texts)):
                 self.reasons[i] = "codes beside counts"

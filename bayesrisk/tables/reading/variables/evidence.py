@@ -385,8 +385,8 @@ def _total(
         if word == 2 and not best.totals:
             best = LabelEvidence(children, [label], groups)
     perhaps = [k for k in (top[0], top[-1]) if words[k] == 1 and k not in smaller]
-    met = bool(perhaps) and sums.stands_beside(perhaps[0])
-    if met and not (best.totals or finding) and judge(perhaps[0]).telling == 0:
+    met = [k for k in parts if perhaps and k != perhaps[0] and sums.meet([k, perhaps[0]])]
+    if met and not (best.totals or finding) and not sums.adding_up(met)(perhaps[0]).telling:
         best = LabelEvidence(children, perhaps[:1])  # no group shows whether it is a total
     named = [one for one in finding if words[one.totals[0]] == 2]
     called = best.totals

@@ -168,10 +168,6 @@ class LabelSums:
         columns = [self.column[k] for k in labels]
         return bool((self.present[:, columns].sum(axis=1) > 1).any())
 
-    def stands_beside(self, label: str) -> bool:
-        """Return whether a label is in a group with others."""
-        return bool(self.present[:, self.column[label]].any())
-
     def judged(
         self, low: IntArray, high: IntArray, full: BoolArray, rows: IntArray, total: str
     ) -> list[NDArray[Any]]:

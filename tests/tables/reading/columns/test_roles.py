@@ -1229,3 +1229,16 @@ def test_sexes_as_codes_are_labels_beside_a_number_of_persons(tmp_path):
     rows = [f"Town {k},{sex},{37 * k % 101 + 9}" for k in range(30) for sex in (0, 1)]
     reading = read_text(tmp_path, "\n".join(["Town,Female,Number of persons", *rows]))
     assert len(reading.stated_cells) == 60
+
+
+@pytest.mark.parametrize(("words", "used"), [("Pond {}", True), ("Low", True), ("{}-9%", False)])
+def test_words_below_the_name_of_an_index_are_labels(words, used):
+    """A digit in a few words does not make them numbers; bands of percentages are no labels."""
+    names = [words.format(k) if "%" in words or k == 4 else f"{words[:3]} {'abcdefg'[k]}"
+             for k in range(7)]  # fmt: skip
+    frame = pd.DataFrame({"index": names, "kept": [*"3518274"], "lost": [*"9152637"]})
+    if not used:
+        frame.insert(0, "pond", [*"abcdefg"])
+    reading = TableReading.from_frame(frame)
+    assert reading.cells["stated"].size == 14
+    assert ("index" in reading.cells) is used

@@ -420,3 +420,15 @@ def test_a_total_of_a_heading_counts_columns_of_several_depths(change, tmp_path)
     labels = {*TableReading.read(tmp_path / "t.csv").cells["category 1"]}
     assert ({"Rulings: Merits: No", "Rulings: Closed"} <= labels) is not bool(change)
     assert not any(label.startswith("Asked: All") for label in labels)
+
+
+@pytest.mark.parametrize("shown", [True, False])
+def test_a_total_that_labels_beside_it_do_not_make_up_is_a_label(shown, tmp_path):
+    """Labels below another heading do not stand beside it, and say nothing about it."""
+    numbers = np.random.default_rng(8).integers(3, 90, (9, 4)).tolist()
+    heads = "Place,Claims,,,Groups,\n,Total new claims,Second claims,Taken up again,Asked,Granted"
+    rows = [f"Pond {k},{a + b + 90},{a},{b if shown else '*'},{c},{d}"
+            for k, (a, b, c, d) in enumerate(numbers)]  # fmt: skip
+    (tmp_path / "t.csv").write_text("\n".join([heads, *rows]) + "\n")
+    lines = TableReading.read(tmp_path / "t.csv").lines
+    assert any("'Total new claims' counts all" in line for line in lines) is not shown
