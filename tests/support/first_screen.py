@@ -436,10 +436,11 @@ def check_lead(lead, means, cost, people, words):
     """Hold each number of the sentence in front against that of the protection it is about."""
     names = sorted(means.index, key=lambda n: -len(words.get(n) or n))
     text = lead
-    for number, name in enumerate(names):
-        called = words.get(name) or (f"“{name}”" if "," in name else name)
-        for form in (called, called[:1].upper() + called[1:]):
-            text = text.replace(form, f"<{number}>")
+    called = [words.get(name) or (f"“{name}”" if "," in name else name) for name in names]
+    short = [re.sub(r" of [\d.]+ a count", "", words) for words in called]  # behind its price
+    for number, form in [*enumerate(called), *enumerate(short)]:
+        for start in (form[:1], form[:1].upper()):
+            text = text.replace(start + form[1:], f"<{number}>")
     measure = "doubled" if "doubled" in text or "doubles" in text else "proved"
     for pattern, kind in _CLAUSES:
         for found in re.finditer(pattern, text):

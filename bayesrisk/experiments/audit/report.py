@@ -450,8 +450,8 @@ def _screen(
     attributes = {one["name"]: one["known"] for one in config["adversaries"]}
     reader, secret = adversary_words(name, attributes[name]), listed(config["stated"])
     aside = (
-        f"Remaining answers: to {reader}, {secret} is as uncertain as among so many equally "
-        "likely ones. Doubled: by the own record."
+        f"Remaining answers: to {reader}, {secret} is one of so many equally likely. "
+        "Doubled: by their record."
     )
     lines = {topic: _full(line) for topic, line in screen_lines(screen).items()}
     if config.get("few"):
