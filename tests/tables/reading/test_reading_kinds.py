@@ -257,7 +257,7 @@ def variables_of(said):
             {},
             {"year": {"2020", "2021"}, "category 1": {"In", "Out"}},
         ),
-        # A third row that says what each heading means, under a label that is merged.
+        # A third row that says what each heading means: a tree, since no label stands twice.
         (
             "Area,Homes,,Ages,\nArea,Owned,Let,Young,Old\n"
             "Area,in own hands,for rent,of few years,of many\n"
@@ -265,9 +265,12 @@ def variables_of(said):
             {},
             {
                 "area": {"Ash", "Elm"},
-                "category 1": {"Homes", "Ages"},
-                "category 2": {"Owned", "Let", "Young", "Old"},
-                "category 3": {"in own hands", "for rent", "of few years", "of many"},
+                "category 1": {
+                    "Homes: Owned: in own hands",
+                    "Homes: Let: for rent",
+                    "Ages: Young: of few years",
+                    "Ages: Old: of many",
+                },
             },
         ),
     ],
@@ -939,7 +942,7 @@ def test_headings_are_a_tree_where_each_part_has_its_whole(tmp_path):
         f"{n},{r[0] + r[3]},{','.join(map(str, r))}\n" for n, r in zip(WARDS, rows, strict=False)
     )
     said = read_layouts([sheet_of(tmp_path, text.replace(",16,9,7,", ",16,9,..,"))], {})
-    assert variables_of(said)["category 1"] == {"Asian", "Asian: Indian", "Asian: Other", "White"}
+    assert variables_of(said)["group"] == {"Asian", "Asian: Indian", "Asian: Other", "White"}
     assert stated_bounds(said).loc["..", ["low", "high"]].tolist() == [7, 7]
 
 

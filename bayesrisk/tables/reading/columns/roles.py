@@ -570,7 +570,7 @@ class SheetColumns(ColumnEvidence):
                 del names[i]
                 self.reasons[i] = "says which labels are blank"
         for i, j in itertools.permutations([i for i in names if i not in choices], 2):
-            if i in names and j in names and self._names_places(i, j):
+            if i in names and j in names and self._names_places(i, j, names):
                 times = Counter(a for a, _ in {*zip(self.columns[i], self.columns[j], strict=True)})
                 pairs = zip(self.columns[i], self.columns[j], strict=True)
                 self.columns[i] = [f"{a} ({b})" if times[a] > 1 else a for a, b in pairs]
@@ -585,15 +585,18 @@ class SheetColumns(ColumnEvidence):
                 del names[i]
                 self.reasons[i] = "a number of what other labels tell apart"
 
-    def _names_places(self, i: int, j: int) -> bool:
+    def _names_places(self, i: int, j: int, names: Mapping[int, str]) -> bool:
         """Return whether words name the places that another column's codes distinguish, except few.
 
-        No word that may mean a total stands beside several codes.
+        No word that may mean a total stands beside several codes. One code may have no digit, if
+        no other column, such as one of levels, tells the names apart.
         """
         pairs = {*zip(self.columns[i], self.columns[j], strict=True)}
         times = Counter(a for a, _ in pairs)
+        columns = [self.columns[k] for k in names if k != j]
+        alone = len({*zip(*columns, strict=True)}) < len(self.sheet.rows)
         codes = [b for a, b in pairs if a and not re.search(r"\d", b)]  # DG, above 01 to 16
-        words = all(re.search(r"[^\W\d_]", a) for a, _ in pairs if a) and len(codes) < 2
+        words = all(re.search(r"[^\W\d_]", a) for a, _ in pairs if a) and len(codes) <= alone
         words = words and _FEW_NUMBERED * sum(any(map(str.isdigit, a)) for a in times) < len(times)
         few = len(times) < len(pairs) == len(self.row_counts[j]) < _FEW_NAMES * len(times)
         return words and few and not any(total_word(a) for a in times if times[a] > 1)
