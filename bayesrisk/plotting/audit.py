@@ -62,7 +62,6 @@ def plot_audit(
     comparisons: pd.DataFrame | None = None,
     *,
     population: str | None = None,
-    ylim: tuple[float, float] | None = None,
     ax: Where = None,
 ) -> Panels:
     """Return panels of remaining answers against the error of a count, one per adversary.
@@ -85,8 +84,6 @@ def plot_audit(
         decided and no third one lies between them. Without comparisons nothing is joined.
     population : str, optional
         Required if several populations were audited.
-    ylim : tuple of float, optional
-        Ends of the vertical axis, such as those of another figure.
     ax : sequence of matplotlib.axes.Axes, optional
     """
     if not isinstance(measures, pd.DataFrame):
@@ -143,8 +140,6 @@ def plot_audit(
         axes.set_title(canvas.as_text(adversary), fontsize=9.5)
         axes.set_xlabel("cost: mean absolute error of a count")
         axes.margins(x=0.08)
-    if ylim is not None:
-        every[0].set_ylim(*ylim)
     for axes, adversary in zip(every, adversaries, strict=True):
         _join(axes, measures[measures["adversary"] == adversary], error, comparisons)
     for axes in canvas.leftmost(every):

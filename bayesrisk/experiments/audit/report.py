@@ -509,7 +509,9 @@ def _answer_panel(
     rows: pd.DataFrame, costs: pd.DataFrame, comparisons: pd.DataFrame, ends: tuple[float, float]
 ) -> Any:
     """Draw the panel of one adversary in the main figure."""
-    return plotting.plot_audit(rows, costs, comparisons, ylim=ends)
+    panels = plotting.plot_audit(rows, costs, comparisons)
+    panels[0].set_ylim(*ends)
+    return panels
 
 
 def _belief_figures(
