@@ -82,14 +82,20 @@ class UnitMeasurements(Tabular):
         return self.cells
 
     def plot(self) -> Axes:
-        """Draw the largest noisy counts that no constraint fixes, and an interval of each count."""
+        """Draw the largest noisy counts that no constraint fixes, and an interval of each count.
+
+        Noise alone makes some of many counts large, so that none of them proves a person.
+        """
         from bayesrisk.plotting.attacks import plot_bounds  # slow to import
 
-        cells = self.open_cells().nlargest(_DRAWN, "noisy_count")
+        every = self.open_cells()
+        cells = every.nlargest(_DRAWN, "noisy_count")
         noisy = dict.fromkeys(("low", "high"), cells["noisy_count"])
         ends = {"least": "low_stated", "most": "high_stated"}
         axes = plot_bounds(cells.rename(columns=ends).assign(**noisy))
-        axes.set_xlabel("people (dots: noisy counts; bars: 95 % of each count)", fontsize=8.0)
+        text = f"the {len(cells)} largest of {len(every)}: noise alone makes some large"
+        text = f"people (dots: noisy counts; bars: 95 % of each count)\n{text}"
+        axes.set_xlabel(text, fontsize=8.0)
         return axes
 
 

@@ -298,9 +298,7 @@ def _parts(heads: Mapping[int, str]) -> dict[int, list[str]]:
                  for i, head in heads.items()}  # fmt: skip
         while min(map(len, parts.values())) and len({p[0] for p in parts.values()}) == 1:
             parts = {i: p[1:] for i, p in parts.items()}  # "Estimate!!Total"
-        while (deep := [p for p in parts.values() if len(p) > 1]) and len(
-            {p[-1] for p in deep}
-        ) == 1:
+        while len(last := [p[-1] for p in parts.values() if len(p) > 1]) > 1 == len({*last}):
             short = {i: p[:-1] if len(p) > 1 else p for i, p in parts.items()}
             if len({*map(tuple, short.values())}) < len(parts):
                 break

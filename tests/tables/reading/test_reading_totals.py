@@ -97,11 +97,40 @@ def test_a_dash_that_fills_a_column_is_not_guessed_to_be_0(tmp_path, whole):
     assert all(high is pd.NA if whole else high == 0 for _, high in ends)
 
 
+@pytest.mark.parametrize("whole", [True, False])
+def test_sums_of_other_columns_say_nothing_of_a_column_of_dashes(tmp_path, whole):
+    """Towns add up to the county if dashes are 0; one column has dashes alone, or sums as well."""
+    counts = 10 + np.random.default_rng(9).integers(0, 900, (6, 16, 3))
+    counts[:, ::3, 0] = counts[:, 1::4, 1] = counts[:, 2::4, 2] = 0
+    rows = [["year", "town", "deaths", "births", "moves"]]
+    for year, towns in enumerate(counts.tolist(), 2010):
+        every = [["All", *np.sum(towns, axis=0)], *([f"t{k}", *few] for k, few in enumerate(towns))]
+        rows += [[year, name, a or "-", b or "-", "-" if whole else c or "-"]
+                 for name, a, b, c in every]  # fmt: skip
+    bounds = bounds_of(read(tmp_path, rows).changed({"counts": "exact"}))
+    last = [bounds[number, "-"] for number, row in enumerate(rows, 1) if row[2:].count("-") == 1
+            and row[4] == "-"]  # fmt: skip
+    assert len(last) > 4
+    assert [high is pd.NA or bool(high > 0) for _, high in last] == [whole] * len(last)
+
+
+def test_a_heading_above_one_column_alone_is_no_sign_that_all_share(tmp_path):
+    rows = [["place", "rural", "urban!!towns", "other"]]
+    rows += [[name, 5 + k, 9 + 2 * k, 7 * k] for k, name in enumerate(PLACES)]
+    labels = {*read(tmp_path, rows).changed({"counts": "exact"}).cells.stack()}
+    assert any("towns" in str(label) for label in labels)
+
+
 def test_headings_that_begin_with_the_word_for_counts_are_counts(tmp_path):
+    """A word that only begins alike, such as *County* beside *Count*, is another one."""
     frame = pd.DataFrame(np.random.default_rng(7).integers(0, 2000, (40, 3)))
-    rows = [["Bezirk", "Anzahl", "AnzahlTot", "AnzEinwohner"]]
-    rows += [[f"b{k}", *few] for k, few in enumerate(frame.to_numpy())]
-    assert {*read(tmp_path, rows).cells["category 1"]} == {"Anzahl", "AnzahlTot"}
+    for heads, counted in (
+        (["Anzahl", "AnzahlTot", "AnzEinwohner"], {"Anzahl", "AnzahlTot"}),
+        (["Count", "CountMen", "Counties"], {"Count", "CountMen"}),
+    ):
+        rows = [["Bezirk", *heads]]
+        rows += [[f"b{k}", *few] for k, few in enumerate(frame.to_numpy())]
+        assert {*read(tmp_path, rows).cells["category 1"]} == counted
 
 
 @pytest.mark.parametrize("off", [0, 4])

@@ -390,8 +390,8 @@ class SheetColumns(ColumnEvidence):
         clear = [i for i in numeric if not doubts[i] and i not in fixed]
         freq = [i for i in clear if self.heads[i] == "freq" and self.numbers[i]]
         named = freq or [i for i in clear if COUNT.fullmatch(self.heads[i])]
-        begins = tuple(self.heads[i] for i in named if len(self.heads[i]) > _SHORT)
-        named += [i for i in clear if i not in named and self.heads[i].startswith(begins)]
+        begins = tuple(f"{self.heads[i]} " for i in named if len(self.heads[i]) > _SHORT)
+        named += [i for i in clear if i not in named and self.spoken[i].startswith(begins)]
         if len(clear) > _SEVERAL * len(named):  # one of them has its own unit: schools
             named = [i for i in named if " " not in self.heads[i]]
         other = [i for i in clear if i not in named]

@@ -190,31 +190,53 @@ def _ask_dashes(cells: Sequence[Cell], rules: ReadingRules) -> dict[str, str]:
     return answers
 
 
+def _filled_columns(cells: Sequence[Cell]) -> dict[tuple[str, str], str]:
+    """Return the mark of each column that holds it alone, beside others."""
+    texts: dict[tuple[str, str], set[str]] = {}
+    for cell in cells:
+        texts.setdefault((cell.file, cell.column), set()).add(cell.text)
+    filled = {column: min(marks) for column, marks in texts.items() if len(marks) == 1}
+    return {c: mark for c, mark in filled.items() if len(texts) > 1 and is_mark(mark)}
+
+
 def _ask_sums(
     cells: Sequence[Cell], laws: Sequence[PlainLaw], rules: ReadingRules, answers: Mapping[str, str]
 ) -> dict[str, str]:
     """Ask whether a mark is no count, if totals are then exactly the sums of all others.
 
     These are marks that no office uses to withhold. A dash is 0; another mark is a missing count.
+    Sums of other columns say nothing of a column of this mark alone: they must include it.
     """
     results = dict[str, str]()
     if not all(law.law == TrueCounts() for law in laws):
         return results
     every = [plain_number(cell.text) or (0, UNBOUNDED) for cell in cells]
     texts = {cell.text for cell in cells if NO_COUNT.fullmatch(cell.text)} - answers.keys()
+    filled_columns = _filled_columns(cells)
     for mark in sorted(text for text in texts if f"marks.{text}" not in rules.all):
-        good, missed = 0, 0
-        for before, after in _sums_with(mark, (0, 0), cells, every):
-            fits = after.good - before.good
-            missed += after.telling - before.telling - fits
-            certain = before.telling == before.good and after.no_chance
-            good += fits * (certain or after.nearly)
+        good, missed = _shown_sums(mark, cells, every)
+        filled = {column for column, text in filled_columns.items() if text == mark}
+        if good and filled:
+            rest = [c if (c.file, c.column) not in filled else c._replace(text="") for c in cells]
+            if _shown_sums(mark, rest, every)[0] == good:
+                continue
         if good >= max(_ROWS, _MOST_MISSED * missed):
             text = f"totals are the sums of all others in {good} groups"
             text += f", and miss them in {missed}" * bool(missed)
             guess, word = ("0", "0") if mark in DASHES else ("missing", "no count, and left out")
             results[mark] = rules.ask(f"marks.{mark}", guess, f"{mark!r} is {word}: {text}")
     return results
+
+
+def _shown_sums(mark: str, cells: Sequence[Cell], every: Sequence[Ends]) -> tuple[int, int]:
+    """Return the number of sums that hold only if a mark is 0, and of those that then miss."""
+    good, missed = 0, 0
+    for before, after in _sums_with(mark, (0, 0), cells, every):
+        fits = after.good - before.good
+        missed += after.telling - before.telling - fits
+        certain = before.telling == before.good and after.no_chance
+        good += fits * (certain or after.nearly)
+    return good, missed
 
 
 def _ask_nothing(
@@ -232,10 +254,7 @@ def _ask_nothing(
     ranges_stand = sum(times[t] for t in ranges) >= _SHOWN
     if times["0"] or not (few_counts or ranges_stand) or not all(map(NO_COUNT.fullmatch, marks)):
         return {}
-    texts: dict[tuple[str, str], set[str]] = {}
-    for cell in cells:
-        texts.setdefault((cell.file, cell.column), set()).add(cell.text)
-    marks -= {min(column) for column in texts.values() if len(column) == 1 and len(texts) > 1}
+    marks -= {*_filled_columns(cells).values()}
     evidence = "counts of 1 and 2" if few_counts else repr(min(ranges))
     text = f"{{!r}} is 0: no 0 is stated, and {evidence} {'are' if few_counts else 'is'}"
     return {m: rules.ask(f"marks.{m}", "0", text.format(m))
