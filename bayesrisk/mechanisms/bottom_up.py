@@ -23,7 +23,7 @@ from bayesrisk.mechanisms.base import (
 )
 from bayesrisk.release import MechanismSpec, NoiseSpec, TrueCounts
 from bayesrisk.tables import Microdata, PublishedTables, Workload, tabulate
-from bayesrisk.tables.published import row_sums
+from bayesrisk.tables.tabulation import row_sums
 from bayesrisk.tables.workload import Key
 
 # What the bottom-up post-processing does to each table: who is scaled, derived, bounded.

@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings, strategies as st
 from scipy import sparse
+from small_records import people, tables
 from table_strategies import documents, records
 
 from bayesrisk.exceptions import (
@@ -16,29 +17,7 @@ from bayesrisk.exceptions import (
     OutputError,
     ShapeError,
 )
-from bayesrisk.tables import PublishedTables, Records, Schema, Workload, exchange, tabulate
-
-PERSON = Schema.named("sf1-person")
-SMALL = Workload.named("sf1-block", levels=["tract", "block"]).select(tables=["P1", "P6", "P12"])
-
-
-def people(count=200, seed=3):
-    rng = np.random.default_rng(seed)
-    blocks = np.array(["010730051031000", "010730051031001", "500010101001000"])
-    return pd.DataFrame(
-        {
-            "block": blocks[rng.integers(0, 3, count)],
-            "sex": rng.integers(0, 2, count),
-            "age": rng.integers(0, 111, count),
-            "race": rng.integers(1, 64, count),
-            "hisp": rng.integers(0, 2, count),
-        }
-    )
-
-
-def tables(**changes):
-    made = tabulate(Records.from_frame(people(), schema=PERSON), SMALL)
-    return PublishedTables(**{**vars(made), **changes})
+from bayesrisk.tables import PublishedTables, Records, Workload, exchange, tabulate
 
 
 def noisy():
@@ -57,48 +36,6 @@ def noisy():
 
 def content(folder):
     return {p.name: p.read_bytes() for p in sorted(folder.iterdir())}
-
-
-def test_counts_against_pandas():
-    frame, made = people(), tables()
-    for level, width in (("tract", 11), ("block", 15)):
-        places = frame["block"].str[:width]
-        assert made.geoids[level].tolist() == sorted(places.unique())
-        for geoid, group in frame.groupby(places):
-            assert made.count(level, "P1", geoid).tolist() == [len(group)]
-            expected = [int((group["race"] & bit > 0).sum()) for bit in (1, 2, 4, 8, 16, 32)]
-            assert made.count(level, "P6", geoid).tolist() == expected
-            ages = made.count(level, "P12", geoid).reshape(2, 23)
-            assert ages.sum(axis=1).tolist() == [int((group["sex"] == s).sum()) for s in (0, 1)]
-            assert ages[1, 5] == ((group["sex"] == 1) & (group["age"] == 20)).sum()
-
-
-def test_the_order_of_the_records_does_not_matter():
-    shuffled = people().sample(frac=1.0, random_state=1)
-    again = tabulate(Records.from_frame(shuffled, schema=PERSON), SMALL)
-    assert again == tables()
-    pieces = [Records.from_frame(shuffled.iloc[i::7], schema=PERSON) for i in range(7)]
-    assert tabulate(iter(pieces), SMALL) == tables()
-
-
-def test_places_without_records():
-    blocks = ["500010101001001", "500010101001000", "010730051031000", "010730051031001"]
-    records = Records.from_frame(people(), schema=PERSON)
-    made = tabulate(records, SMALL, geoids=[*blocks, "600010101001001"])
-    assert made.geoids["block"].tolist() == sorted([*blocks, "600010101001001"])
-    assert made.geoids["tract"].tolist() == ["01073005103", "50001010100", "60001010100"]
-    assert made.count("block", "P12", "600010101001001").sum() == 0
-    assert made.count("tract", "P1", "60001010100").tolist() == [0]
-    assert (
-        made.count("block", "P1", blocks[1]).tolist()
-        == tables().count("block", "P1", blocks[1]).tolist()
-    )
-    with pytest.raises(ArgumentError, match="must lie in geoids, got tract '50001010100'"):
-        tabulate(records, SMALL, geoids=blocks[2:])
-    with pytest.raises(ArgumentError, match="geoids must have 15 digits"):
-        tabulate(records, SMALL, geoids=["01"])
-    with pytest.raises(ArgumentError, match="records must be of schema 'pl94'"):
-        tabulate(records, Workload.named("pl94"))
 
 
 @settings(max_examples=25)

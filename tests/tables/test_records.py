@@ -3,18 +3,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, strategies as st
-from table_strategies import records as rows_of
+from small_records import PERSON
 
 from bayesrisk.exceptions import ArgumentError, DataError, ShapeError
-from bayesrisk.tables import Histogram, Records, Schema, iter_records
-
-PERSON = Schema.named("sf1-person")
-TOY = {
-    "name": "toy",
-    "attributes": [{"name": "a", "size": 3, "first": 1}, {"name": "b", "size": 2, "first": 0}],
-    "geography": {"name": "toy", "levels": ["all", "town", "street"], "widths": [0, 1, 3]},
-}
+from bayesrisk.tables import Histogram, Records, iter_records
 
 
 def frame(**changes):
@@ -27,12 +19,6 @@ def frame(**changes):
         "name": ["x", "y", "z"],
     }
     return pd.DataFrame({**columns, **changes})
-
-
-def toy(rows):
-    columns = pd.DataFrame(rows, columns=["a", "b", "street"])
-    types = {"a": "int64", "b": "int64", "street": str}
-    return Records.from_frame(columns.astype(types), schema=Schema.from_dict(TOY))
 
 
 def test_columns_and_cells():
@@ -210,56 +196,3 @@ def test_a_byte_that_was_changed_is_seen(tmp_path):
     file.write_bytes(bytes(data))
     with pytest.raises(DataError, match="cannot be read"):
         Records.read(file, schema=PERSON)
-
-
-@given(rows_of(TOY), st.integers(1, 5))
-def test_histograms(rows, pieces):
-    records = toy(rows)
-    histogram = Histogram.from_records(records)
-    expected = {}
-    for place, cell in zip(records.geoids.tolist(), records.cells().tolist(), strict=True):
-        expected[place, cell] = expected.get((place, cell), 0) + 1
-    found = histogram.counts.tocoo()
-    assert expected == {
-        (str(histogram.geoids[r]), int(c)): int(v)
-        for r, c, v in zip(*found.coords, found.data, strict=True)
-    }
-    assert histogram.geoids.tolist() == sorted(set(records.geoids.tolist()))
-    split = [records.take(np.arange(i, len(records), pieces)) for i in range(pieces)]
-    parts = Histogram.from_records(split)
-    assert parts.geoids.tolist() == histogram.geoids.tolist()
-    assert (parts.counts != histogram.counts).nnz == 0
-    for level in ("all", "town", "street"):
-        direct, coarse = Histogram.from_records(records, level=level), histogram.aggregate(level)
-        assert direct.geoids.tolist() == coarse.geoids.tolist()
-        assert (direct.counts != coarse.counts).nnz == 0
-
-
-def test_waiting_pairs_are_merged(monkeypatch):
-    from bayesrisk.tables import published
-
-    records = toy([{"a": 1 + i % 3, "b": i % 2, "street": f"{i % 7:03d}"} for i in range(200)])
-    whole = Histogram.from_records(records)
-    monkeypatch.setattr(published, "_PENDING", 3)
-    parts = Histogram.from_records([records.take([i]) for i in range(200)])
-    assert (parts.counts != whole.counts).nnz == 0
-
-
-def test_histograms_are_checked():
-    about = Schema.from_dict(TOY)
-    good = np.array(["001", "002"])
-    counts = np.ones((2, about.size), dtype=int)
-    assert Histogram(about, "street", good, counts).counts.nnz == 2 * about.size
-    with pytest.raises(ArgumentError, match="sorted places, each once"):
-        Histogram(about, "street", good[::-1], counts)
-    with pytest.raises(ArgumentError, match="3 digits"):
-        Histogram(about, "street", np.array(["01", "02"]), counts)
-    with pytest.raises(ShapeError, match=r"counts must have shape \(2, 6\)"):
-        Histogram(about, "street", good, counts[:, :2])
-    town = Histogram(about, "town", np.array(["0", "1"]), counts)
-    with pytest.raises(ArgumentError, match="'town' or coarser"):
-        town.aggregate("street")
-    with pytest.raises(ArgumentError, match="at least one piece"):
-        Histogram.from_records([])
-    with pytest.raises(ArgumentError, match="must be of schema"):
-        Histogram.from_records([toy([]), Records.from_frame(frame(), schema=PERSON)])

@@ -30,7 +30,7 @@ from bayesrisk.mechanisms.topdown import families
 from bayesrisk.mechanisms.topdown.estimation import SolvedFamilies, solve_family
 from bayesrisk.release import MechanismSpec, NoiseSpec, TrueCounts
 from bayesrisk.tables import Histogram, Microdata, PublishedTables, Schema, Workload
-from bayesrisk.tables.published import row_sums
+from bayesrisk.tables.tabulation import row_sums
 from bayesrisk.tables.workload import Key
 
 # From records and settings to a tree that is ready to be solved.
