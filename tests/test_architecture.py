@@ -90,7 +90,7 @@ ROOMS = {
     ),
     "tables": (
         "_documents likelihoods | schema | _grammar records | cells |"
-        " workload sheets | exchange reading linked | change microdata | published | tabulation"
+        " workload sheets | exchange reading linked change | microdata published | tabulation"
     ),
 }
 RANK = {name: rank for rank, zone in enumerate(ZONES) for name in zone}
@@ -370,6 +370,57 @@ def test_the_adversary_never_sees_the_truth():
     for name, source in MODULES.items():
         if zone_of(name) in ADVERSARY:
             assert truth_seen(source) == set()
+
+
+@functools.cache
+def listed_names(face):
+    """Return the module of each public name that a face lists."""
+    listing = (ROOT / face.replace(".", "/")).joinpath("__init__.pyi")
+    if not listing.is_file():
+        return {}
+    lines = [n for n in ast.walk(ast.parse(listing.read_text())) if isinstance(n, ast.ImportFrom)]
+    below = f"{face}." if face else ""
+    return {alias.name: f"{below}{line.module}" for line in lines for alias in line.names}
+
+
+def neighbours(name):
+    """Return the modules that a module imports; of a public name, the one that defines it."""
+    found = set()
+    for dotted in imported(MODULES[name]):
+        if dotted.startswith("bayesrisk."):
+            module = dotted.removeprefix("bayesrisk.")
+            face, _, last = module.rpartition(".")
+            module = listed_names(face).get(last, module) if module not in MODULES else module
+            found.add(module if module in MODULES else module.rpartition(".")[0])
+    return found & MODULES.keys()
+
+
+def reached(name):
+    """Return the modules that a module imports, or that those import, and so on."""
+    found, left = set(), {name}
+    while left:
+        module = left.pop()
+        found.add(module)
+        left |= neighbours(module) - found
+    return found
+
+
+def truth_reached(name):
+    """Return what a module imports, through others too, that holds or makes records."""
+    return {m for m in reached(name) if m in MICRODATA or zone_of(m) in CUSTODIAN}
+
+
+def test_the_adversary_reaches_no_truth_through_others():
+    for name in MODULES:
+        if zone_of(name) in ADVERSARY:
+            assert truth_reached(name) == set(), name
+
+
+def test_truth_that_is_reached_through_others_is_seen():
+    assert "tables.records" in truth_reached("tables.tabulation")
+    assert "tables.records" in truth_reached("experiments.by_place")
+    assert "tables.workload" in reached("inference.microdata.posterior")
+    assert "tables.published" in reached("reconstruction.records.bounds")
 
 
 @pytest.mark.parametrize(

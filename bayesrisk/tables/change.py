@@ -14,22 +14,20 @@ from itertools import pairwise
 from types import MappingProxyType
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
 
 from bayesrisk._base import validation as check
 from bayesrisk._base.display import displayed
 from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
-from bayesrisk.exceptions import ArgumentError, DataError, ShapeError, quote
+from bayesrisk.exceptions import ArgumentError, ShapeError, quote
 from bayesrisk.tables._grammar import Table
-from bayesrisk.tables.records import Records
 from bayesrisk.tables.schema import Attribute, Schema
 from bayesrisk.tables.workload import Workload
 
 #: Name of the attribute that says in which years a record is there, where a schema has no age.
 PRESENCE = "presence"
 _STATES = ("both", "left", "arrived")
-_ABSENT = -1
+ABSENT = -1
 _ROUNDING = 1e-9
 
 
@@ -220,8 +218,8 @@ class PopulationChange:
         pairs[self.presence] = np.concatenate(
             [
                 stayers,
-                np.stack([left, np.full(left.size, _ABSENT)], axis=1),
-                np.stack([np.full(new.size, _ABSENT), new], axis=1),
+                np.stack([left, np.full(left.size, ABSENT)], axis=1),
+                np.stack([np.full(new.size, ABSENT), new], axis=1),
             ]
         ).astype(np.int64)
         return MappingProxyType(pairs)
@@ -381,62 +379,7 @@ class PopulationChange:
             if not mask.all()
         }
 
-    # ---- records of both years, on the custodian's side
-
-    def link(self, first: Records, later: Records, *, person: str = "person") -> Records:
-        """Return the trajectories of the records of two years, linked by a column of both.
-
-        A person in another place in the later year, or with values that the law excludes, counts as
-        one who left and one who arrived. If the law excludes that too, the records are refused.
-        They are of the law's schema, and ``person`` is a column of unique whole numbers. The
-        trajectories have this column too: one record for each person of a place.
-
-        Examples
-        --------
-        One person stays and moves to the next age group, one leaves, and one arrives:
-
-        >>> about = Schema("town", (Attribute("old", 2),))
-        >>> law = PopulationChange(about, 10, age="old", starts=[0, 20], staying=0.5, arrivals=0.1)
-        >>> first, later = (Records.from_frame(pd.DataFrame(rows), schema=about) for rows in (
-        ...     {"old": [0, 1], "person": [1, 2]}, {"old": [1, 1], "person": [1, 3]}))
-        >>> linked = law.link(first, later)
-        >>> [law.schema_of_both.attribute("old").labels[code] for code in linked.codes("old")]
-        ['0, then 1', '1, then gone', 'not yet, then 1']
-        """
-        place = self.schema.geography.finest
-        frames = []
-        for name, records in (("first", first), ("later", later)):
-            if check.instance(records, Records, name).schema != self.schema:
-                raise ArgumentError(name, f"must be of schema {self.schema.name!r}")
-            if person not in records.columns:
-                raise ArgumentError(name, f"must have a column {person!r} that links the years")
-            ids = pd.Series(records.table.column(person).to_numpy())
-            if ids.duplicated().any():
-                raise DataError(
-                    f"{name}: column {person!r} has {ids[ids.duplicated()].iloc[0]} more than once"
-                )
-            columns = {person: ids, place: records.geoids, "cell": records.cells()}
-            frames.append(pd.DataFrame(columns))
-        pairs = frames[0].merge(frames[1], on=[person, place], how="outer", suffixes=(" 1", " 2"))
-        cells = pairs[["cell 1", "cell 2"]].fillna(_ABSENT).to_numpy(np.int64)
-        codes, possible = self._codes_of_pairs(cells)
-        # Who is there in both years as the law excludes it is counted as two.
-        excluded = np.flatnonzero(~possible & (cells >= 0).all(axis=1))
-        if excluded.size:
-            rows = np.concatenate([np.delete(np.arange(len(cells)), excluded), excluded, excluded])
-            cells, pairs = cells[rows].copy(), pairs.iloc[rows]
-            cells[len(cells) - 2 * excluded.size : len(cells) - excluded.size, 1] = _ABSENT
-            cells[len(cells) - excluded.size :, 0] = _ABSENT
-            codes, possible = self._codes_of_pairs(cells)
-        if not possible.all():
-            row = int(np.flatnonzero(~possible)[0])
-            state, key = "leaves" if cells[row, 1] < 0 else "arrives", pairs[person].iloc[row]
-            raise DataError(f"change excludes that somebody {state} as {person} {key} does")
-        columns = {place: pairs[place].to_numpy(), **codes, person: pairs[person].to_numpy()}
-        schema = self.schema_of_both
-        return Records.from_frame(pd.DataFrame(columns), schema=schema, source="trajectories")
-
-    def _codes_of_pairs(self, cells: IntArray) -> tuple[dict[str, IntArray], BoolArray]:
+    def codes_of_pairs(self, cells: IntArray) -> tuple[dict[str, IntArray], BoolArray]:
         """Return the codes of trajectories with the cells of both years, and which are possible."""
         schema, possible = self.schema_of_both, np.ones(len(cells), np.bool_)
         values = [self.schema.indices(np.maximum(side, 0)) for side in cells.T]
@@ -446,14 +389,14 @@ class PopulationChange:
             sides = []
             for year, present, other in zip(values, (cells >= 0).T, values[::-1], strict=True):
                 value = year.get(a.name, np.zeros(len(cells), np.int64))
-                absent = _ABSENT if a.name == self.presence else other.get(a.name, value)
+                absent = ABSENT if a.name == self.presence else other.get(a.name, value)
                 sides.append(np.where(present, value, absent))
             width = int(pairs.max()) + 2
-            number = np.full(width * width, _ABSENT)
+            number = np.full(width * width, ABSENT)
             number[(pairs[:, 0] + 1) * width + pairs[:, 1] + 1] = np.arange(len(pairs))
             inside = np.maximum(*sides) < width - 1
             key = np.where(inside, (sides[0] + 1) * width + sides[1] + 1, 0)
-            index = np.where(inside, number[key], _ABSENT)
+            index = np.where(inside, number[key], ABSENT)
             possible &= index >= 0
             codes[a.name] = np.maximum(index, 0) + a.first
         return codes, possible

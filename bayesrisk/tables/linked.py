@@ -17,16 +17,14 @@ from math import comb, prod
 from typing import Self
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
 from bayesrisk._base import validation as check
 from bayesrisk._base.display import displayed
 from bayesrisk._base.validation import FloatArray, IntArray
-from bayesrisk.exceptions import ArgumentError, DataError, ShapeError
+from bayesrisk.exceptions import ArgumentError, ShapeError
 from bayesrisk.tables._grammar import Table
-from bayesrisk.tables.records import Records
 from bayesrisk.tables.schema import Attribute, Schema
 from bayesrisk.tables.workload import Workload
 
@@ -162,52 +160,6 @@ class HouseholdLink:
             index = self.derived[name] - self.households.attribute(name).first
             factors[MEMBERS] = factors.get(MEMBERS, 1) * table.factors[name][:, index]
         return Table(table.name, table.cells, factors)
-
-    def records(self, persons: Records, households: Records, *, key: str = "household") -> Records:
-        """Return a linked record for each household, in their order; ``key`` joins the persons.
-
-        A household is refused if its members are not in the link, or do not have its derived
-        attributes. A person is refused if no household matches, or if it is in another place.
-        """
-        if persons.schema != self.persons or households.schema != self.households:
-            raise ArgumentError("persons and households must be of the schemas of the link")
-        for unit in (persons, households):
-            check.choice(key, "key", unit.columns)
-        listed, keys = (unit.table.column(key).to_numpy() for unit in (households, persons))
-        names, row = np.unique(listed, return_index=True)
-        if names.size < len(households):
-            raise DataError(f"households: column {key!r} must name each once")
-        home = row[np.minimum(np.searchsorted(names, keys), max(names.size - 1, 0))]
-        elsewhere = (keys != listed[home]) | (persons.geoids != households.geoids[home])
-        check.refuse_row(elsewhere, keys, "persons", key, "be a household of the place")
-        # Members of each kind of every household: the bytes of a row name its composition.
-        flat = home * self.persons.size + persons.cells()
-        counts = np.bincount(flat, minlength=len(households) * self.persons.size)
-        compositions = {composition.tobytes(): i for i, composition in enumerate(self.members)}
-        members = counts.reshape(len(households), -1).astype(np.int64)
-        code = np.array([compositions.get(one.tobytes(), -1) for one in members], np.int64)
-        check.refuse_row(code < 0, listed, "households", key, "be of members that are linked")
-        for name, codes in self.derived.items():
-            stated = households.codes(name)
-            wrong = stated != codes[code]
-            check.refuse_row(wrong, stated, "households", name, "follow from the members")
-        columns = [name for name in households.columns if name not in self.derived]
-        table = households.table.select(columns).append_column(MEMBERS, pa.array(code))
-        return Records(self.schema, table, source="linked records")
-
-    def without_member(self, records: Records, row: int, person: int) -> Records:
-        """Return linked records without a person of a kind who lives in the household of a row.
-
-        A household without remaining members is removed.
-        """
-        code = records.codes(MEMBERS).copy()
-        rest = self.members[code[row]] - (np.arange(self.persons.size) == person)
-        if not rest.any():
-            return records.take(np.arange(len(records)) != row)
-        code[row] = int((self.members == rest).all(axis=1).argmax())
-        if (self.members[code[row]] != rest).any():
-            raise DataError(f"link must have the household of row {row + 1} without a member, too")
-        return records.replace(**{MEMBERS: code})
 
     def condition(self, where: Mapping[str, Iterable[int]]) -> dict[str, list[int]]:
         """Return a condition on households as one on linked records, including ``members``."""

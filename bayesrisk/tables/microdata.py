@@ -1,4 +1,4 @@
-"""Microdata: persons, households and blocks of one population, kept together."""
+"""Microdata: persons, households and blocks of one population, kept together and linked."""
 
 import json
 from dataclasses import dataclass, replace
@@ -15,6 +15,7 @@ from bayesrisk._base.disk.text import gather, json_document, named
 from bayesrisk._base.display import displayed
 from bayesrisk._base.validation import TextArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, OutputError, quote
+from bayesrisk.tables.change import ABSENT, PopulationChange
 from bayesrisk.tables.exchange import (
     MADE_UP,
     Partitions,
@@ -23,6 +24,7 @@ from bayesrisk.tables.exchange import (
     refuse_others,
     write_parquet,
 )
+from bayesrisk.tables.linked import MEMBERS, HouseholdLink
 from bayesrisk.tables.records import SCHEMA_NAME, Records, recoded
 from bayesrisk.tables.schema import Schema
 
@@ -327,3 +329,146 @@ def _read_unit(file: Path, listed: dict[str, str] | None) -> Records | None:
     except ArgumentError as error:
         raise DataError(f"{file}: schema: {error}") from error
     return Records(target, read_table(file), source=str(file))
+
+
+def link_households(
+    persons: Records, households: Records, *, link: HouseholdLink, key: str = "household"
+) -> Records:
+    """Return a linked record for each household, in the order of the households.
+
+    A household is refused if its members are not in the link, or do not have its derived
+    attributes. A person is refused if no household matches, or if it is in another place.
+
+    Parameters
+    ----------
+    persons, households : Records
+        Records of the two schemas of the link.
+    link : HouseholdLink
+        Which members a household can have.
+    key : str, default "household"
+        Column of both that names the household; each household stands once.
+
+    Examples
+    --------
+    A woman lives alone, and a woman with a man:
+
+    >>> from bayesrisk.tables import Attribute
+    >>> kinds = Schema("persons", (Attribute("sex", 2),))
+    >>> homes = Schema("homes", (Attribute("rented", 2),))
+    >>> link = HouseholdLink.enumerate(kinds, homes, most=2, derived={})
+    >>> persons = Records.from_frame(
+    ...     pd.DataFrame({"household": [1, 2, 2], "sex": [0, 0, 1]}), schema=kinds
+    ... )
+    >>> households = Records.from_frame(
+    ...     pd.DataFrame({"household": [1, 2], "rented": [1, 0]}), schema=homes
+    ... )
+    >>> linked = link_households(persons, households, link=link)
+    >>> link.members[linked.codes("members")].tolist()
+    [[1, 0], [1, 1]]
+    """
+    check.instance(link, HouseholdLink, "link")
+    if persons.schema != link.persons or households.schema != link.households:
+        raise ArgumentError("persons and households must be of the schemas of the link")
+    for unit in (persons, households):
+        check.choice(key, "key", unit.columns)
+    listed, keys = (unit.table.column(key).to_numpy() for unit in (households, persons))
+    names, row = np.unique(listed, return_index=True)
+    if names.size < len(households):
+        raise DataError(f"households: column {key!r} must name each once")
+    home = row[np.minimum(np.searchsorted(names, keys), max(names.size - 1, 0))]
+    elsewhere = (keys != listed[home]) | (persons.geoids != households.geoids[home])
+    check.refuse_row(elsewhere, keys, "persons", key, "be a household of the place")
+    # Members of each kind of every household: the bytes of a row name its composition.
+    flat = home * link.persons.size + persons.cells()
+    counts = np.bincount(flat, minlength=len(households) * link.persons.size)
+    compositions = {composition.tobytes(): i for i, composition in enumerate(link.members)}
+    members = counts.reshape(len(households), -1).astype(np.int64)
+    code = np.array([compositions.get(one.tobytes(), -1) for one in members], np.int64)
+    check.refuse_row(code < 0, listed, "households", key, "be of members that are linked")
+    for name, codes in link.derived.items():
+        stated = households.codes(name)
+        wrong = stated != codes[code]
+        check.refuse_row(wrong, stated, "households", name, "follow from the members")
+    columns = [name for name in households.columns if name not in link.derived]
+    table = households.table.select(columns).append_column(MEMBERS, pa.array(code))
+    return Records(link.schema, table, source="linked records")
+
+
+def without_member(records: Records, row: int, person: int, *, link: HouseholdLink) -> Records:
+    """Return linked records without a person of a kind who lives in the household of a row.
+
+    A household without remaining members is removed.
+    """
+    code = records.codes(MEMBERS).copy()
+    rest = link.members[code[row]] - (np.arange(link.persons.size) == person)
+    if not rest.any():
+        return records.take(np.arange(len(records)) != row)
+    code[row] = int((link.members == rest).all(axis=1).argmax())
+    if (link.members[code[row]] != rest).any():
+        raise DataError(f"link must have the household of row {row + 1} without a member, too")
+    return records.replace(**{MEMBERS: code})
+
+
+def link_years(
+    first: Records, later: Records, *, change: PopulationChange, person: str = "person"
+) -> Records:
+    """Return the trajectories of the records of two years, linked by a column of both.
+
+    A person in another place in the later year, or with values that the law excludes, counts as
+    one who left and one who arrived. If the law excludes that too, the records are refused.
+    The trajectories keep the column: one record for each person of a place.
+
+    Parameters
+    ----------
+    first, later : Records
+        Records of the two years, of the schema of the law.
+    change : PopulationChange
+        Law of change between the years.
+    person : str, default "person"
+        Column of both with unique whole numbers.
+
+    Examples
+    --------
+    One person stays and moves to the next age group, one leaves, and one arrives:
+
+    >>> from bayesrisk.tables import Attribute
+    >>> about = Schema("town", (Attribute("old", 2),))
+    >>> law = PopulationChange(about, 10, age="old", starts=[0, 20], staying=0.5, arrivals=0.1)
+    >>> first, later = (Records.from_frame(pd.DataFrame(rows), schema=about) for rows in (
+    ...     {"old": [0, 1], "person": [1, 2]}, {"old": [1, 1], "person": [1, 3]}))
+    >>> linked = link_years(first, later, change=law)
+    >>> [law.schema_of_both.attribute("old").labels[code] for code in linked.codes("old")]
+    ['0, then 1', '1, then gone', 'not yet, then 1']
+    """
+    place = check.instance(change, PopulationChange, "change").schema.geography.finest
+    frames = []
+    for name, records in (("first", first), ("later", later)):
+        if check.instance(records, Records, name).schema != change.schema:
+            raise ArgumentError(name, f"must be of schema {change.schema.name!r}")
+        if person not in records.columns:
+            raise ArgumentError(name, f"must have a column {person!r} that links the years")
+        ids = pd.Series(records.table.column(person).to_numpy())
+        if ids.duplicated().any():
+            raise DataError(
+                f"{name}: column {person!r} has {ids[ids.duplicated()].iloc[0]} more than once"
+            )
+        columns = {person: ids, place: records.geoids, "cell": records.cells()}
+        frames.append(pd.DataFrame(columns))
+    pairs = frames[0].merge(frames[1], on=[person, place], how="outer", suffixes=(" 1", " 2"))
+    cells = pairs[["cell 1", "cell 2"]].fillna(ABSENT).to_numpy(np.int64)
+    codes, possible = change.codes_of_pairs(cells)
+    # Who is there in both years as the law excludes it is counted as two.
+    excluded = np.flatnonzero(~possible & (cells >= 0).all(axis=1))
+    if excluded.size:
+        rows = np.concatenate([np.delete(np.arange(len(cells)), excluded), excluded, excluded])
+        cells, pairs = cells[rows].copy(), pairs.iloc[rows]
+        cells[len(cells) - 2 * excluded.size : len(cells) - excluded.size, 1] = ABSENT
+        cells[len(cells) - excluded.size :, 0] = ABSENT
+        codes, possible = change.codes_of_pairs(cells)
+    if not possible.all():
+        row = int(np.flatnonzero(~possible)[0])
+        state, key = "leaves" if cells[row, 1] < 0 else "arrives", pairs[person].iloc[row]
+        raise DataError(f"change excludes that somebody {state} as {person} {key} does")
+    columns = {place: pairs[place].to_numpy(), **codes, person: pairs[person].to_numpy()}
+    schema = change.schema_of_both
+    return Records.from_frame(pd.DataFrame(columns), schema=schema, source="trajectories")

@@ -12,7 +12,7 @@ from two_years import random_law
 from bayesrisk import Microdata, Records, Schema, Workload, tabulate
 from bayesrisk.census import simulate_later
 from bayesrisk.exceptions import ArgumentError, DataError, ShapeError
-from bayesrisk.tables import Attribute, Geography, PopulationChange
+from bayesrisk.tables import Attribute, Geography, PopulationChange, link_years
 
 TOWN = Geography("towns", ("tract", "block"), (1, 3))
 ABOUT = Schema("people", (Attribute("sex", 2), Attribute("age", 3)), TOWN)
@@ -69,7 +69,7 @@ def test_tables_of_trajectories_are_those_of_both_years(seed, number):
     law = change(staying=0.6, dying=[0.0, 0.1, 0.4], changes={"sex": 0.2}, arrivals=0.5, births=0.2)
     first = people(rng, number)
     later = simulate_later(first, law, rng=rng)
-    linked = law.link(first, later)
+    linked = link_years(first, later, change=law)
     work = Workload.of(ABOUT, ["sex", ["sex", "age"]], levels=["tract", "block"])
     blocks = pd.DataFrame({"block": ["100", "101"]})
     joint = tabulate(Microdata(linked, blocks=blocks), law.workload(work, work))
@@ -92,7 +92,7 @@ def test_numbers_of_a_later_year_are_those_of_the_law():
     found = np.zeros(mean.size)
     for seed in range(runs):
         later = simulate_later(first, law, rng=seed)
-        found += np.bincount(law.link(first, later).cells(), minlength=mean.size)
+        found += np.bincount(link_years(first, later, change=law).cells(), minlength=mean.size)
     assert np.all(found[mean == 0.0] == 0)
     z = (found - runs * mean)[mean > 0] / np.sqrt(runs * mean[mean > 0])
     assert np.abs(z).max() < 4.5
@@ -111,14 +111,14 @@ def test_whoever_changes_as_the_law_excludes_is_counted_as_two():
     first, later = (
         Records.from_frame(pd.DataFrame({**row, "age": [a]}), schema=ABOUT) for a in (2, 0)
     )
-    linked = law.link(first, later)
+    linked = link_years(first, later, change=law)
     cells = [
         oracle.cells_of_year(law, linked.cells(), later=late).tolist() for late in (False, True)
     ]
     assert cells == [[2, -1], [-1, 0]]
     closed = change(staying=1.0)
     with pytest.raises(DataError, match="person 7"):
-        closed.link(first, later)
+        link_years(first, later, change=closed)
 
 
 def test_conditions_are_about_the_years_that_they_name():

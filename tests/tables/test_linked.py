@@ -9,7 +9,8 @@ from bayesrisk.exceptions import ArgumentError, DataError, ShapeError
 from bayesrisk.inference import RecordPrior
 from bayesrisk.release import TrueCounts
 from bayesrisk.risk import Adversary, AuditedPopulation, AuditQuestion, statements_about_members
-from bayesrisk.tables import Attribute, Geography, HouseholdLink, PublishedTables
+from bayesrisk.tables import Attribute, Geography, HouseholdLink, PublishedTables, link_households
+from bayesrisk.tables.microdata import without_member
 
 TOWN = Geography("town", ("block",), (1,))
 PERSONS = Schema("persons", (Attribute("sex", 2), Attribute("age", 2)), TOWN)
@@ -39,7 +40,7 @@ def people(seed=1, homes=60):
 def test_tables_of_linked_records_are_those_of_persons_and_of_households():
     persons, homes = people()
     link = link_of()
-    linked = link.records(persons, homes)
+    linked = link_households(persons, homes, link=link)
     assert len(linked) == 60
     works = {
         "p": Workload.of(PERSONS, ["sex", "age", ["sex", "age"]]),
@@ -75,7 +76,7 @@ def test_tables_of_a_simulated_town_are_linked():
         persons, units, most=4,
         derived={"size": lambda m: m.sum(axis=1), "under_18": lambda m: m[:, 0] > 0},
     )  # fmt: skip
-    linked = link.records(small, Records.from_frame(table, schema=units))
+    linked = link_households(small, Records.from_frame(table, schema=units), link=link)
     assert link.schema.names == ("members",)
     counts = link.members[linked.codes("members")].sum(axis=0)
     assert counts.tolist() == np.bincount(small.codes("adult")).tolist()
@@ -85,13 +86,13 @@ def test_tables_of_a_simulated_town_are_linked():
 def test_a_person_left_out_changes_both_tables():
     persons, homes = people()
     link = link_of()
-    linked = link.records(persons, homes)
+    linked = link_households(persons, homes, link=link)
     work = link.workload({"p": Workload.of(PERSONS, ["sex"]), "h": Workload.of(HOMES, ["size"])})
     whole = tabulate(linked, work, geoids=list("123"))
     for row in range(20):
         code = linked.codes("members")[row]
         person = int(np.flatnonzero(link.members[code])[-1])
-        rest = tabulate(link.without_member(linked, row, person), work, geoids=list("123"))
+        rest = tabulate(without_member(linked, row, person, link=link), work, geoids=list("123"))
         less = {k: (whole.counts[k] - rest.counts[k]).toarray().sum(axis=0) for k in whole.counts}
         sex = PERSONS.codes(np.array([person]))["sex"][0]
         assert less["block", "p: sex"].tolist() == [1 - sex, sex]
@@ -118,7 +119,7 @@ def test_records_that_do_not_belong_together_are_refused(spoil, word):
     frames = spoil(*(records.to_frame() for records in people()))
     given = [Records.from_frame(f, schema=s) for f, s in zip(frames, (PERSONS, HOMES), strict=True)]
     with pytest.raises(DataError, match=word):
-        link_of().records(*given)
+        link_households(*given, link=link_of())
 
 
 def test_what_is_no_link_is_refused():
@@ -141,7 +142,7 @@ def test_what_is_no_link_is_refused():
         pd.DataFrame({"block": ["1"], "rented": [0], "members": [0]}), schema=alone.schema
     )
     with pytest.raises(DataError, match="row 1"):
-        alone.without_member(records, 0, 0)
+        without_member(records, 0, 0, link=alone)
 
 
 def test_shares_are_those_of_independent_members():
@@ -169,7 +170,7 @@ def test_audits_leave_the_household_out_of_both():
     """Of exact counts of a block, who is left out is missing from the tables of both."""
     persons, homes = people(homes=12)
     link = link_of()
-    linked = link.records(persons, homes)
+    linked = link_households(persons, homes, link=link)
     work = link.workload({"p": Workload.of(PERSONS, ["sex"]), "h": Workload.of(HOMES, ["size"])})
     question = AuditQuestion(work, ("rented",), (Adversary.named("linker", known=["members"]),))
     audit = AuditedPopulation(linked, question, seed=1)
@@ -188,7 +189,7 @@ def test_audits_leave_the_household_out_of_both():
 
 def test_statements_about_members_are_refused_where_they_make_no_sense():
     link = link_of()
-    linked = link.records(*people(homes=5))
+    linked = link_households(*people(homes=5), link=link)
     work = link.workload({"p": Workload.of(PERSONS, ["sex"])})
     asked = AuditQuestion(Workload.of(PERSONS, ["sex"]), ("sex",), (Adversary.named("insider"),))
     prior = RecordPrior(link.schema, None, None, np.ones(9) / 9)

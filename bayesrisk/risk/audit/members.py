@@ -19,6 +19,7 @@ from bayesrisk.risk.audit.place_beliefs import CALCULATED
 from bayesrisk.risk.audit.population import AuditQuestion
 from bayesrisk.risk.statements.statements import Statements
 from bayesrisk.tables import HouseholdLink, Records, Workload
+from bayesrisk.tables.microdata import without_member
 
 
 def statements_about_members(
@@ -103,7 +104,7 @@ def statements_about_members(
         members = link.members[cell % len(link.members)]
         setting: dict[str, Any] = {"level": level, "place": place, "prior": prior}
         for person in np.flatnonzero(members).tolist():
-            reduced = link.without_member(records, int(group.index[0]), person)
+            reduced = without_member(records, int(group.index[0]), person, link=link)
             reduced_release: Release = mechanism.release(reduced, **listed)
             for adversary in question.adversaries:
                 questions = list(_questions(link, question, adversary, person))

@@ -8,7 +8,7 @@ import numpy as np
 from bayesrisk import Release, Workload, make_mechanism, simulate_population, tabulate
 from bayesrisk.census import population_spec, stylised_change
 from bayesrisk.census.population.nation import Nation
-from bayesrisk.tables import Microdata
+from bayesrisk.tables import Microdata, link_years
 
 COMMAND = (
     "census",
@@ -92,7 +92,7 @@ def test_the_same_people_ten_years_later(run, tmp_path):
     }
     joint = Release.combine(releases, change=law)
     own = tabulate(
-        law.link(first.persons, later.persons), law.workload(work, work),
+        link_years(first.persons, later.persons, change=law), law.workload(work, work),
         geoids=first.geoids(),
     )  # fmt: skip
     assert joint.tables == own

@@ -12,7 +12,7 @@ import pytest
 
 from bayesrisk import Release, Workload, make_mechanism
 from bayesrisk.inference import RecordPrior, RecordQuestion, microdata_posterior
-from bayesrisk.tables import Attribute, Geography, PopulationChange, Records, Schema
+from bayesrisk.tables import Attribute, Geography, PopulationChange, Records, Schema, link_years
 
 psp = pytest.importorskip("pseudopeople", reason="pseudopeople is not installed")
 pytestmark = pytest.mark.filterwarnings("ignore:The inplace keyword")  # of its own code
@@ -83,7 +83,7 @@ def years(censuses):
         SCHEMA, 10, age="age", starts=STARTS, staying=staying, changes={"sex": 0.1}, arrivals=new
     )
     records = [Records.from_frame(frame, schema=SCHEMA) for frame in made]
-    return records, law.link(*records), law
+    return records, link_years(*records, change=law), law
 
 
 def test_the_stated_law_gives_the_true_trajectories_a_probability(years):
