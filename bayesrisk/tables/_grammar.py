@@ -440,6 +440,8 @@ class Table:
             pieces.append(sparse.csc_array(weights))
         if not pieces:
             return sparse.csc_array((len(self.cells), 0), dtype=np.int64)
+        if len(pieces) == 1:
+            return pieces[0]
         return sparse.csc_array(sparse.hstack(pieces, format="csc"))
 
 

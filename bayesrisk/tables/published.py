@@ -39,9 +39,12 @@ def checked_matrix(
         raise ShapeError(name, f"must have shape {shape}", shown=array.shape)
     if array.dtype.kind not in ("b" if dtype is np.bool_ else "iu"):
         raise ArgumentTypeError(name, f"must hold {np.dtype(dtype)}", shown=array.dtype)
-    matrix = sparse.csr_array(sparse.csr_array(array).astype(dtype))
+    # A copy, so that a later change of the caller's array changes nothing here.
+    is_sparse = isinstance(array, sparse.csr_array)
+    matrix = array.astype(dtype) if is_sparse else sparse.csr_array(array, dtype=dtype, copy=True)
     matrix.sum_duplicates()
-    matrix.eliminate_zeros()
+    if not matrix.data.all():
+        matrix.eliminate_zeros()
     return matrix
 
 
