@@ -602,8 +602,8 @@ class AuditStudy(Study):
         adversary = [*linkers, self.adversaries[0].name][0]
         for slot, (number, _) in enumerate(self._order[: len(self._slots[0])]):
             protection, shards = self.protections[number], range(slot * size, (slot + 1) * size)
-            said = self.goal is not None or slot in self._news_slots
-            if said or not all(map(folder.has, shards)):
+            silent = self.goal is not None or slot in self._news_slots
+            if silent or not all(map(folder.has, shards)):
                 continue
             self._news_slots.add(slot)
             statements = folder.frame("statements", shards)
