@@ -168,8 +168,9 @@ class Estimate(NDArrayOperatorsMixin, Tabular):
     ) -> Estimate:
         """Return an average of draws with a normal interval.
 
-        The interval is ``value`` plus and minus a multiple of ``error``, such as 1.96 at 0.95. It
-        is cut at ``limits``, which the number cannot pass. The standard error is at most 1e300.
+        The interval is ``value`` plus and minus a multiple of ``error``, such as 1.96 at a
+        ``confidence`` of 0.95: it holds the true number with this probability. It is cut at
+        ``limits``, which the number cannot pass. The standard error is at most 1e300.
         """
         level = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
         middle = check.real_array(value, "value")

@@ -36,6 +36,8 @@ __all__ = ["audit", "plan", "release"]
 PLACES = ("place", "block")
 #: Who asks where nobody says it.
 ADVERSARIES = ("outsider", "linker", "knows-all-but-one")
+#: What is published: a workload, or the columns that each table crosses.
+Tables = Workload | Sequence[str | Sequence[str]]
 #: Settings of a study that an audit has by other names.
 _SAID = ("population", "workload", "stated")
 
@@ -48,7 +50,7 @@ def audit(
     protections: str | Sequence[str | Protection] | Mapping[str, str],
     place: str | Sequence[str] | None = None,
     cuts: Mapping[str, Sequence[float]] | None = None,
-    tables: Workload | None = None,
+    tables: Tables | None = None,
     folder: str | Path | None = None,
     **options: Any,
 ) -> AuditResults:
@@ -77,8 +79,9 @@ def audit(
         For frames and files. ``place`` names the columns of the places, from coarse to fine; by
         default ``place`` or ``block``, if there is one. ``cuts`` gives where groups of numbers
         begin, such as ``{"age": [18, 65]}`` (:meth:`Schema.from_frame`).
-    tables : Workload, optional
-        What is published; by default all tables of one or two columns (:class:`Workload`).
+    tables : Workload or sequence of sequences of str, optional
+        What is published, such as ``[["age", "sex"], ["ill"]]``: the columns, of key and secret,
+        that each table crosses. By default all tables of one or two columns (:meth:`Workload.of`).
     folder : path-like, optional
         New folder for all results and ``report.html``, which are confidential. By default results
         are kept in a temporary folder, which is deleted after the run.
@@ -167,7 +170,7 @@ def release(
     columns: str | Sequence[str] | None = None,
     place: str | Sequence[str] | None = None,
     cuts: Mapping[str, Sequence[float]] | None = None,
-    tables: Workload | None = None,
+    tables: Tables | None = None,
     places: ArrayLike | None = None,
     seed: int | None = None,
     folder: str | Path | None = None,
@@ -227,7 +230,7 @@ def release(
 
 def plan(
     records: pd.DataFrame | Records | Microdata | str | Path,
-    tables: Workload | None = None,
+    tables: Tables | None = None,
     *,
     limits: PlanLimits | Mapping[str, float] | str | Iterable[str],
     columns: str | Sequence[str] | None = None,
@@ -241,7 +244,7 @@ def plan(
     ----------
     records : DataFrame, Records, Microdata or path-like
         One row for each person, as for :func:`audit`.
-    tables : Workload, optional
+    tables : Workload or sequence of sequences of str, optional
         As for :func:`audit`, at the finest categories that are wanted.
     limits : PlanLimits, mapping or texts
         ``{"recovered": 0, "proved": 0, "gain": 3.5}`` or ``["recovered=0", "gain=3.5"]``.
@@ -279,17 +282,29 @@ def _names(value: str | Sequence[str], name: str) -> tuple[str, ...]:
     return names
 
 
+def _workload(schema: Schema, tables: Tables | None) -> Workload:
+    """Return a workload, or that of the columns that each table crosses."""
+    if isinstance(tables, Workload):
+        return tables
+    if isinstance(tables, str | bytes) or not isinstance(tables, Sequence | None):
+        rule = "must be lists of columns, such as [['age', 'sex'], ['ill']], or a Workload"
+        raise ArgumentTypeError("tables", rule, got=tables)
+    try:
+        return Workload.of(schema, tables)
+    except ArgumentError as error:
+        name = error.argument.replace("margins", "tables")
+        raise error.renamed(name) if name else error from error
+
+
 def _read(
     records: Any,
     columns: str | Sequence[str] | None,
     place: str | Sequence[str] | None,
     cuts: Mapping[str, Sequence[float]] | None,
-    tables: Workload | None,
+    tables: Tables | None,
 ) -> tuple[Records | Microdata, Workload]:
     """Return the records and the tables to be published from them."""
     columns = None if columns is None else _names(columns, "columns")
-    if tables is not None:
-        check.instance(tables, Workload, "tables")
     if isinstance(records, PublishedTables | Release):
         rule = f"must be records, a row for each person, got {type(records).__name__}"
         raise ArgumentTypeError("records", f"{rule}: bayesrisk.attack(tables) takes tables")
@@ -304,9 +319,9 @@ def _read(
         schema = next(one.schema for one in (data.persons, data.households) if one is not None)
         if tables is None and schema.name in Schema.available():
             raise ArgumentError("tables", "must be given for records of the census", got=None)
-        return records, Workload.of(schema) if tables is None else tables
+        return records, _workload(schema, tables)
     frame = check.frame(records, "records", columns or ())
-    if tables is None:
+    if not isinstance(tables, Workload):
         if not len(frame):
             raise DataError(f"{source}: must have at least one row, got none")
         check_records(frame, source)
@@ -319,5 +334,5 @@ def _read(
                 f"{source}: must have a column that is counted; taken for identifiers: {left}",
                 advice="; name columns with columns=",
             )
-        tables = Workload.of(schema)
+        tables = _workload(schema, tables)
     return Records.from_frame(frame, schema=tables.schema), tables

@@ -107,6 +107,43 @@ def test_records_say_their_places_and_censuses_need_tables():
         br.release(town, protection="identity")
 
 
+def test_tables_are_lists_of_the_columns_that_each_crosses():
+    chosen = {"columns": ["sex", "ill"], "place": "place"}
+    schema = br.Schema.from_frame(FRAME, **chosen)
+    work, listed = br.Workload.of(schema, [("sex", "ill"), "ill", ()]), [["sex", "ill"], "ill", []]
+    made = br.release(FRAME, protection="identity", tables=listed, **chosen)
+    assert made.tables.workload == work
+    by_hand = FRAME.groupby(["place", "sex", "ill"]).size().unstack(["sex", "ill"], fill_value=0)
+    cells = [tuple(name.split(", ")) for name in work.tables["place", "sex * ill"].cells]
+    counts = made.tables.counts["place", "sex * ill"].toarray()
+    assert counts.tolist() == by_hand[cells].to_numpy().tolist()
+    people = br.Records.from_frame(FRAME, schema=schema)
+    assert br.release(people, protection="identity", tables=listed).tables == made.tables
+    assert br.plan(FRAME, listed, limits={"proved": 9}, **chosen).workload == work
+    asked = {"key": "sex", "secret": "ill", "protections": "none", **FEW}
+    found = br.audit(FRAME, tables=listed, **asked)
+    by_workload = br.audit(FRAME, tables=work, **asked)
+    pd.testing.assert_frame_equal(found.statements, by_workload.statements)
+
+
+@pytest.mark.parametrize(
+    ("tables", "text"),
+    [
+        ("sex", r"tables must be lists of columns, such as .*, or a Workload, got 'sex'"),
+        (3, r"tables must be lists of columns, such as .*, or a Workload, got 3"),
+        ([["sex", "il"]], r"tables\[0\] must be one of sex, ill, got 'il'. Did you mean 'ill'"),
+        (["ill", ["sex", 3]], r"tables\[1\]\[1\] must be a text, got 3"),
+        ([["sex"], ["sex"]], "table 'sex' must be defined once"),
+        ([], "tables must have at least one table, got none"),
+    ],
+)
+def test_tables_that_are_none_are_refused_with_what_to_write(tables, text):
+    with pytest.raises(br.ArgumentError, match=text):
+        br.release(FRAME, protection="identity", tables=tables, columns=["sex", "ill"])
+    with pytest.raises(br.ArgumentError, match=text):
+        br.audit(FRAME, key="sex", secret="ill", protections="none", tables=tables)
+
+
 def test_a_plan_takes_frames_files_and_records_as_the_other_verbs(tmp_path):
     limits = {"recovered": 0}
     chosen = {"columns": ["sex", "age"], "place": "place", "cuts": {"age": [35]}}

@@ -97,7 +97,7 @@ class AuditOptions(ColumnOptions):
     time_limit: Annotated[
         float | None,
         "So many seconds of the clock: fewer people are asked about, under fewer releases, and the "
-        "slowest protections left out, where all would take longer. What is done when they are "
+        "slowest protections come last, where all would take longer. What is done when they are "
         "over is reported [none].",
     ] = None
     half_width: Annotated[
@@ -199,7 +199,7 @@ def audit(
                 study, limit = _begun(study, output) or study, None
             if limit is not None:
                 with renamed({"seconds": "--time-limit"}):
-                    study = _fit_time(study, limit, start, runner)
+                    study = study.fit_time(limit, workers=runner.workers, begun=start)
             begun = True  # what the folder held before is nothing that is done
             reserve = ends_of_shards([_REPORT], 1, *pace_since(clocks()))[-1]
             with clock.interrupts(reserve):
@@ -228,13 +228,10 @@ def _so_far(study: "br.experiments.AuditStudy", output: Path, *, begun: bool) ->
         if begun and (n_done := len(folder.finished())):
             whole, brief = study.so_far(folder)
             say(*brief, err=False)
-            left = [one.name for one in study.protections if one not in whole]
             part = f"{n_done} of {folder.shards} parts are done"
             if whole:
                 names = ", ".join(one.name for one in whole)
                 part += f"; {output / 'report.html'} is about {names}"
-            if whole and left:
-                part += f"; not done: {', '.join(left)}"
             return f"{part}; go on with --resume"
     return "no part was done"
 
@@ -254,17 +251,6 @@ def _begun(study: "br.experiments.AuditStudy", output: Path) -> "br.experiments.
     protections = [protections_by_name[one["name"]] for one in begun["protections"]]
     numbers = {"targets": begun["targets"], "releases": begun["releases"]}
     return dataclasses.replace(study, protections=protections, **numbers)
-
-
-def _fit_time(
-    study: "br.experiments.AuditStudy", limit: float, start: float, runner: RunOptions
-) -> "br.experiments.AuditStudy":
-    """Return a study that fits a time."""
-    fitting = study.fit_time(limit, workers=runner.workers, begun=start)
-    for one in study.protections:
-        if one not in fitting.protections:
-            say(f"audit: left out, as the time is short: {one.name}")
-    return fitting
 
 
 def _populations(arguments: str | list[Any]) -> Path | dict[str, Any]:

@@ -30,7 +30,10 @@ _EQUAL = 1e-12  # shares of blocks that differ less do not differ, by rounding o
 def binomial_interval(
     successes: ArrayLike, trials: ArrayLike, *, confidence: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the Clopper-Pearson interval of a proportion, or (0, 1) without trials."""
+    """Return the Clopper-Pearson interval of a proportion, or (0, 1) without trials.
+
+    The interval holds the true proportion with a probability of at least ``confidence``.
+    """
     k, n = np.asarray(successes, float), np.asarray(trials, float)
     tail = (1.0 - confidence) / 2.0
     with np.errstate(invalid="ignore"):
@@ -95,6 +98,8 @@ def block_moments(hits: ArrayLike, trials: ArrayLike) -> FloatArray:
 
 def moment_intervals(sums: FloatArray, *, confidence: float) -> tuple[FloatArray, FloatArray]:
     """Return intervals of shares from sums of :func:`block_moments`, one per column.
+
+    ``confidence`` is the probability that an interval holds the true share.
 
     These are Clopper-Pearson intervals for the effective number of trials of Korn and Graubard
     (Survey Methodology 24, 1998). That number is ``p (1 - p)`` over the variance of the share,
@@ -169,7 +174,8 @@ def clustered_interval(
 ) -> tuple[float, float]:
     """Return the interval of a share whose trials are dependent within clusters.
 
-    See :func:`moment_intervals`; ``hits`` and ``clusters`` have an entry for every trial.
+    See :func:`moment_intervals`, also for ``confidence``; ``hits`` and ``clusters`` have an entry
+    for every trial.
     """
     right = np.asarray(hits, float)
     if not right.size:
@@ -196,6 +202,7 @@ def moment_ratio_intervals(
     correction and degrees of freedom of :func:`moment_intervals`. Without hits it runs from 0 to
     the upper end of the share of hits over the guesser's. It is NaN if the guesser never hits.
     ``sums`` are those of :func:`block_moments`, and ``guesses`` those of :func:`guess_moments`.
+    ``confidence`` is the probability that an interval holds the true ratio.
     """
     xs, xx, xy = guesses
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

@@ -85,7 +85,11 @@ def test_what_ends_with_its_time_reports_the_protections_that_are_done(folder):
     first = reported(folder)
     assert {*first} == {"none"}
     assert "no protection: remaining answers" in late.stdout
-    assert "discrete-gaussian" in (folder / "out" / "report.html").read_text("utf-8")
+    said = "Not reached before this audit ended: discrete-gaussian:rho=1. Go on with --resume"
+    assert said in " ".join(late.stdout.split())
+    page = (folder / "out" / "report.html").read_text("utf-8")
+    assert said in page.split('<p class="lead">')[1].split("</p>")[0]
+    assert "not reached" in page.split('<table class="cards">')[1].split("</table>")[0]
     done = run(folder, NEVER, "--targets", "10", "--resume", "--json")
     assert done.returncode == 0, done.stderr
     whole = reported(folder)

@@ -24,7 +24,10 @@ def _rate(row: Row, name: str, confidence: str) -> str:
 
 
 def link_verdict(row: Row, whom: str, confidence: str) -> str:
-    """Return a sentence on the number of right links, the guesser's rate, and the verdict."""
+    """Return a sentence on the number of right links, the guesser's rate, and the verdict.
+
+    ``confidence`` is that of the interval, as text: ``95%``.
+    """
     links, right = row["putative"], row["confirmed"]
     if not links:
         return f"No record could be linked to {whom}."
@@ -50,7 +53,10 @@ def link_verdict(row: Row, whom: str, confidence: str) -> str:
 
 
 def link_quotes(attackers: Sequence[Row], confidence: str) -> Quotes:
-    """Return sentences about a re-identification that may be quoted, and that may not."""
+    """Return sentences about a re-identification that may be quoted, and that may not.
+
+    ``confidence`` is that of the intervals, as text: ``95%``.
+    """
     first = attackers[0]
     row, whom = first["all"], f"people of the file “{first['name']}”"
     wrong = row["putative"] - row["confirmed"]
@@ -120,7 +126,10 @@ def _differences(rows: Sequence[Row], words: Mapping[str, str]) -> str:
 
 
 def occupancy_sentence(row: Row, words: Mapping[str, str], confidence: str) -> str:
-    """Return the sentence on one protection's flagged blocks, beside a blind guess."""
+    """Return the sentence on one protection's flagged blocks, beside a blind guess.
+
+    ``confidence`` is that of the interval, as text: ``95%``.
+    """
     word = words[row["protection"]]
     text = f"{word[:1].upper()}{word[1:]}: "
     flagged, right = row["putative"], row["confirmed"]
@@ -145,7 +154,10 @@ def occupancy_sentence(row: Row, words: Mapping[str, str], confidence: str) -> s
 
 
 def occupancy_quotes(rows: Sequence[Row], words: Mapping[str, str], confidence: str) -> Quotes:
-    """Return sentences about an occupancy study that may be quoted, and that may not."""
+    """Return sentences about an occupancy study that may be quoted, and that may not.
+
+    ``confidence`` is that of the intervals, as text: ``95%``.
+    """
     wrong: dict[str, str] = {}
     for row in rows:
         false, missed = row["putative"] - row["confirmed"], row["violating"] - row["confirmed"]

@@ -304,7 +304,8 @@ def link_counties(
     """Return the sums, over all counties, of links, agreement and inference without records.
 
     ``folder`` is an empty one for scratch files; each county has random draws of its
-    own.  ``progress`` is told of every county in every pass; the last step is the writing.
+    own.  ``confidence`` is that of the intervals.  ``progress`` is told of every county in every
+    pass; the last step is the writing.
     """
     counties = Counties(run, attackers, truth, progress)
     cells, people = _cells(counties)

@@ -186,7 +186,7 @@ def occupancy_block_risk(
 def count_blocks(
     status: NDArray[Any], true: BoolArray, *, infeasible: str, confidence: float
 ) -> OccupancyBlockRisk:
-    """Return the counts of blocks by status and truth."""
+    """Return the counts of blocks by status and truth; ``confidence`` is that of the intervals."""
     unsolved = status == Status.INFEASIBLE
     putative = (status == Status.VIOLATION) | (unsolved & (infeasible == "violation"))
     return OccupancyBlockRisk(

@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from bayesrisk.experiments.audit.populations import FEW_TARGETS
-
 Cost = Callable[[int, int], float]  # seconds of a processor, by people and releases
+_FEWEST = 10  # people say little
 
 
 def fit(
@@ -14,18 +13,21 @@ def fit(
     *,
     people: int,
     releases: int,
-) -> tuple[list[str], int, int]:
-    """Names of the protections, people and releases that take at most some seconds of the clock.
+) -> tuple[list[str], int, int, int]:
+    """Names of protections, slowest last, how many fit a time of the clock, people and releases.
 
     ``costs`` are those of each protection in each population; ``ends`` says when all that take
     these seconds of a processor, for so many people, are over.  Releases are halved first, to no
-    fewer than two if that can be, and then people are left out.  Fewer than 20 people say little:
-    then the slowest protections are left out, until there are so many or one is left.
+    fewer than two if that can be, and then people are left out.  If fewer than 10 would be left,
+    the slowest protections do not count, until there are so many or one is left.
     """
-    chosen, few = dict(costs), min(FEW_TARGETS, people)
+    few = min(_FEWEST, people)
+    names = sorted(costs, key=lambda name: sum(cost(few, 1) for cost in costs[name]))
+    counted = len(names)
 
     def needed(people: int, releases: int) -> float:
-        return ends([cost(people, releases) for one in chosen.values() for cost in one], people)
+        chosen = names[:counted]
+        return ends([cost(people, releases) for one in chosen for cost in costs[one]], people)
 
     while True:
         number, fitting = releases, 0
@@ -36,6 +38,6 @@ def fit(
             if fitting == people or (fitting and number <= 2) or number == 1:
                 break
             number = max(number // 2, 1)
-        if fitting >= few or len(chosen) == 1:
-            return [*chosen], fitting, number
-        del chosen[max(chosen, key=lambda name: sum(cost(few, 1) for cost in chosen[name]))]
+        if fitting >= few or counted == 1:
+            return names, counted, fitting, number
+        counted -= 1

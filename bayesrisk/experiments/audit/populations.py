@@ -6,6 +6,7 @@ import functools
 import hashlib
 import json
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
@@ -293,14 +294,14 @@ class PopulationInParts:
         self._mechanisms: dict[str, Mechanism] = {}
         self._released: dict[tuple[str, str, int, int], Release] = {}
         self._streams: dict[tuple[str, str], str] = {}
-        self._pilots: dict[tuple[str, str], Pilot] = {}
+        self._pilots: dict[tuple[str, str], Pilot | None] = {}
         #: Protections whose pilots were cut: they take longer.
         self.cut: set[str] = set()
-        #: Moment of the clock after which pilots begin no law: they raise a PilotTimeError.
+        #: Moment of the clock after which pilots begin no law.
         self.pilots_end = float("inf")
         self._law_stores: dict[str, DrawnLaws] = {}
         #: By protection, the readings and places that its pilot found to need chains.
-        self.too_large: dict[str, dict[tuple[str, str], set[int]]] = {}
+        self.too_large = defaultdict[str, dict[tuple[str, str], set[int]]](dict)
 
     def _microdata(self, number: int) -> Microdata:
         """Return the microdata of a part."""
@@ -573,15 +574,28 @@ class PopulationInParts:
                 by_chains = any(self.too_large[protection.name].values())
         return by_chains
 
-    def pilot(self, protection: Protection) -> Pilot:
-        """Return the CPU time of statements about the first targets, or raise a PilotTimeError."""
+    def pilot(self, protection: Protection) -> Pilot | None:
+        """Return the CPU time of statements about the first targets, or None without any in time.
+
+        What exact laws are too large for is known of the places of the pilot, and tried no more.
+        """
         key = protection.name, protection.setting
         if key not in self._pilots:
-            if time.monotonic() > self.pilots_end:
-                raise PilotTimeError
-            pilot = Pilot()
-            with suppress(BayesRiskError):  # which a shard will raise
-                pilot = self._measured(protection)
+            pilot: Pilot | None = Pilot()
+            late = time.monotonic() > self.pilots_end
+            try:
+                pilot = None if late else self._measured(protection)
+            except PilotTimeError:
+                pilot = None
+            except BayesRiskError:  # which a shard will raise
+                pass
+            if pilot is None:
+                self.cut.add(protection.name)
+                pilot = self.least(protection)
+            if pilot is not None:
+                places = {place for (_, place), one in self.too_large[key[0]].items() if one}
+                left = 1.0 - len(places) / np.unique(self.survey.target_places).size
+                pilot = pilot._replace(place=pilot.place * max(left, 0.0))
             self._pilots[key] = pilot
         return self._pilots[key]
 
@@ -600,7 +614,7 @@ class PopulationInParts:
         self, protection: Protection, rows: IntArray, *, exact_only: bool = False
     ) -> tuple[float, pd.DataFrame]:
         """Return CPU seconds of, and statements about, a few targets; sampled laws are kept."""
-        too_large = self.too_large.setdefault(protection.name, {})
+        too_large = self.too_large[protection.name]
         law_store = self._law_stores.setdefault(protection.setting, DrawnLaws())
         law_store.pilot_end, begin = self.pilots_end, time.process_time()
         law_store.exact_only = exact_only

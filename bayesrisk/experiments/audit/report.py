@@ -27,6 +27,7 @@ from bayesrisk.experiments.audit.screen import (
     first_screen,
     headline_rows,
     lead,
+    not_reached,
     screen_lines,
     screen_table,
 )
@@ -349,9 +350,6 @@ def audit_files(
     targets.to_parquet(stream, index=False, compression="zstd")
     files["targets.parquet"] = stream.getvalue()
     answer = [] if choice is None else _chosen(choice, config)
-    if "missing" in config:
-        text = "<b>Not done yet:</b> {}; this is about all others. --resume goes on."
-        answer.append(marked(text, listed(config["missing"])))
     risks, more, quotes = [], list[Part](), list[pages.Quotes]()
     with TemporaryDirectory() as folder:
         for number, name in enumerate(population_names(errors), start=1):
@@ -443,8 +441,9 @@ def _screen(
     measures: pd.DataFrame, comparisons: pd.DataFrame, costs: pd.DataFrame, config: Row
 ) -> tuple[list[Part], pages.Quotes]:
     """Return the top section of one population's report, and quotable sentences."""
+    missing = config.get("missing", ())
     if headline_rows(measures).empty:
-        return [NOTHING_SAID], NO_QUOTES
+        return [NOTHING_SAID, *([_full(not_reached(missing))] if missing else [])], NO_QUOTES
     screen = first_screen(measures, comparisons, costs)
     name = str(next(iter(screen.rows.values()))["adversary"])
     attributes = {one["name"]: one["known"] for one in config["adversaries"]}
@@ -457,10 +456,10 @@ def _screen(
     if config.get("few"):
         lines["How sure"] += f" {_FEW}"
     parts: list[Part] = [
-        ("sentence", _full(lead(screen)), "lead"),
+        ("sentence", _full(lead(screen, missing)), "lead"),
         ("words", lines, "lines"),
         ("sentence", aside, "aside"),
-        ("cards", screen_table(screen)),
+        ("cards", screen_table(screen, missing)),
     ]
     return parts, audit_quotes(screen, reader, secret)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -168,13 +168,21 @@ def _called(name: str) -> str:
 _ENOUGH = 10
 
 
-def lead(screen: Screen) -> str:
-    """Return the opening sentences: the significant differences, and their price."""
+def not_reached(names: Sequence[str]) -> str:
+    """Return sentences on the protections that were not reached, and on what to write."""
+    return (
+        f"Not reached before this audit ended: {listed(names)}. Go on with --resume and a larger "
+        "--time-limit, or begin anew with fewer --targets"
+    )
+
+
+def lead(screen: Screen, missing: Sequence[str] = ()) -> str:
+    """Return the opening sentences: the significant differences, their price, what is missing."""
     text = ". ".join(filter(None, [_finding(screen), _price(screen)]))
     if screen.unexplained:
         names = listed([screen.words[name] for name in screen.unexplained])
         text += f". This reader's model cannot explain the tables of {names}"
-    return text
+    return f"{text}. {not_reached(missing)}" if missing else text
 
 
 def _finding(screen: Screen) -> str:
@@ -405,8 +413,8 @@ def screen_lines(screen: Screen) -> dict[str, str]:
     return {"How sure": sure, "Another release": another}
 
 
-def screen_table(screen: Screen) -> PageTable:
-    """Return the table of protections in the top section."""
+def screen_table(screen: Screen, missing: Sequence[str] = ()) -> PageTable:
+    """Return the table of protections in the top section, with those that were not reached."""
     plain = screen.plain if len(screen.rows) > 1 else None
     heads = [
         "protection", "remaining answers before", "and after (interval)", "people doubled",
@@ -427,6 +435,7 @@ def screen_table(screen: Screen) -> PageTable:
         ]
         verdict = [verdict_text(screen.verdicts.get((name, plain)))] if plain else []
         lines.append(cells + verdict)
+    lines += [[name, "not reached", *["–"] * (len(heads) - 2)] for name in missing]
     return PageTable("", heads, lines)
 
 
@@ -481,6 +490,7 @@ def audit_brief(
     costs: pd.DataFrame,
     *,
     choice: pd.DataFrame | None = None,
+    missing: Sequence[str] = (),
 ) -> list[str]:
     """Return a short text report: chosen settings, the opening sentence, the protections."""
     lines = [] if choice is None else [f"{text}." for text in choice["answer"]]
@@ -490,7 +500,7 @@ def audit_brief(
             continue
         screen = first_screen(*frames)
         adversary = next(row["adversary"] for row in screen.rows.values())
-        text = f"{name + ': ' if name else ''}{lead(screen).rstrip('.')}"
+        text = f"{name + ': ' if name else ''}{lead(screen, missing).rstrip('.')}"
         lines.append(f"{text}. Adversary: {adversary}.")
         for key, row in screen.rows.items():
             lines.append(f"{_line(key, row)}; counts off by {error_text(row['error'])}")

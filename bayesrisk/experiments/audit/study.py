@@ -9,7 +9,6 @@ import json
 import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import KW_ONLY, asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, cast
@@ -62,7 +61,6 @@ from bayesrisk.risk import audit
 from bayesrisk.risk.audit.checks import NO_PROOFS, proof_totals
 from bayesrisk.risk.audit.constructions import can_be_made
 from bayesrisk.risk.audit.measures import widest_interval
-from bayesrisk.risk.audit.place_beliefs import PilotTimeError
 from bayesrisk.risk.audit.population import NO_ERRORS
 from bayesrisk.risk.audit.release_law import NO_DIFFERENCES
 from bayesrisk.risk.audit.spot_checks import NO_SPOTS
@@ -347,6 +345,11 @@ class AuditStudy(Study):
         return {}
 
     @functools.cached_property
+    def _spare(self) -> list[str]:
+        """Names of protections for which a limited time is expected to be too short."""
+        return []
+
+    @functools.cached_property
     def _too_large_first(self) -> dict[tuple[str, str], dict[tuple[str, str], set[int]]]:
         """Readings and places that pilots found to need chains, by population and protection.
 
@@ -489,24 +492,21 @@ class AuditStudy(Study):
             population = self._populations[name]
             survey = population.survey
             places = np.unique(survey.target_places[np.searchsorted(survey.targets, rows)]).size
-            pilot: Pilot | None
-            try:
-                pilot = population.pilot(trial.protection)
-                if trial.protection.name in population.cut:
-                    unknown[names[number]] = None
-            except PilotTimeError:
+            pilot = population.pilot(trial.protection)
+            spare = trial.protection.name in self._spare
+            if trial.protection.name in population.cut and not spare:
                 unknown[names[number]] = None
-                pilot = population.least(trial.protection)
-            if pilot is not None:
+            if pilot is not None and not spare:
                 release_time = pilot.release_time(places, population.kinds(rows), rows.size)
                 people = min(-(-_SPOTS // size), rows.size)
                 once = pilot.once(places, min(places, self._provable / size), people)
                 seconds[shard] = (0.0 if repeated else once) + releases * release_time
                 parts[names[number]] += seconds[shard]
-            too_large = population.too_large.get(trial.protection.name, {})
+            too_large = population.too_large[trial.protection.name]
             self._too_large_first[name, trial.protection.name] = {
                 key: {0} for key, numbers in too_large.items() if 0 in numbers
             }
+        lines += [f"then, if time is left: {', '.join(self._spare)}"] * bool(self._spare)
         lines += ["fewer columns, or --time-limit, make it shorter"] * bool(unknown)
         later = sum(value for shard, value in seconds.items() if shard >= first * size)
         return Outlook(lines, seconds, parts, later, [*unknown])
@@ -514,21 +514,20 @@ class AuditStudy(Study):
     def _tried(
         self, populations: Iterable[PopulationInParts], end: float | None = None
     ) -> list[Protection]:
-        """Return protections whose pilots ended in time, those without chance first.
+        """Return protections, those without chance first, of which pilots have measured something.
 
         Each has ``_PATIENCE``.  Or the first, which loads what all need, has the time to the end,
-        and each other half of what is left.
+        and the others equal shares of what is left.
         """
         populations, tried = [*populations], []
         ordered = sorted(self.protections, key=populations[0].randomised)
         for begun, one in enumerate(ordered):
-            with suppress(PilotTimeError):
-                now, number = time.monotonic(), len(self.protections) - begun
-                for population in populations:
-                    share = (end - now) / (min(number, 2) if begun else 1) if end else _PATIENCE
-                    population.pilots_end = now + share
-                    population.pilot(one)
-                tried.append(one)
+            now, pilots = time.monotonic(), list[object]()
+            for population in populations:
+                share = (end - now) / (len(ordered) - begun if begun else 1) if end else _PATIENCE
+                population.pilots_end = now + share
+                pilots.append(population.pilot(one))
+            tried += [one] * (None not in pilots)
         return tried
 
     def fit_time(
@@ -536,21 +535,20 @@ class AuditStudy(Study):
     ) -> AuditStudy:
         """Return this audit of as many people and releases as take about so long, by pilots.
 
-        The seconds are clock time since ``begun``, pilots and results included. Protections without
-        randomness are tried first. A protection is left out if its pilot takes more than half of
-        the time, and the slowest ones if fewer than 20 people would be asked.
+        The seconds are clock time since ``begun``, pilots and results included. The slowest
+        protections come last, and are not counted, if else fewer than 10 people would be asked, or
+        if their pilots measured nothing in their shares of a third of the time.
         """
         seconds = check.scalar(seconds, "seconds", lower=0.0, bounds="()")
         if self.goal is not None:
             raise ArgumentError("seconds", "cannot be limited where a setting is searched for")
         begin = engine.clocks()
         begun = begin[1] if begun is None else begun
-        end = max(begun, begin[1] - seconds / 4.0) + seconds / 2.0
+        end = max(begun, begin[1] - seconds / 6.0) + seconds / 3.0
         if not (tried := self._tried(self._surveyed.values(), end)):
             rule = "must be enough for a pilot of one protection"
             raise ArgumentError("seconds", rule, shown=f"{seconds:g}: more, or fewer columns")
-        study = self._with_pilots(self, protections=tried)
-        populations = [*study._populations.values()]
+        populations = [*self._populations.values()]
         costs = {one.name: [self._cost(p, one) for p in populations] for one in tried}
         pace = engine.pace_since(begin)
         overhead = time.monotonic() - begun + engine.ends_of_shards([_RESULTS], 1, *pace)[-1]
@@ -562,8 +560,8 @@ class AuditStudy(Study):
             return engine.ends_of_shards(shards, *engine.fastest(shards, workers, pace))[-1]
 
         most = max(one.survey.targets.size for one in populations)
-        limits = {"people": most, "releases": study._most_releases}
-        names, people, releases = fitting.fit(costs, ends, left, **limits)
+        limits = {"people": most, "releases": self._most_releases}
+        names, counted, people, releases = fitting.fit(costs, ends, left, **limits)
         if not people:
             least = (overhead + ends([cost(1, 1) for cost in costs[names[0]]], 1)) / _PLANNED
             raise ArgumentError(
@@ -572,19 +570,20 @@ class AuditStudy(Study):
                 shown=f"{seconds:g}: about {math.ceil(least)} are needed, under the fastest "
                 f"protection, {shown_name(names[0])}",
             )
-        fast = [one for one in tried if one.name in names]  # what has no chance comes first
-        return self._with_pilots(study, protections=fast, targets=people, releases=releases)
-
-    def _with_pilots(self, study: AuditStudy, **changes: Any) -> AuditStudy:
-        """Return a study with changes that knows what the pilots of another have measured."""
-        changed = replace(self, **changes)
-        for name, population in changed._surveyed.items():
-            population.take_pilots(study._surveyed[name])
-        return changed
+        last = [one for one in self.protections if one not in tried]
+        order = sorted(tried, key=lambda one: names.index(one.name)) + last
+        study = replace(self, protections=order, targets=people, releases=releases)
+        study._spare.extend(one.name for one in order[counted:])
+        for name, population in study._surveyed.items():
+            population.take_pilots(self._surveyed[name])
+        return study
 
     def _cost(self, population: PopulationInParts, protection: Protection) -> fitting.Cost:
         """Return the function of people and releases that says how long a protection takes."""
-        pilot, random = population.pilot(protection), population.randomised(protection)
+        pilot = population.pilot(protection) or Pilot()
+        if protection.name in population.cut:  # each kind may take what the first person took
+            pilot = pilot._replace(target=pilot.target or pilot.release)
+        random = population.randomised(protection)
         every = np.unique(population.survey.target_places).size
         kinds = population.kinds(population.survey.targets)
 
@@ -603,11 +602,8 @@ class AuditStudy(Study):
         adversary = [*linkers, self.adversaries[0].name][0]
         for slot, (number, _) in enumerate(self._order[: len(self._slots[0])]):
             protection, shards = self.protections[number], range(slot * size, (slot + 1) * size)
-            if (
-                self.goal is not None
-                or slot in self._news_slots
-                or not all(map(folder.has, shards))
-            ):
+            silent = self.goal is not None or slot in self._news_slots
+            if silent or not all(map(folder.has, shards)):
                 continue
             self._news_slots.add(slot)
             statements = folder.frame("statements", shards)
@@ -716,7 +712,12 @@ class AuditStudy(Study):
             disk.make_folder(file.parent, private=True)
             disk.write_bytes(file, data, private=True)
         names = ("measures", "comparisons", "costs")
-        return ready, audit_brief(*(result_table(folder.path / f"{one}.csv") for one in names))
+        frames = (result_table(folder.path / f"{one}.csv") for one in names)
+        return ready, audit_brief(*frames, missing=self._missing(ready))
+
+    def _missing(self, ready: Sequence[Protection]) -> list[str]:
+        """Return the names of all other protections."""
+        return [shown_name(one.name) for one in self.protections if one not in ready]
 
     def results(
         self,
@@ -731,7 +732,7 @@ class AuditStudy(Study):
             for kind in ("statements", "errors", "differences", "spots", "proofs")
         )
         more: dict[str, pd.DataFrame] = {}
-        missing = [shown_name(one.name) for one in self.protections if one not in protections]
+        missing = self._missing(protections)
         if self._trials is not None:
             choice, settings, trials = self._trials.results(
                 self._reader(folder), errors, self._follows
@@ -782,7 +783,7 @@ class AuditStudy(Study):
             return {"statements": 0, "targets": 0, "releases": 0, "brief": (), "checks": ""}
         statements, measures = read_audit(folder.path)
         names = ("comparisons", "costs") + (("choice",) if self.goal is not None else ())
-        frames = {name: result_table(folder.result(f"{name}.csv")) for name in names}
+        frames: dict[str, Any] = {n: result_table(folder.result(f"{n}.csv")) for n in names}
         return {
             "statements": len(statements),
             "targets": int(statements["target"].nunique()),

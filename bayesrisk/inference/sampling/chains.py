@@ -130,6 +130,7 @@ class Samples(Tabular):
     def estimate(self, confidence: float) -> Estimate:
         """Return the target's probability with its error and a normal interval.
 
+        The interval holds the exact probability with the given ``confidence``, such as 0.95.
         It warns (:class:`~bayesrisk.exceptions.ConvergenceWarning`) if chains have not converged.
         """
         if np.isnan(self.target_error):

@@ -213,7 +213,8 @@ class Sample:
         :math:`(1 - n / N) s^2 / n`. For a protection that is not randomised, the errors of chains
         (people, releases) replace the first. It is NaN if releases or people are too few for a
         bound, and the value itself if exact. If all targets agree, as many of the others may differ
-        as the sample can have missed.
+        as the sample can have missed. ``confidence`` is the probability that the interval holds the
+        true mean.
         """
         mean, parts = float(values.mean()), self.variances(values, error)
         variance = sum(part for part, _ in parts)
@@ -236,7 +237,7 @@ class Sample:
 
         ``values`` (people, releases) are 1 for affected people, and 0. ``drawn_people`` are all
         targets, these people and those of other groups: the size of a group is unknown, that of
-        everybody is known.
+        everybody is known. ``confidence`` is the probability that the interval holds the number.
         """
         everybody, people = round(drawn_people / self.share), round(len(values) / self.share)
         if self.randomised or self.share == 1.0:
@@ -259,7 +260,7 @@ class Sample:
     def wide_interval(
         self, values: FloatArray, confidence: float, *, bound: float = 1.0
     ) -> tuple[float, float]:
-        """Return the interval of the mean for populations like this one."""
+        """Return the interval, of a ``confidence``, of the mean for populations like this one."""
         variance, freedom = self.wide_variance(values)
         return ends(float(values.mean()), variance, freedom, confidence, bound=bound)
 
@@ -303,8 +304,8 @@ def ends(
 ) -> tuple[float, float]:
     """Return the ends of a Student interval, or NaN where it is not informative.
 
-    An interval is not informative if it exceeds the possible range on both sides, or if values that
-    could vary do not.
+    ``confidence`` is the probability that the interval holds the true mean. An interval is not
+    informative if it exceeds the possible range on both sides, or if values that could vary do not.
     """
     reach = float(stdtrit(freedom, 0.5 + confidence / 2.0) * np.sqrt(variance))
     if not 0.0 < reach < np.inf or variance <= (_TIE * (1.0 + abs(mean))) ** 2:
@@ -599,6 +600,8 @@ def clustered_mean(
     values: FloatArray, places: IntArray, confidence: float, *, bound: float = 1.0
 ) -> tuple[float, float, float]:
     """Return the mean of values and its interval, with places as independent units.
+
+    ``confidence`` is 1 - alpha, the probability that the interval holds the true mean.
 
     If places do not differ, a share of 1 - (alpha / 2)**(1 / places) of the values may be at the
     other extreme: that many places may all miss it. Places of different sizes count as fewer.

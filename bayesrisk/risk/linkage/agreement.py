@@ -291,7 +291,7 @@ def left_out_columns(
     """Return the better guesser's rate without the target's record, and the attack's ratio to it.
 
     ``sums`` are those of :func:`left_out_sums`. The better guesser is right more often in the whole
-    group.
+    group. ``confidence`` is that of the intervals.
     """
     moments, modal, proportional = sums[:_MOMENTS], sums[_MOMENTS : _MOMENTS + 3], sums[-3:]
     better = proportional[0] > modal[0]
@@ -400,7 +400,7 @@ class AgreementSums(NamedTuple):
 
 
 def agreement_rates(sums: AgreementSums, *, confidence: float) -> pd.DataFrame:
-    """Return the table of :meth:`Agreement.to_frame`."""
+    """Return the table of :meth:`Agreement.to_frame`, with intervals of a ``confidence``."""
     table = sums.counts.copy()
     people = table["population"].where(table["population"] > 0)
     for kind in _KINDS:
@@ -536,7 +536,10 @@ class PanelSums(NamedTuple):
 
 
 class Rates(Tabular, ABC):
-    """Base of results whose tables of rates are computed from sums."""
+    """Base of results whose tables of rates are computed from sums.
+
+    ``confidence`` is that of the intervals, between 0 and 1.
+    """
 
     sources: tuple[str, ...]
     attackers: tuple[str, ...]

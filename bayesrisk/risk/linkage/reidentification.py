@@ -199,7 +199,7 @@ def link_targets(
     """Return links of records to attackers' checked files, confirmed against the truth.
 
     ``elsewhere`` has for each attacker ``person, modal, unique, zero_variability`` of those whose
-    true record is in a place that ``targets`` has not.
+    true record is in a place that ``targets`` has not. ``confidence`` is that of all intervals.
     """
     frames = agreement.with_guessers(sources, guesses)
     parts = []

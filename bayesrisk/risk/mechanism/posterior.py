@@ -343,7 +343,8 @@ def exact_average(
 ) -> AverageRisk:
     """Return the averages, by summation if there are few releases and else over drawn ones.
 
-    The posterior is exact either way, so drawn releases give an unbiased average.
+    The posterior is exact either way, so drawn releases give an unbiased average. ``confidence`` is
+    that of the interval of such an average.
     """
     if not laws:
         values = (float(prior[0]), _right(prior[:, None]).item(), float(prior.max()))
@@ -357,6 +358,7 @@ def fixed_average(observed: IntArray, prior: FloatArray, confidence: float) -> A
     """Return the averages of a deterministic mechanism.
 
     ``observed`` holds the counts or symbols that each hypothesis shows, (hypotheses, cells).
+    ``confidence`` is stated with the averages, which are exact.
     """
     joint = np.where((observed == observed[0]).all(axis=1), prior, 0.0)
     _, symbol = np.unique(observed, axis=0, return_inverse=True)

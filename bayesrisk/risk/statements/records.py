@@ -124,7 +124,8 @@ def confirmed_records(
 ) -> Mapping[str, FloatArray]:
     """Return the share of right links in blocks without proof, by stratum.
 
-    A stratum without links has the rate of all modal, or nonmodal, ones.
+    A stratum without links has the rate of all modal, or nonmodal, ones. ``confidence`` is that of
+    the intervals.
     """
     keys = [("block", "sex", "age"), ("block", "sex", "agebin")]
     links = match_records(records, people, keys=keys, rng=rng)

@@ -234,12 +234,13 @@ def test_as_many_people_and_releases_as_a_time_allows(people, monkeypatch, secon
     def total(n, releases):
         places, different = min(n, homes), min(n, kinds)
         whole = 0.2 * n + releases * (0.5 * places + 0.25 * different)
-        if WHAT[0] in found.protections:
+        if WHAT[0].name not in found._spare:
             whole += places + 0.5 * different + 0.1 * n
         return whole
 
     seconds = max(0.75 * seconds - 6.0, seconds / 4.0)  # but for those of the results
-    assert WHAT[2] in found.protections
+    assert {one.name for one in found.protections} == {"identity", "rounding"}
+    assert WHAT[2].name not in found._spare
     assert total(found.targets, found.releases) <= seconds
     if total(8, 12) <= seconds:
         assert (found.targets, found.releases) == (8, 12)
@@ -297,14 +298,18 @@ def slow_rounding(monkeypatch, now):
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
 
 
-def test_a_protection_whose_pilot_takes_too_long_is_left_out_of_a_limited_time(people, monkeypatch):
+def test_a_protection_whose_pilot_takes_too_long_comes_last_in_a_limited_time(people, monkeypatch):
     now = [1000.0]
     asked = study(people, protections=[WHAT[2], WHAT[0]])
     slow_rounding(monkeypatch, now)
     monkeypatch.setattr(engine, "pace_since", lambda _: (1.0, 0.0))
     found = asked.fit_time(30.0)
-    assert [one.name for one in found.protections] == ["identity"]
+    assert [one.name for one in found.protections] == ["identity", "rounding"]
     assert found.targets == 8
+    before = found.outlook(range(found.shards))
+    assert before.lines[-1] == "then, if time is left: rounding"
+    assert max(before.seconds) < len(found._shards)  # no time is foretold of what may not be
+    assert not before.unknown
     slow_rounding(monkeypatch, now)
     with pytest.raises(ArgumentError, match="got 2: "):
         study(people, protections=[WHAT[2], WHAT[0]]).fit_time(2.0, begun=now[0] - 1.0)
@@ -325,6 +330,15 @@ def test_a_pilot_that_is_cut_after_one_target_knows_the_cost_of_its_place(people
     assert population.pilot(WHAT[1]) == Pilot(0.0, 2.5)
     assert population.cut == {WHAT[1].name}
     assert population.pilot(WHAT[1]).release_time(3, 8, 8) == 7.5
+
+
+def test_what_is_known_to_be_too_large_costs_a_place_nothing_more(people, monkeypatch):
+    population = study(people)._populations[""]
+    places = np.unique(population.survey.target_places).size
+    known = {("likelihood", "101"): {0}, ("as-true", "101"): {0}, ("likelihood", "102"): set()}
+    population.too_large[WHAT[1].name] |= known
+    monkeypatch.setattr(population, "_measured", lambda _: Pilot(10.0, 1.0))
+    assert population.pilot(WHAT[1]) == Pilot(10.0 * (places - 1) / places, 1.0)
 
 
 def test_what_kernels_take_to_compile_is_no_cost_of_a_check(people, monkeypatch):
@@ -350,8 +364,9 @@ def test_checks_are_not_tried_after_the_time_of_pilots(people, monkeypatch):
     assert population._measured(WHAT[1]) == Pilot(0.0, 1.0, 0.5)
 
 
-def test_the_first_pilot_has_all_the_time_and_each_other_half_of_what_is_left(people, monkeypatch):
-    asked = study(people, protections=[WHAT[2], WHAT[0], WHAT[1]])
+def test_the_first_pilot_has_all_the_time_and_the_others_equal_shares(people, monkeypatch):
+    withheld = Protection("suppression:threshold=3")
+    asked = study(people, protections=[WHAT[2], WHAT[0], WHAT[1], withheld])
     now, had = [100.0], []
 
     def pilot(population, protection):
@@ -362,7 +377,7 @@ def test_the_first_pilot_has_all_the_time_and_each_other_half_of_what_is_left(pe
     monkeypatch.setattr(PopulationInParts, "pilot", pilot)
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     tried = asked._tried(asked._surveyed.values(), 150.0)
-    assert had == [50.0, 20.0, 30.0]
+    assert had == pytest.approx([50.0, 40.0 / 3, 15.0, 20.0])
     chances = [asked._surveyed[""].randomised(one) for one in tried]
     assert chances == sorted(chances)
 
@@ -382,12 +397,12 @@ def test_a_pilot_that_is_cut_says_how_long_it_takes_at_least(people, monkeypatch
     asked = study(people, protections=[WHAT[0], WHAT[2]], releases=2, half_width=0.0)
     population, rounding = asked._populations[""], asked.protections[1]
 
-    def pilot(one):
+    def measured(one):
         if one is rounding:
             raise place_beliefs.PilotTimeError
         return Pilot(0.0, 1.0)
 
-    monkeypatch.setattr(population, "pilot", pilot)
+    monkeypatch.setattr(population, "_measured", measured)
     assert population.least(rounding) is None
     store = place_beliefs.DrawnLaws(least={("101", None, b"", False, 1): 40.0})
     population._law_stores[rounding.setting] = store
