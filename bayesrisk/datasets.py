@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,7 +56,7 @@ def is_made_up(data: object) -> bool:
     """
     from bayesrisk.tables.exchange import is_marked  # slow to import
 
-    if not isinstance(data, (str, Path)):
+    if not isinstance(data, str | PathLike):
         return bool(getattr(data, "made_up", False))
     place = Path(data).resolve()
     if place.is_relative_to(folder()):

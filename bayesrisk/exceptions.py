@@ -72,12 +72,14 @@ _PERCENT = re.compile(r"\s*([0-9]{1,9}(?:[.,][0-9]{1,9})?)\s*(?:%|per ?cent|pct)
 _COMMA = re.compile(r"\s*([+-]?[0-9]{0,9}),([0-9]{1,9})\s*")
 _THOUSANDS = re.compile(r"\s*[+-]?[0-9]{1,3}(?:[,_ ][0-9]{3}){1,4}\s*")
 _DECIMAL = re.compile(r"\s*([+-]?[0-9]{1,15})\.([0-9]{1,15})\s*")
+_POINT = re.compile(r"\s*([+-]?)\.([0-9]{1,18})\s*")
 _SEVERAL = re.compile(r"\s*[-+.\d][^\s,;]{0,20}(?:[\s,;]+[-+.\d][^\s,;]{0,20}){1,20}\s*")
+_ONE = re.compile(r"(?!-?\d+$)[^\d.,]{0,20}([0-9]{1,9})[^\d.,]{0,20}")
 _SHARE = re.compile(r"< ?1|<= ?1|[,(\[] ?(?:0, )?1[\])]|in \[0, 1\]|in \(0, 1\)")
 
 
 def number_advice(value: object, rule: str) -> str:
-    """Return advice for a text with a percent sign or commas in place of a number."""
+    """Return advice for a text in place of a number, such as one with a percent sign or commas."""
     from decimal import Decimal, InvalidOperation
 
     if "whole" in rule and (part := _DECIMAL.fullmatch(str(value))) and part[2].strip("0"):
@@ -86,16 +88,21 @@ def number_advice(value: object, rule: str) -> str:
     if isinstance(value, str) and "whole" in rule:
         if _THOUSANDS.fullmatch(value):
             return f": write {re.sub('[,_ ]', '', value.strip())}"
-        if part := _PERCENT.fullmatch(value) or _COMMA.fullmatch(value):
+        if _PERCENT.fullmatch(value):
+            return ": write how many, not a share"
+        if part := _COMMA.fullmatch(value) or _ONE.fullmatch(value):
             return f": write a whole number, such as {part[1] or 0}"
     if isinstance(value, str):
         if part := _PERCENT.fullmatch(value):
             return f": write {Decimal(part[1].replace(',', '.')) / 100}"
         if part := _COMMA.fullmatch(value):
             return f": write {part[1] or 0}.{part[2]}, with a point"
+        if "number" in rule and (part := _POINT.fullmatch(value)):
+            return f": write {part[1]}0.{part[2]}"
         if "number" in rule and _SEVERAL.fullmatch(value):
-            words = " ".join(re.split(r"[\s,;]+", value.strip()))
-            return f": write {words}, each apart"
+            words = re.split(r"[\s,;]+", value.strip())
+            one = f"one number, such as {words[0]}"
+            return f": write {words if 'array' in rule else one}".replace("'", "")
     short = len(value) <= 20 if isinstance(value, str) else isinstance(value, (int, float))
     if not short or (isinstance(value, (int, float)) and not abs(value) <= 100):
         return ""
@@ -260,10 +267,11 @@ def did_you_mean(value: object, options: abc.Iterable[str]) -> str:
     if not isinstance(value, str) or len(value) > _MAX_NAME:
         return ""
     folded = {_folded(o): o for o in options if isinstance(o, str)}
-    word = _folded(value)
+    word, bare = _folded(value), _folded(value).rstrip("0123456789")
     near = get_close_matches(word, folded, n=1, cutoff=_LIKE)
     if not near and len(word) > 1:  # a part of a name, or more than it
         near = [name for name in folded if word in name or (name in word and len(name) > 1)]
+        near = near or [name for name in folded if len(bare) > 1 and bare in name]
     near = near or [name for name in folded if sorted(name) == sorted(word)]  # letters swapped
     near = near or [name for name in map(_folded, _SAME.get(word, ())) if name in folded]
     parts = [_folded(part) for part in re.split(r"[,;|\s]+", value) if part]

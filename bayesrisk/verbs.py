@@ -109,7 +109,8 @@ def audit(
     """
     keys, secrets = _names(key, "key"), _names(secret, "secret")
     if common := sorted({*keys} & {*secrets}):
-        raise ArgumentError("secret", "must be no key", got=common[0])
+        advice = ": leave it out of one of them"
+        raise ArgumentError("secret", "must be no key", got=common[0], advice=advice)
     named = ("key", "secret", "protections", "place", "cuts", "tables", "folder", "adversaries")
     fields = (one.name for one in dataclasses.fields(AuditStudy) if one.name not in _SAID)
     possible = tuple(dict.fromkeys((*named, *fields, "workers", "progress")))
@@ -277,8 +278,7 @@ def plan(
 
 def _names(value: str | Sequence[str], name: str) -> tuple[str, ...]:
     names = (value,) if isinstance(value, str) else check.texts(value, name)
-    if len({*names}) < len(names):
-        raise ArgumentError(name, "must have each name once", got=list(names))
+    check.each_once(names, name)
     return names
 
 
@@ -309,7 +309,7 @@ def _read(
         rule = f"must be records, a row for each person, got {type(records).__name__}"
         raise ArgumentTypeError("records", f"{rule}: bayesrisk.attack(tables) takes tables")
     source: object = "records"
-    if isinstance(records, str | Path):
+    if check.is_path(records):
         source = path = check.path(records, "records")
         records = Microdata.read(path) if path.is_dir() else typed(record_frame(RecordFile(path)))
     if isinstance(records, Records | Microdata):

@@ -18,8 +18,15 @@ _MEANT: Mapping[str, Mapping[str, str]] = {
         "sigma2": "sigma2=bayesrisk.accounting.sigma2_from_rho("
         "bayesrisk.accounting.epsilon_to_rho({value}, delta=1e-10))",
         "scale": "scale=1 / epsilon, where a record changes a count by 1",
+        "noise": "noise=bayesrisk.Noise("
+        "rho=bayesrisk.accounting.epsilon_to_rho({value}, delta=1e-10))",
     },
-    "rho": {"sigma2": "sigma2=bayesrisk.accounting.sigma2_from_rho({value})"},
+    "rho": {
+        "sigma2": "sigma2=bayesrisk.accounting.sigma2_from_rho({value})",
+        "noise": "noise=bayesrisk.Noise(rho={value})",
+    },
+    "sigma2": {"noise": "noise=bayesrisk.DiscreteGaussian(sigma2={value})"},
+    "noise": {"rho": "rho=0.1, say, the budget of the noise"},
     "sigma": {
         "sigma2": "sigma2=sigma**2, the variance",
         "rho": "rho=1 / (2 * sigma**2), where a record changes a count by 1",
@@ -191,4 +198,5 @@ def meant(name: str, value: object, names: list[str]) -> str:
     ways = _MEANT.get(_ALIKE.get(name, name), {})
     way = next((text or f"{other}=..." for other, text in ways.items() if other in names), "")
     word = repr(value) if isinstance(value, (int, float)) else str(value or name.upper())
+    word = repr(value) if "(" in way and "%" in word else word
     return way and f": write {way.replace('{value}', word)}"

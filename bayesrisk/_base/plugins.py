@@ -39,7 +39,7 @@ _LISTED = ("mechanism", "attack")
 #: Parameters that say how much is protected: never taken silently, each with an example.
 STATED = {
     "rate": "0.05", "base": "5", "threshold": "10", "rho": "0.1", "epsilon": "1",
-    "edges": "[0,1,5,10]", "least": "10",
+    "edges": "[0,1,5,10]", "least": "10", "ptable": "FILE.csv",
 }  # fmt: skip
 
 

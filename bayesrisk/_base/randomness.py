@@ -52,7 +52,9 @@ def generator(seed: object, name: str = "rng", *, optional: bool = False) -> np.
             )
         return np.random.default_rng(number)
     rule = "must be a numpy Generator, BitGenerator, SeedSequence or a whole number >= 0"
-    raise ArgumentTypeError(name, rule, shown=reprlib.repr(seed))
+    digits = str(seed).removesuffix(".0") if isinstance(seed, str | float) else ""
+    advice = f": write {digits}" if digits.isdecimal() and len(digits) <= 40 else ""
+    raise ArgumentTypeError(name, rule, shown=reprlib.repr(seed), advice=advice)
 
 
 def seeded(function: Callable[_P, _R]) -> Callable[_P, _R]:

@@ -1,14 +1,15 @@
 """All checks of arguments, each once: messages name the argument, its bound and the value."""
 
 import re
-from collections.abc import Iterable, Mapping, Sized
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from itertools import islice
 from numbers import Integral, Real
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, TypeGuard, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -134,7 +135,8 @@ def _from_objects(array: NDArray[Any], name: str, texts: str) -> NDArray[Any]:
     """Convert an array of Fraction, Decimal or mixed Python numbers to a numeric dtype."""
     for item in array.flat:
         if isinstance(item, (bool, np.bool_)) or not isinstance(item, (Real, Decimal)):
-            advice = texts if isinstance(item, str) else ""
+            advice = f": write list({name})" if isinstance(item, Iterator) else ""
+            advice = texts if isinstance(item, str) else advice
             raise ArgumentTypeError(name, "must hold real numbers", got=item, advice=advice)
     if all(isinstance(item, Integral) for item in array.flat):
         try:
@@ -360,19 +362,25 @@ def text(value: object, name: str) -> str:
     return value
 
 
+def is_path(value: object) -> TypeGuard[str | Path]:
+    """Return whether a value is a text, a URL or a path-like object."""
+    return isinstance(value, str | PathLike) or is_object(value)
+
+
 def path(value: object, name: str) -> Path:
     """Return a path, from a text, a URL or a path-like object."""
     if is_object(value):
         return cast(Path, value)
-    if not isinstance(value, (str, PathLike)) or not str(value) or "\0" in str(value):
-        raise ArgumentTypeError(name, "must be a path", got=value)
-    text(str(value), name)
-    return at_url(str(value), name) or Path(value)
+    place = fspath(value) if isinstance(value, str | PathLike) else None
+    if not isinstance(place, str) or not place or "\0" in place:
+        raise ArgumentTypeError(name, "must be a path, as text or a pathlib.Path", got=value)
+    text(place, name)
+    return at_url(place, name) or Path(place)
 
 
 def paths(value: object, name: str) -> list[Path]:
     """Return the paths of one file or of several."""
-    one = isinstance(value, str | Path) or is_object(value)
+    one = is_path(value) or isinstance(value, bytes) or not isinstance(value, Iterable)
     return [path(file, name) for file in ([value] if one else items(value, name))]
 
 
@@ -385,7 +393,8 @@ def function(value: object, name: str) -> None:
 def flag(value: object, name: str) -> bool:
     """Return True or False; numbers are refused."""
     if not isinstance(value, (bool, np.bool_)):
-        raise ArgumentTypeError(name, "must be True or False", got=value)
+        advice = "; in a recipe write true or false" * isinstance(value, str)
+        raise ArgumentTypeError(name, "must be True or False", got=value, advice=advice)
     return bool(value)
 
 
@@ -465,9 +474,17 @@ def column_names(value: object, name: str) -> tuple[str, ...]:
     names = texts(value, name)
     if not names:
         raise ArgumentError(name, "must name a column", shown="none")
-    if len(set(names)) < len(names):
-        raise ArgumentError(name, "must name every column once", shown=", ".join(names))
+    each_once(names, name)
     return names
+
+
+def each_once(values: Iterable[object], name: str, *, filled: bool = False) -> None:
+    """Refuse a value that stands there again, and if ``filled`` none at all."""
+    counts = Counter([*values])
+    if filled and not counts:
+        raise ArgumentError(name, "must be at least one", shown="none")
+    if twice := [value for value, times in counts.items() if times > 1]:
+        raise ArgumentError(name, "must name each once", shown=f"{quote(twice[0])} more than once")
 
 
 def text_array(value: object, name: str) -> NDArray[np.str_]:
@@ -502,6 +519,10 @@ def frame(value: object, name: str, columns: Iterable[str] = ()) -> "pd.DataFram
             parts = [part.strip() for part in str(faulty[0]).split(",")]
             if len(parts) > 1 and {*parts} <= {*names}:
                 like = f": write a list, {parts}"
+            elif faulty[0] in value.index.names:
+                like = ": it is an index; write frame.reset_index()"
+            elif faulty[0] in map(str, names):
+                like = ": names must be texts; write frame.rename(columns=str)"
             raise DataError(
                 f"{name}: must have the columns {list(columns)}, it {fault} {faulty}; "
                 f"it has {quote(names)}{like}"
@@ -522,8 +543,10 @@ def _arrow_frame(value: object, name: str) -> "pd.DataFrame":
         advice = "; use .collect()" if hasattr(value, "collect") else ""
         if column:
             advice = f": write {name}.to_frame()"
-        elif isinstance(value, str | PathLike):
+        elif is_path(value) or hasattr(value, "read"):
             advice = ": write pandas.read_csv(file)"
+        elif isinstance(value, Iterator):
+            advice = f": write list({name})"
         elif isinstance(value, list | tuple | dict | np.ndarray):
             advice = f": write pandas.DataFrame({name}, columns=[...])"
         rule = "must be a DataFrame of pandas, polars or another library that gives its columns to "

@@ -333,7 +333,8 @@ def _reading(
     except DataError as error:
         if "audit" in str(error):
             raise
-        records = f"if each row is one person, they are records: `bayesrisk audit {tables[0]}`"
+        file = tables[0] if tables[0].suffix == ".parquet" else tables[0].with_suffix(".csv")
+        records = f"if each row is one person, they are records: `bayesrisk audit {file}`"
         raise error.advised(f"{error.advice}; {instead or records}") from error
     check_marks(reading, choices)
     if instead:

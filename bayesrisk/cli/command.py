@@ -164,6 +164,9 @@ class Command(TyperCommand):
                 better = _stray(self.get_params(ctx), ctx.meta["words"], error.rule)
                 raise error.advised(better or error.advice) from error
             names = _GIVEN_BY.get(error.argument, (error.argument,))
+            parameter = next((p for p in self.params if p.name in names), None)
+            if (separated := _separated_error(error, parameter)) is not error:
+                raise separated.renamed(options.get(names[0], error.argument)) from error
             option = next((options[name] for name in names if name in options), None)
             near = _WITH_COMMA.search(error.advice)
             if near is not None:
@@ -171,6 +174,17 @@ class Command(TyperCommand):
             if option is None and near is None:
                 raise
             raise (error if option is None else error.renamed(option)) from error
+
+
+def _separated_error(error: ArgumentError, parameter: Any) -> ArgumentError:
+    """Return an error about several numbers in one word, with how to write each apart."""
+    numbers = re.split(r"[\s,;]+", error.got.strip("' "))
+    if parameter is None or "one number" not in error.advice:
+        return error
+    if parameter.nargs == -1:
+        return error.advised(f": write {' '.join(numbers)}, each apart")
+    way = f" {max(parameter.opts, key=len)} ".join(["", *numbers])
+    return error.advised(f": write{way}") if parameter.multiple else error
 
 
 def memory_limit() -> float:

@@ -60,6 +60,10 @@ def look_alone(
         if known is None:
             data, keys, sensitive = _file_records(source, schema, choices, sensitive)
         else:
+            for name in ("place", "columns", "cuts"):
+                if getattr(choices, name):
+                    rule = "goes with --protection: without one, values are compared as they are"
+                    raise ArgumentError(f"--{name}".replace("cuts", "cut"), rule)
             data, keys = _read(source, schema), list(known)
             for option, names in (("--known", keys), ("--stated", [sensitive])):
                 for name in filter(None, names):

@@ -239,6 +239,7 @@ def infer_schema(
     """
     import pandas as pd
 
+    from bayesrisk._base import validation as check
     from bayesrisk._base.disk.record_file import record_frame, typed  # slow to import
     from bayesrisk.tables.reading.counts.testimony import check_records
 
@@ -255,8 +256,7 @@ def infer_schema(
     for option, names in (("--place", places), ("--columns", columns or ())):
         for name in names:
             check_column(option, name, frame)
-        if len({*names}) < len(names):
-            raise ArgumentError(option, "must name each column once", got=",".join(names))
+        check.each_once(names, option)
     cuts = _cuts(choices["cuts"] or [], frame)
     try:
         schema = br.Schema.from_frame(
@@ -312,8 +312,8 @@ def _cuts(texts: Sequence[str], frame: "pd.DataFrame") -> dict[str, list[float]]
         check_column("--cut", name, frame)
         if not pd.api.types.is_numeric_dtype(typed(frame[[name]])[name].dtype):
             raise ArgumentError("--cut", "must be of a column of numbers", got=name)
-        if re.fullmatch(r"\d+( *- *\d+)+", values):
-            rule = f"must be NAME=NUMBER,NUMBER: write {name}={values.replace('-', ',')}"
+        if re.fullmatch(r"\d+( *[-;] *\d+)+", values):
+            rule = f"must be NAME=NUMBER,NUMBER: write {name}={re.sub(' *[-;] *', ',', values)}"
             raise ArgumentError("--cut", rule, got=text)
         cuts[name] = [parse_number(value, f"--cut {name}") for value in parse_names(values)]
         if cuts[name] != sorted(set(cuts[name])):

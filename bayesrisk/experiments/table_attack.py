@@ -223,8 +223,8 @@ def attack(
 def _earlier_release(tables: Any) -> PublishedTables | Release | Path | None:
     """Return tables made earlier, or their folder, or None for any other input."""
     one = tables[0] if isinstance(tables, list | tuple) and len(tables) == 1 else tables
-    if isinstance(one, str | Path):
-        return Path(one) if Path(one).is_dir() else None
+    if check.is_path(one):
+        return path if (path := check.path(one, "tables")).is_dir() else None
     return one if isinstance(one, PublishedTables | Release) else None
 
 
@@ -233,9 +233,10 @@ def _reading(tables: Any, settings: Mapping[str, object]) -> TableReading:
         if settings:
             raise ArgumentError(f"{min(settings)} goes with paths and frames, not with a reading")
         return tables
-    several = tables if isinstance(tables, list | tuple) else [tables]
-    paths = all(isinstance(one, str | Path) for one in several)
-    reading = (TableReading.read if paths else TableReading.from_frame)(tables, **settings)
+    several: Any = tables if isinstance(tables, list | tuple) else [tables]
+    paths = all(map(check.is_path, several))
+    sources: Any = several if paths else [check.frame(one, "tables") for one in several]
+    reading = (TableReading.read if paths else TableReading.from_frame)(sources, **settings)
     marks = settings.get("marks")
     check_marks(reading, [f"marks.{mark}" for mark in marks] if isinstance(marks, Mapping) else [])
     return reading

@@ -73,8 +73,8 @@ class CellKey(PreparingMechanism["PreparedCellKeys"]):
         self, *, ptable: Sequence[Row] | pd.DataFrame | str | Path, keys: int = 256, repeat: int = 1
     ) -> None:
         self._keys = check.integer(keys, "keys", lower=2, upper=_MOST_KEYS)
-        if isinstance(ptable, (str, Path)):
-            ptable = _read_table(Path(ptable))
+        if check.is_path(ptable):
+            ptable = _read_table(check.path(ptable, "ptable"))
         if isinstance(ptable, pd.DataFrame) or hasattr(ptable, "__arrow_c_stream__"):
             ptable = _frame_rows(check.frame(ptable, "ptable"), self._keys)
         entries = check.items(ptable, "ptable")

@@ -125,12 +125,18 @@ def read_recipe(text: str, name: str = "protection") -> tuple[str, dict[str, Any
     if more and ":" not in head and head in REGISTRY.available():
         advice = f": write {head}:{more[0]}"
         raise ArgumentError(name, "must be MECHANISM:KEY=VALUE", got=text, advice=advice)
-    keys = [part.partition("=")[0].strip() for part in parts]
-    if len(set(keys)) < len(keys):
-        raise ArgumentError(name, "must give each parameter once", got=text)
+    check.each_once((part.partition("=")[0].strip() for part in parts), name)
     chosen = mechanism.strip()
     chosen = "none" if chosen == "identity" else chosen  # its name in the version before
     return chosen, with_settings({}, parts, "parameters of a protection")
+
+
+def given_once(recipe: Mapping[str, Any], more: Mapping[str, Any], name: str = "") -> None:
+    """Refuse a parameter that a recipe states otherwise; ``name`` says where others are given."""
+    for key in more:
+        if key in recipe and not isinstance(recipe[key], Mapping) and recipe[key] != more[key]:
+            rule = f"must be given once: the recipe has {key}={recipe[key]}"
+            raise ArgumentError(f"{name} {key}".strip(), rule, got=more[key])
 
 
 def _first_key(mechanism: str) -> str:
@@ -334,6 +340,7 @@ def make_mechanism(recipe: str, /, **parameters: object) -> Mechanism:
     {'rate': '0.05'}
     """
     name, settings = read_recipe(recipe, "recipe")
+    given_once(settings, parameters)
     settings |= parameters
     if name not in REGISTRY.builtin:  # a registered one or a plug-in, which may be none
         REGISTRY.factory(name)

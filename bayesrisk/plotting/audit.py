@@ -3,6 +3,7 @@
 import math
 import textwrap
 from collections.abc import Mapping
+from os import PathLike
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -89,7 +90,7 @@ def plot_audit(
     if not isinstance(measures, pd.DataFrame):
         if costs is not None or comparisons is not None:
             raise ArgumentError("costs and comparisons must be left out: a finished audit has them")
-        if isinstance(measures, (str, Path)):
+        if isinstance(measures, str | PathLike):
             names = ("measures", "costs", "comparisons")
             measures, costs, comparisons = (_audit_table(measures, name) for name in names)
         elif hasattr(measures, "comparisons"):

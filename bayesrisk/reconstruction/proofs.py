@@ -282,7 +282,7 @@ def check_proofs(folder: Path, tables: PublishedTables | None = None) -> list[st
     """
     rows = read_own_csv(folder / "proofs.csv", ("place", "sentence", "file"))
     if not {"sentence", "file"} <= {*rows}:
-        rule = "must have the columns sentence and file, such as an attack writes"
+        rule = "must have the columns sentence and file, such as an attack writes, and no audit"
         raise DataError(f"{folder / 'proofs.csv'}: {rule}; verify checks releases and attacks")
     rows = rows[rows["file"].notna()]
     listed = dict(zip(rows["file"], rows["sentence"], strict=True))

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from itertools import pairwise
+from numbers import Real
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar
 
@@ -222,10 +223,11 @@ def _column_attribute(column: pd.Series, name: str, cuts: Sequence[float] | None
                 "years are frame[name].dt.year"
             )
         if not isinstance(label, str) or not label:
-            raise DataError(
-                f"frame: column {name!r}: must hold numbers or text, got {quote(label)}; other "
-                "values become groups with pandas.cut"
-            )
+            advice = "; other values become groups with pandas.cut"
+            if isinstance(label, Real):
+                advice = " as an object: frame.infer_objects() gives columns of numbers their type"
+            rule = f"must hold numbers or text, got {quote(label)}"
+            raise DataError(f"frame: column {name!r}: {rule}", advice=advice)
     if not isinstance(column.dtype, pd.CategoricalDtype):
         labels.sort()
         if len(labels) > _MOST_NUMBERS and all(map(_DATE.fullmatch, labels)):

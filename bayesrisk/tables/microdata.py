@@ -95,8 +95,9 @@ class Microdata:
     def with_places(self, places: ArrayLike) -> "Microdata":
         """Return the same records with ``blocks`` from a list of places.
 
-        The list has codes of one level that hold every record. ``"occupied"`` lists the places with
-        a record, which depends on where people live. Coordinates are kept if all are known.
+        The list has codes of one level that hold every record, or the names of places. Coordinates
+        are kept if all are known. ``"occupied"`` lists the places with a record, which depends on
+        where people live.
 
         Examples
         --------
@@ -110,9 +111,11 @@ class Microdata:
         if not (isinstance(places, str) and places == OCCUPIED):
             if not (isinstance(places, str) or hasattr(places, "__array__")):
                 places = check.items(places, "places")  # a set, say
-            codes = np.unique(check.text_array(places, "places"))
+            texts = codes = np.unique(check.text_array(places, "places"))
             unit = self.households if self.persons is None else self.persons
             geography = unit.schema.geography  # type: ignore[union-attr]
+            if by_name := geography.codes:
+                codes = np.unique([by_name.get(name, name) for name in codes.tolist()])
             widths = np.unique(np.strings.str_len(codes)).tolist()
             digits = np.strings.isdigit(codes).all() or widths == [0]
             if len(widths) != 1 or widths[0] not in geography.widths or not digits:
@@ -120,8 +123,9 @@ class Microdata:
                     "places",
                     f"must be codes of one level of {geography.name} "
                     f"({', '.join(map(str, geography.widths))} digits) or {OCCUPIED!r}",
-                    shown=quote(codes.tolist()) if widths else "none",
-                    advice="; a column of places is place=",
+                    shown=quote(texts.tolist()) if widths else "none",
+                    advice=f", or names: {quote([*by_name])}" * bool(by_name)
+                    or "; a column of places is place=",
                 )
             _check_inside(lived, codes)
         frame = pd.DataFrame({"block": codes.tolist()})

@@ -401,7 +401,8 @@ def one_release(tables: SeveralTables) -> PublishedTables:
     if isinstance(tables, (Mapping, list, tuple)):
         return PublishedTables.combine(by_release(tables, PublishedTables, "tables"))
     raise ArgumentTypeError(
-        "tables", "must be PublishedTables, or a list of them", shown=type(tables).__name__,
+        "tables", "must be PublishedTables, or a list of them",
+        shown=quote(tables) if check.is_path(tables) else type(tables).__name__,
         advice=": give its tables, release.tables" if hasattr(tables, "tables") else
         ": PublishedTables.read(file) reads published ones, tabulate(records, workload) "
         "counts records",

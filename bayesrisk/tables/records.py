@@ -128,7 +128,7 @@ def codes_of_labels(
 ) -> pa.ChunkedArray:
     """Return a column of labels as codes; with ``numbers`` a whole number is a code, as in CSV.
 
-    A column of another type is returned unchanged, and so is text without any label.
+    A column of another type is returned unchanged.
     """
     column = _parquet.plain_column(column)
     text = _parquet.is_text(column.type)
@@ -148,8 +148,6 @@ def codes_of_labels(
     if not text or not a.labels:
         return column
     label = pc.index_in(column, pa.array(a.labels, column.type))
-    if not numbers and not pc.any(pc.is_valid(label)).as_py():
-        return column
     number = pc.and_(pc.match_substring_regex(column, _WHOLE), numbers)
     bounds = f"a whole number in [{a.first}, {a.last}] or one of {_listed(a.labels)}"
     bad = pc.invert(pc.or_kleene(pc.is_valid(label), number).fill_null(False))

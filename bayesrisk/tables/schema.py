@@ -140,8 +140,7 @@ class Geography:
                 "and widths must be as many and at least one",
                 shown=f"{len(levels)} and {len(widths)}",
             )
-        if len(set(levels)) != len(levels):
-            raise ArgumentError("levels", "must differ", shown=", ".join(levels))
+        check.each_once(levels, "levels")
         if widths[0] < 0 or any(a >= b for a, b in pairwise(widths)):
             raise ArgumentError("widths", "must increase from 0 or more", shown=widths)
         names = tuple((str(code), str(name)) for code, name in self.names)
@@ -230,8 +229,7 @@ class Schema:
         attributes = check.instances(self.attributes, Attribute, "attributes")
         object.__setattr__(self, "attributes", attributes)
         names = [*self.names, check.instance(self.geography, Geography, "geography").finest]
-        if len(set(names)) != len(names):
-            raise ArgumentError(f"names of columns must differ, got {', '.join(names)}")
+        check.each_once(names, "columns and places")
         if self.size >= 2**62:
             raise ArgumentError(f"cells of {self.name!r} must be fewer than 2**62, got {self.size}")
 
@@ -450,6 +448,8 @@ class Schema:
         from bayesrisk.tables import _documents  # pydantic is slow to import
 
         data = check.frame(frame, "frame")
+        if place is not None and not len(data):
+            raise ArgumentError("frame", "must have a row to have places", shown="none")
         if place is not None:
             if geography is not None:
                 raise ArgumentError(

@@ -2,8 +2,10 @@
 
 import inspect
 import math
+import os
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -231,6 +233,38 @@ def test_decimals_are_the_numbers_that_they_print_as(digits, places, exponent):
 def test_no_other_text_is_a_number(text):
     with pytest.raises(ArgumentTypeError, match="x must be a number"):
         check.real_array(text, "x")
+
+
+class Place(os.PathLike):
+    def __fspath__(self):
+        return "here.csv"
+
+
+def test_paths_of_any_kind_are_alike(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for path in ("here.csv", Path("here.csv"), Place()):
+        assert check.is_path(path)
+        assert check.path(path, "file") == Path("here.csv")
+        assert check.paths(path, "file") == [Path("here.csv")]
+        assert check.paths([path], "file") == [Path("here.csv")]
+    for path in (b"here.csv", 3, None):
+        assert not check.is_path(path)
+        with pytest.raises(ArgumentTypeError, match=r"file must be a path, as text or a pathlib"):
+            check.paths(path, "file")
+    Path("here.csv").write_text("sex\n" + "F\nM\n" * 9)
+    released = br.release(Place(), protection="none").tables.to_frame()
+    assert released.equals(br.release("here.csv", protection="none").tables.to_frame())
+    Path("here.csv").write_text("Ward,Count\nA,4\nB,2\nAll,6\n")
+    asked = {"counts": "exact", "totals": "complete", "accept": True, "proofs": 0}
+    assert repr(br.attack(Place(), **asked)) == repr(br.attack("here.csv", **asked))
+
+
+def test_places_are_codes_or_names():
+    people = pd.DataFrame({"ward": ["Hill", "Hill", "Lake"], "ill": ["no", "yes", "no"]})
+    for places in (["Lake", "Hill"], ["1", "2"], pd.Series(["Hill", "Lake"])):
+        made = br.release(people, protection="none", place="ward", places=places)
+        assert made.tables.geoids["ward"].tolist() == ["1", "2"]
+        assert made.tables.workload.schema.geography.codes == {"Hill": "1", "Lake": "2"}
 
 
 @pytest.mark.parametrize("name", ["seed", "random_state"])

@@ -97,7 +97,7 @@ SCHEMAS = [
         NAMED + '[{ name = "c", size = 2 }]\ngeography = { levels = ["a", "b"], widths = [3, 1] }',
         r"widths must increase from 0 or more, got \(3, 1\)",
     ),
-    (NAMED + '[{ name = "a", size = 2 }, { name = "a", size = 2 }]', "must differ, got a, a, all"),
+    (NAMED + '[{ name = "a", size = 2 }, { name = "a", size = 2 }]', "once, got 'a' more"),
     ("name = ", "cannot be read as TOML"),
 ]
 
@@ -173,7 +173,12 @@ def test_a_schema_from_a_frame():
         ),
         (FRAME, {"place": "sex", "geography": "census"}, ArgumentError, "place must not be given"),
         (FRAME.assign(x=["1", "2", "3"]), {}, DataError, "labels must be no number but the code"),
-        (FRAME.assign(all=1), {"columns": ["all"]}, ArgumentError, "names of columns must differ"),
+        (
+            FRAME.assign(all=1),
+            {"columns": ["all"]},
+            ArgumentError,
+            "places must name each once, got 'all'",
+        ),
         (FRAME, {"columns": ["y"]}, DataError, r"frame: must have the columns \['y'\], it lacks"),
         (FRAME, {"geography": "census"}, DataError, r"it lacks \['block'\]"),
         (FRAME, {"geography": "moon"}, ArgumentError, "geography must be one of census"),

@@ -17,7 +17,8 @@ risk 3 --rho 0.1 --prior 10 | --prior must be < 1 .. 10 % is 0.1 | A
 risk 3 --rho 0.1 --prior 0,1 | --prior .. '0,1' .. write 0.1 | A
 risk 3 --rho 0,1 --prior 0.1 | --rho .. '0,1' .. write 0.1 | A
 risk 1,3,5 --rho 0.1 --prior 0.1 | '1,3,5' .. write 1 3 5 | A
-risk 3 --rho 0.1 --prior 0.1,0.2 | --prior .. write 0.1 0.2 | A
+risk 3 --rho 0.1 --prior 0.1,0.2 | --prior .. write --prior 0.1 --prior 0.2 | A
+risk 3 --rho 0.1,0.2 --prior 0.1 | --rho .. '0.1,0.2': write one number, such as 0.1 | A
 risk 3 --epsilon 1 --prior 0.1 | --epsilon .. bayesrisk convert --epsilon 1 --delta | A
 risk 3 --prior 0.1 | --rho and --sigma2 .. such as --rho 0.1 | A
 risk 3 --rho 0.1 | --prior must be given, such as --prior 1/10 | A
@@ -46,7 +47,9 @@ audit {p} --known Age --stated Dxcode | --stated .. Did you mean 'Dx.code' | A
 audit {p} -o O --protection none --known Age --stated Age | --stated cannot .. known .. 'Age' | A
 attack {r}/tables/sex.csv -o O | with --accept, .. set them: --set 'counts= | A
 audit {p} --cut Age=65,18 | --cut of 'Age' .. write Age=18,65 | A
-audit {p} '--cut=Age=65;18' | --cut Age .. '65;18' .. write 65 18 | A
+audit {p} '--cut=Age=65;18' | --cut .. write Age=65,18 .. 'Age=65;18' | A
+audit {p} --known Age --cut Age=18 | --cut goes with --protection .. compared as they are | A
+audit {p} --known Age --place sex | --place goes with --protection | A
 audit {p} --cut age=18 | --cut .. 'age' .. Did you mean 'Age' | A
 audit {p} -o O --protection none --stated income | --stated must be one of .. 'income' | A
 risk 3 --rho 1 --sigma2 5 --prior 0.1 | exactly one of --rho and --sigma2, not both | A
@@ -57,7 +60,7 @@ audit {p} -o O --protection swaping:rate=0.1 | 'swaping'. Did you mean 'swapping
 audit {p} -o O --protection swapping:rate=5 | rate .. 5 % is 0.05 | A
 audit {p} -o O --protection swapping:rate=5% | '5%' .. write 0.05 | A
 audit {p} -o O --rate 0.05 | --rate .. --protection swapping:rate=0.05 | A
-audit {p} -o O --protection none --targets 10% | '10%' .. a whole number, such as 10 | A
+audit {p} -o O --protection none --targets 10% | '10%': write how many, not a share | A
 audit {p} -o O --protection discrete-gaussian:epsilon=1 | convert --epsilon 1 --delta .. rho=RHO | A
 audit {run} --known sex | holds results .. read {run}/report.html | A
 sweep {run} -o O | of a finished sweep: `bayesrisk report {run}` | A
@@ -119,9 +122,23 @@ audit {d}/header.csv | header.csv: must have at least one row, got none | A 3
 audit {d}/book.csv | book.csv: must be text, is a workbook .. CSV UTF-8 | A 3
 audit {d}/bytes.csv | bytes.csv: must be text .. CSV UTF-8 | A 3
 audit {d}/twice.csv --known a | column 'b' .. once: rename one | A 3
+release {d}/cells.csv -o O --protection none | cells.csv .. row 2 must have 2 fields, got 1: 3 | A 3
+audit {d}/cut.parquet -o O --protection none | cut.parquet .. a part of one: copy it again | A 3
+sweep {d}/quote.toml -o O | line 2, .. close the quote of "dare | A
+release {p} -o O --protection suppression:threshold=<5 | suppression:threshold .. '<5' .. as 5 | A
+release {p} -o O --protection suppression:threshold=5,complementary=no | 'no' .. true or false | A
+release {p} -o O --protection rounding:base=5 --set base=3 | --set base .. has base=5, got 3 | A
+release {p} -o O --protection cell-key | write cell-key:ptable=FILE.csv | A
+release {p} -o O --from-audit {run} --protection rounding:base=7 | one of none .. are in {run} | A
+plan {p} -o O --rule round-5 --limit proved=0 | --rule .. 'round-5'. Did you mean 'rounding' | A
+attack {r} -o O --only claims --columns sex,sex | --columns .. got 'sex' more than once | A
+attack {r} -o O --only links --adversary {p} | --only links needs --truth FILE | A
+attack {d}/pub.csv -o O --only links --adversary {p} --truth {p} | --only records -o OUT` writes | A
+attack {d}/cells.json -o O | JSON .. save .. as CSV .. bayesrisk audit {d}/cells.csv | A 3
+verify {run} | proofs.csv .. such as an attack writes, and no audit; verify checks | A 3
 audit {d}/ids.csv | must have a column that is counted .. id; name columns with --columns | A 3
 audit {d}/book.xlsx | .parquet or .csv .. save it as CSV UTF-8 | A
-audit {p} --columns Age,Age | --columns must name each column once, got 'Age,Age' | A
+audit {p} --columns Age,Age | --columns must name each once, got 'Age' more than once | A
 audit {p} --known 'sex;Age' | --known .. Did you mean 'sex' and 'Age', each apart | A
 audit {p} --known sex Age | write --known sex,Age | A
 audit {p} -o O --protection swapping rate=0.05 | write --protection swapping:rate=0.05 | A
@@ -165,6 +182,10 @@ FILES = {
     "open.toml": 'title = "x"\n[grid]\n\trho = [0.1]\n\tprior = [0.1,\n',
     "audit.toml": 'population = "p.csv"\nprotection = ["none"]\n',
     "header.csv": "a,b\n",
+    "cells.csv": "a,b\n1,2\n3\n",
+    "cells.json": '[{"a": 1}]',
+    "cut.parquet": "PAR1 and so on",
+    "quote.toml": '[grid]\ntitle = "dare\nrho = [0.1]\n',
     "empty.csv": "",
     "book.csv": "PK\x03\x04 and so on\n",
     "bytes.csv": "a\0b\tc\n",

@@ -284,7 +284,7 @@ MISTAKES = {
         lambda f: br.release(PEOPLE[["sex"]], protection=br.Rounding),
         "protection must be a recipe, such as 'rounding:base=5'",
     ),
-    "a key twice": (lambda f: audited(key=["sex", "sex"]), "key .. once, got ['sex', 'sex']"),
+    "a key twice": (lambda f: audited(key=["sex", "sex"]), "key .. once, got 'sex' more than once"),
     "one cut that is no list": (
         lambda f: audited(cuts={"age": 65}),
         "cuts['age'] must be a sequence, got 65",
@@ -374,6 +374,83 @@ MISTAKES = {
     "a workbook called csv": (
         lambda f: audited(file_of(f, "PK\x03\x04")),
         "people.csv: must be text, is a workbook",
+    ),
+    "an iterator for numbers": (
+        lambda f: br.risk_curve((rho for rho in (0.1, 1.0)), 0.1),
+        "rho must hold real numbers .. write list(rho)",
+    ),
+    "an iterator for tables": (
+        lambda f: br.attack(iter(["a.csv"])),
+        "tables .. write list(tables)",
+    ),
+    "several numbers in a text": (
+        lambda f: br.risk_curve("0.1,0.2", 0.1),
+        "rho .. got '0.1,0.2': write [0.1, 0.2]",
+    ),
+    "a seed of a release as text": (
+        lambda f: br.release(PEOPLE[["sex"]], protection="none", seed="2024"),
+        "seed .. got '2024': write 2024",
+    ),
+    "a seed as a decimal": (
+        lambda f: br.release(PEOPLE[["sex"]], protection="none", seed=3.0),
+        "seed .. got 3.0: write 3",
+    ),
+    "a parameter beside a recipe that has it": (
+        lambda f: br.make_mechanism("rounding:base=5", base=3),
+        "base must be given once: the recipe has base=5, got 3",
+    ),
+    "no as text": (
+        lambda f: br.Suppression(threshold=3, complementary="no"),
+        "complementary must be True or False, got 'no'; in a recipe write true or false",
+    ),
+    "the budget for the noise": (
+        lambda f: br.risk_distribution(rho=0.1, prior=0.1),
+        "rho is no argument of risk_distribution .. write noise=bayesrisk.Noise(rho=0.1)",
+    ),
+    "the noise for the budget": (
+        lambda f: br.marginal_risk(noise=br.Noise(rho=0.1), prior=0.1),
+        "noise is no argument of marginal_risk .. write rho=",
+    ),
+    "a probability without its measure": (
+        lambda f: br.rho_for_risk(1.5, prior=0.1, probability=0.9),
+        "probability .. got 0.9: write measure='quantile'",
+    ),
+    "a folder for tables": (
+        lambda f: count_bounds("rel"),
+        "tables must be PublishedTables .. 'rel'",
+    ),
+    "places in the index": (
+        lambda f: br.Schema.from_frame(PEOPLE.set_index("ward"), place="ward"),
+        "lacks ['ward'] .. it is an index; write frame.reset_index()",
+    ),
+    "a number for a heading": (
+        lambda f: br.Schema.from_frame(PEOPLE.rename(columns={"age": 7})),
+        "lacks ['7'] .. write frame.rename(columns=str)",
+    ),
+    "numbers as objects": (
+        lambda f: br.Schema.from_frame(PEOPLE.astype(object), columns=["age"]),
+        "column 'age' .. got 0 as an object: frame.infer_objects()",
+    ),
+    "no rows, but places": (
+        lambda f: br.Schema.from_frame(PEOPLE.head(0), place="ward"),
+        "frame must have a row to have places, got none",
+    ),
+    "labels of other records": (
+        lambda f: frame_of(sex=["yes", "no", "no"]),
+        "row 1, column 'sex' .. 'F', 'M', got 'yes'",
+    ),
+    "a secret that is the place": (
+        lambda f: audited(PEOPLE.assign(ward=list("AAB")), secret="ward", place="ward"),
+        "columns and places must name each once, got 'ward'",
+    ),
+    "a place without records": (
+        lambda f: br.release(
+            PEOPLE.assign(ward=["Hill", "Hill", "Lake"]),
+            protection="none",
+            place="ward",
+            places=["Hill", "Lake", "North"],
+        ),
+        "places must be codes .. 'North'] .. names: ['Hill', 'Lake']",
     ),
     "no audit in the folder": (lambda f: br.run(f / "no.toml", f / "out"), "study .. Path"),
 }

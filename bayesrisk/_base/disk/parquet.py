@@ -149,7 +149,7 @@ def _check_flat(schema: pa.Schema, file: Path, fault: Fault) -> None:
         if not (is_text(kind) or any(test(kind) for test in single)):
             raise fault(
                 f"{file}: column {quote(field.name)}: must hold single values, "
-                f"got {quote(str(field.type))}"
+                f"got {quote(str(field.type))}: write the file without it"
             )
 
 

@@ -46,6 +46,7 @@ TOML_BYTES = 2**18
 _PIECE = 2**20
 _ENTRIES = 2**12  # of a folder, among which one may be meant
 _DEPTH = 64
+_FIELDS = re.compile(r"CSV parse error: Row #(\d+): Expected (\d+) columns, got (\d+)")
 _WIDTH = 200  # characters of a reason that a message quotes
 _FAULTS = (
     OSError,
@@ -96,12 +97,15 @@ def named(name: str, fault: Fault = DataError, *, also: tuple[Any, ...] = ()) ->
         if isinstance(error, IsADirectoryError):
             raise fault(f"{name}: must be a file, is a folder") from error
         lines = str(error).strip().splitlines()
-        reason = lines[0][:_WIDTH] if lines else repr(error)
+        reason = _FIELDS.sub(r"row \1 must have \2 fields, got \3", (lines or [repr(error)])[0])
+        reason = reason[:_WIDTH]
         if isinstance(error, FileNotFoundError):
             near = nearby(Path(error.filename)) if isinstance(error.filename, str) else ""
             raise fault(f"{name}: cannot be read: there is no such file", advice=near) from error
         other = isinstance(error, UnicodeDecodeError) or "invalid UTF8" in reason
         advice = "; save it as text in UTF-8 (`CSV UTF-8` in a spreadsheet)" * other
+        if "magic bytes" in reason:
+            reason, advice = "it is no Parquet file, or a part of one", ": copy it again, whole"
         raise fault(f"{name}: cannot be read: {reason}", advice=advice) from error
 
 
@@ -227,6 +231,8 @@ def read_toml(file: Path, *, name: str | None = None) -> dict[str, Any]:
 def _toml_advice(line: str) -> str:
     """Return advice about a line that is no TOML."""
     name, _, value = (part.strip() for part in line.partition("="))
+    if re.fullmatch(r"\"[^\"]*|'[^']*", value):
+        return f": close the quote of {value[:40]}"
     if re.fullmatch(r"[A-Za-z_][\w.:/ -]*", value):
         return f': write {name} = "{value}", in quotes'
     if re.fullmatch(r'"[^"]*\\[^"]*"', value):

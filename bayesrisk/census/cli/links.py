@@ -19,12 +19,10 @@ def links(
     from bayesrisk.census.studies.reidentification import write_reidentification
 
     runner.refuse("does not go with --only links")
-    if len(folders) != 1 or not options.adversary or options.truth is None:
-        raise ArgumentError(
-            "--only links needs one folder of reconstructed records, --adversary FILE and "
-            "--truth FILE"
-        )
-    adversary = options.adversary
+    adversary, truth_file = options.adversary or [], options.truth
+    if not adversary or truth_file is None:
+        missing = ["--adversary FILE"] * (not adversary) + ["--truth FILE"] * (truth_file is None)
+        raise ArgumentError(f"--only links needs {' and '.join(missing)}")
     paths = [data_path(file, MICRODATA, "persons.parquet") for file in adversary]
     # A sample is called by its name: the file is persons.parquet in each.
     names = [
@@ -32,7 +30,11 @@ def links(
         for file, path in zip(adversary, paths, strict=True)
     ]
     files = dict(zip(names, paths, strict=True))
-    truth = data_path(options.truth, MICRODATA, "persons.parquet")
+    truth = data_path(truth_file, MICRODATA, "persons.parquet")
+    if len(folders) != 1 or not folders[0].is_dir():
+        rule = "links must be given one folder of reconstructed records"
+        advice = ": `bayesrisk attack TABLES --only records -o OUT` writes one"
+        raise ArgumentError("--only", rule, got=[str(one) for one in folders], advice=advice)
     if len(files) < len(adversary):
         raise ArgumentError(f"--adversary: files must have different names, got {sorted(files)}")
     with progress(quiet=runner.quiet or runner.as_json, title="links", unit="steps") as advance:

@@ -10,6 +10,7 @@ import functools
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, asdict, dataclass, replace
+from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -400,17 +401,15 @@ class OccupancyStudy(Study):
 
     def __post_init__(self) -> None:
         """Check every setting."""
-        if not isinstance(self.seeds, tuple | list):
-            raise ArgumentTypeError("seeds", "must be whole numbers", got=self.seeds)
-        seeds = tuple(check.integer(seed, "seeds", lower=0) for seed in self.seeds)
-        if not seeds or len(set(seeds)) != len(seeds):
-            raise ArgumentError("seeds", "must be different, and at least one", got=self.seeds)
+        numbers = check.items(self.seeds, "seeds")
+        seeds = tuple(check.integer(seed, "seeds", lower=0) for seed in numbers)
+        check.each_once(seeds, "seeds", filled=True)
         object.__setattr__(self, "seeds", seeds)
-        if not isinstance(self.protections, tuple | list) or not self.protections:
-            raise ArgumentTypeError(f"protections must be names, got {quote(self.protections)}")
-        for name in self.protections:
+        names = dict.fromkeys(check.texts(self.protections, "protections"))
+        check.each_once(names, "protections", filled=True)
+        for name in names:
             check.choice(name, "protections", PROTECTIONS)
-        object.__setattr__(self, "protections", tuple(dict.fromkeys(self.protections)))
+        object.__setattr__(self, "protections", tuple(names))
         for name in ("blocks", "solutions", "noisy_solutions", "sample_blocks"):
             check.integer(getattr(self, name), name, lower=1, upper=10**6)
         for name, (upper, bounds) in _RANGES.items():
@@ -421,7 +420,7 @@ class OccupancyStudy(Study):
         check.time_limit(self.time_limit)
         for name in self.protections:
             self.mechanism(name)
-        if not isinstance(self.households, Records | str | Path | None):
+        if not isinstance(self.households, Records | str | PathLike | None):
             raise ArgumentTypeError(
                 "households must be Records or a folder of microdata by place, got "
                 f"{type(self.households).__name__}"
@@ -452,7 +451,7 @@ class OccupancyStudy(Study):
     def config(self) -> Mapping[str, Any]:
         """The settings, digests of households and sample, and the number of parts."""
         homes, digest, parts = self.households, _SYNTHETIC, 1
-        if isinstance(homes, str | Path):
+        if isinstance(homes, str | PathLike):
             index, workload = by_place.open_index(homes), Workload.named(SCHEMA)
             digest, parts = index.digest, len(index.codes)
             level = by_place.level_of_parts(index, workload)
@@ -481,7 +480,7 @@ class OccupancyStudy(Study):
     def _place(self, number: int, digest: str) -> tuple[str, Records | None]:
         """Return a place's code and households; data in one piece are a place without code."""
         homes = self.households
-        if not isinstance(homes, str | Path):
+        if not isinstance(homes, str | PathLike):
             return "", homes
         code, data = by_place.read_place(homes, number, digest)
         if data.households is None:
@@ -493,7 +492,9 @@ class OccupancyStudy(Study):
         places = (self._place(number, digest)[1] for number in range(parts))
         truths = [true_households(self, seed, records)[2] for records in places]
         if not any(map(len, truths)):
-            source = self.households if isinstance(self.households, str | Path) else "households"
+            source = (
+                self.households if isinstance(self.households, str | PathLike) else "households"
+            )
             raise DataError(f"{source}: must hold subsidised households, got none")
         return pd.concat([truth for truth in truths if len(truth)], ignore_index=True)
 

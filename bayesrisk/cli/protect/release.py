@@ -151,7 +151,8 @@ def release(
     with disk.explained(output):
         conflict = report.exists() and not (output.is_dir() and any(output.iterdir()))
     if conflict:
-        raise ArgumentError(f"--output: {report} exists already, the report of another release")
+        rule = f"{report} exists already, the report of another release: choose another folder"
+        raise ArgumentError(f"--output: {rule}")
     source = RecordSource(records)
     if options.from_audit is None:
         workload = usual_tables([source.file or source.path], document, quiet=runner.quiet)
@@ -324,6 +325,7 @@ def _mechanism(
 ) -> "Mechanism":
     """Return the mechanism; say how parameters are given where they do not fit."""
     from bayesrisk.mechanisms.registry import (
+        given_once,
         make_mechanism,
         read_recipe,
         usual_parameters,
@@ -334,6 +336,8 @@ def _mechanism(
     names = ("name of the mechanism", "mechanism", "protection")
     with renamed(dict.fromkeys(names, option)):
         name, parameters = read_recipe(document["protection"])
+        if options.protection:
+            given_once(parameters, with_settings({}, options.settings or [], "--set"), "--set")
         parameters = with_settings(
             parameters | document.get("parameters", {}), options.settings or [], "--set"
         )
@@ -379,8 +383,9 @@ def _listed(argument: str | None, workload: "br.Workload") -> str | list[str] | 
         return blocks
     geography = workload.schema.geography
     place_geography = br.tables.Geography(
-        geography.name, (*geography.levels[:-1], column or geography.finest), geography.widths
-    )
+        geography.name, (*geography.levels[:-1], column or geography.finest), geography.widths,
+        geography.names,
+    )  # fmt: skip
     pieces = br.tables.iter_records(file, schema=br.Schema("places", (), place_geography))
     return sorted(set().union(*(piece.places()[0].tolist() for piece in pieces)))
 

@@ -125,7 +125,10 @@ def audited_protection(
     store = audit_folder(check.path(folder, "folder"))
     audited = read_json(store.result(PROTECTIONS))
     names = dict.fromkeys(entry["name"] for entry in audited["protections"])
-    check.choice(name, "protection", tuple(names))
+    try:
+        check.choice(name, "protection", tuple(names))
+    except ArgumentError as error:
+        raise error.advised(f"{error.advice}; these are in {folder}") from error
     digests = store.config["population"]
     digests = digests if isinstance(digests, dict) else {"": digests}
     mine = [entry for entry in audited["protections"] if entry["name"] == name]

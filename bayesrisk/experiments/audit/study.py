@@ -216,8 +216,7 @@ class AuditStudy(Study):
         """Raise if names repeat, or if a setting cannot be applied to a population."""
         protections = check.instances(self.protections, Protection, "protections")
         names = [one.name for one in protections]
-        if not names or len(set(names)) < len(names):
-            raise ArgumentError("protections", "must be at least one, each once", got=names)
+        check.each_once(names, "protections", filled=True)
         if self.goal is not None and self.goal.against is not None:
             adversaries = tuple(one.name for one in self._question.adversaries)
             check.choice(self.goal.against, "against", adversaries)

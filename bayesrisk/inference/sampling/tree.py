@@ -414,8 +414,7 @@ def sample_tree(
     if tree.is_bounded:
         raise ArgumentError("tree", "must have no lower and upper to be sampled")
     sizes = whole_settings(draws, warmup, chains)
-    if not isinstance(pair_moves, bool):
-        raise ArgumentTypeError("pair_moves", "must be True or False", got=pair_moves)
+    check.flag(pair_moves, "pair_moves")
     labels = tuple(tree.names if nodes is None else check.items(nodes, "nodes"))
     try:
         keep = np.array([tree.index(name) for name in labels], dtype=np.int64)

@@ -13,7 +13,7 @@ from bayesrisk._base import validation as check
 from bayesrisk._base.display import Tabular, displayed, number, span
 from bayesrisk._base.validation import FloatArray, IntArray
 from bayesrisk.distributions import FiniteLaw
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, quote
+from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.inference.tree import _sum_product as engine
 from bayesrisk.inference.tree.plan import LeafPrior, LeafPriors, Plan, plan_tree
 from bayesrisk.inference.tree.structure import SeveralTrees, Tree
@@ -174,8 +174,7 @@ def tree_posterior(
     >>> posterior.truncation_bound < 1e-15
     True
     """
-    if not isinstance(use_targets, bool):
-        raise ArgumentTypeError("use_targets", "must be True or False", got=use_targets)
+    check.flag(use_targets, "use_targets")
     if isinstance(tree, (Mapping, list, tuple)):
         tree = Tree.combine(by_release(tree, Tree, "tree"))
     tree = check.instance(tree, Tree, "tree")

@@ -118,8 +118,7 @@ class ClaimOptions:
         names = schema.names if self.columns is None else self.columns
         for name in names:
             check.choice(name, "columns", schema.names)
-        if len(set(names)) < len(names):
-            raise ArgumentError("columns", "must differ", shown=", ".join(names))
+        check.each_once(names, "columns")
         if not 1 <= len(names) <= _MOST_COLUMNS:
             raise ArgumentError(
                 "columns", f"must be from 1 to {_MOST_COLUMNS} names", shown=len(names)

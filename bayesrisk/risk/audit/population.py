@@ -96,9 +96,7 @@ class AuditQuestion:
         people = tuple(check.instances(self.adversaries, Adversary, "adversaries"))
         if not stated or not people:
             raise ArgumentError("stated", "and adversaries must hold at least one", shown="none")
-        names = [one.name for one in people]
-        if len(set(names)) < len(names):
-            raise ArgumentError("adversaries", "must have different names", got=names)
+        check.each_once([one.name for one in people], "adversaries")
         for argument, attributes in [("stated", stated), *(("known", one.known) for one in people)]:
             for name in attributes:
                 unknown = name not in schema.names
@@ -107,19 +105,16 @@ class AuditQuestion:
         for one in people:
             overlap = sorted({*one.known} & {*stated})
             if overlap:
-                raise ArgumentError(
-                    "stated", f"cannot be among known (what {one.name!r} knows)", got=overlap[0]
-                )
+                rule = f"cannot be among known (what {one.name!r} knows)"
+                advice = ": leave it out of one of them"
+                raise ArgumentError("stated", rule, got=overlap[0], advice=advice)
         if self.concentration is not None:
             check.scalar(self.concentration, "concentration", lower=0.0, bounds="(]")
         methods = check.texts(self.methods, "methods")
         for method in methods:
             choose_method(method, "methods")
             check_method(method, self.workload)
-        if not methods or len(set(methods)) < len(methods):
-            raise ArgumentError(
-                "methods", "must be at least one, each of them once", got=list(methods)
-            )
+        check.each_once(methods, "methods", filled=True)
         object.__setattr__(self, "methods", tuple(methods))
         object.__setattr__(self, "stated", tuple(stated))
         object.__setattr__(self, "adversaries", people)

@@ -205,10 +205,11 @@ def rho_for_risk(
         raise ArgumentError("limit", rule, shown=f"{bound:g}")
     if measure == "average":
         if probability is not None:
-            raise ArgumentError("probability", "belongs with 'quantile'", got=probability)
+            rule, advice = "belongs with the quantile", ": write measure='quantile'"
+            raise ArgumentError("probability", rule, got=probability, advice=advice)
         return _average_limit(bound, p, m) * delta**2
     if probability is None:
-        raise ArgumentError("measure='quantile' needs a probability, got None")
+        raise ArgumentError("measure='quantile' needs a probability: write probability=0.99")
     level = check.scalar(probability, "probability", lower=0.5, upper=1.0, bounds="[)")
     return _quantile_limit(bound, p, m, level) * delta**2
 

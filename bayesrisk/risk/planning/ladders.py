@@ -132,8 +132,7 @@ class Ladder:
 
     def __post_init__(self) -> None:
         rules = check.texts(self.rules, "rules")
-        if not rules or len(set(rules)) < len(rules):
-            raise ArgumentError("rules", "must be at least one, each of them once", got=rules)
+        check.each_once(rules, "rules", filled=True)
         for text in rules:
             Rule(text)
         object.__setattr__(self, "rules", tuple(rules))

@@ -43,9 +43,7 @@ def attributes_asked(
     )
     if not about_it:
         raise ArgumentError("stated", f"must name an attribute of {schema.name!r}", shown="none")
-    names = about_target + about_it
-    if len(set(names)) < len(names):
-        raise ArgumentError("known", "and stated must name an attribute once", shown=names)
+    check.each_once(about_target + about_it, "known and stated")
     return about_target, about_it
 
 

@@ -396,8 +396,7 @@ class Statements(Tabular):
             check.scalar(value, "thresholds", lower=0.0, bounds="(]")
             for value in check.items(thresholds, "thresholds")
         ]
-        if len(set(marks)) < len(marks):
-            raise ArgumentError("thresholds", "must differ", shown=marks)
+        check.each_once(marks, "thresholds")
         comparable = self.comparable
         lines = [
             dict(zip(GROUP, key, strict=True)) | _measures(rows, marks, comparable[str(key[0])])
