@@ -59,8 +59,8 @@ ROOMS = {
     "census.readers": "geocodes text | *",
     "census.studies": (
         "linkage_words linked_counties measurement_counts nation_attack"
-        " | measurement_evidence occupancy_risk"
-        " | measurement_risk occupancy_attack occupancy_results occupancy_beliefs reidentification"
+        " | measurement_evidence occupancy_risk occupancy_results"
+        " | measurement_risk occupancy_attack occupancy_beliefs reidentification"
         " | measurement_unit occupancy"
     ),
     "accounting": "budget | conversion loss_parts | loss_sums | privacy_loss",

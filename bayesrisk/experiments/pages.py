@@ -198,7 +198,8 @@ def findings(
 
 def origin(config: Mapping[str, Any], content: str) -> str:
     """Return a sentence on the published data behind a report, and on the files beside it."""
-    digest = str(config.get("tables") or config["measurements"])[:16]
+    sources = ("tables", "measurements", "blocks")
+    digest = str(next(config[name] for name in sources if config.get(name)))[:16]
     return (
         f"Made by bayesrisk {config['version']} from nothing but what was published, of digest "
         f"{digest}…; the {content} themselves are in the files beside this page."

@@ -16,10 +16,10 @@ from bayesrisk.plotting.attacks import draw_numbers, plot_bounds
 from bayesrisk.reconstruction.records.bounds import CountBounds, narrowed, positive_sentences
 
 Facts = Mapping[str, Any]
-_ROWS = 50  # of a table in a report
-_IF_TRUE = "If the published counts were true: "
-_NO_NAMES = "Tables have no names: whose record it is, only other data can say."
-_NAIVE = (
+ROWS = 50  # of a table in a report
+IF_TRUE = "If the published counts were true: "
+NO_NAMES = "Tables have no names: whose record it is, only other data can say."
+NAIVE = (
     "The counts are taken as true here, although their protection may have changed them: what "
     "is proved would only be so if they were true."
 )
@@ -81,7 +81,7 @@ def _reconstruction_quotes(every: int, proved: int, lead: str, places: list[str]
             "Only these tables give so much away.": "No others were looked at.",
         }
     identified = "The people behind these tables were identified."
-    return Quotes([lead, *places[:1], named], {identified: _NO_NAMES, **wrong})
+    return Quotes([lead, *places[:1], named], {identified: NO_NAMES, **wrong})
 
 
 def reconstruction_page(
@@ -101,9 +101,9 @@ def reconstruction_page(
             part = folder.read_part(shard, "variability").to_pandas()
             sizes = part["population"].to_numpy(dtype=float)
             sums += [sizes.sum(), *(sizes @ part[end].to_numpy() for end in ("lower", "upper"))]
-            most = pd.concat([most, part[part["upper"] > 0]]).nlargest(_ROWS, "upper")
+            most = pd.concat([most, part[part["upper"] > 0]]).nlargest(ROWS, "upper")
     every, proved = people.total(), people["unique"]
-    lead = _IF_TRUE * bool(facts["taken_as_true"]) + reconstruction_lead(every, proved, usual)
+    lead = IF_TRUE * bool(facts["taken_as_true"]) + reconstruction_lead(every, proved, usual)
     places = _by_status(facts["statuses"], level)
     tables = [table(pd.DataFrame({"cells": facts["conflicts"]}), "Cells that contradict")]
     differ = []
@@ -113,7 +113,7 @@ def reconstruction_page(
             f"The records that fit and are least like these differ in {' to '.join(ends)} of "
             f"the people, on average over people ({variability})."
         )
-        caption = f"Places with other records that fit, at most {_ROWS}"
+        caption = f"Places with other records that fit, at most {ROWS}"
         tables.append(table(most.drop(columns="seconds", errors="ignore"), caption))
     draw = functools.partial(draw_numbers, facts["statuses"], f"places ({level})")
     return findings(
@@ -129,7 +129,7 @@ def reconstruction_page(
             "other records": "those that differ in what the tables tell apart: two ages that "
             "are one group in every table are the same here.",
         },
-        warning=_NAIVE if facts["taken_as_true"] else "",
+        warning=NAIVE if facts["taken_as_true"] else "",
     )
 
 
@@ -181,7 +181,7 @@ def _claims_quotes(facts: Facts, lead: str, places: list[str]) -> Quotes:
         }
     wrong["What is not stated here is safe."] = "Other tables, or what is known, may prove more."
     identified = "The people behind these tables were identified."
-    return Quotes([lead, *places[:1], kind], {identified: _NO_NAMES, **wrong})
+    return Quotes([lead, *places[:1], kind], {identified: NO_NAMES, **wrong})
 
 
 def claims_page(config: Facts, facts: Facts) -> bytes:
@@ -193,7 +193,7 @@ def claims_page(config: Facts, facts: Facts) -> bytes:
         bars = {f"{n} columns": int(size) for n, size in rows["singleton_claims"].items()}
         caption = "The statements about one record alone, by how many columns each tells of it."
         figures = [drawing(functools.partial(draw_numbers, bars, "statements"), caption)]
-    lead = _IF_TRUE * bool(facts["taken_as_true"])
+    lead = IF_TRUE * bool(facts["taken_as_true"])
     lead += claims_lead(facts, config["max_columns"])
     places = _by_status(facts["statuses"], "finest level")
     return findings(
@@ -214,7 +214,7 @@ def claims_page(config: Facts, facts: Facts) -> bytes:
             "must be true": "all records that have the published counts have it, not most of them.",
             "about one record": "exactly one record of the place has these values.",
         },
-        warning=_NAIVE if facts["taken_as_true"] else "",
+        warning=NAIVE if facts["taken_as_true"] else "",
     )
 
 

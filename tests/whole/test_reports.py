@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from audits import homes as small_homes
 from browser import FINE, Browser, needs_browser
 from label_boxes import drawn_labels, label_faults
 from matplotlib.figure import Figure
@@ -52,6 +53,8 @@ def pages(tmp_path_factory):
     data = br.datasets.load_microdata("fifty-blocks")
     homes = data.households.take(np.arange(40))
     br.tabulate(homes, br.Workload.named("household-dhc")).write(folder / "households")
+    homes = small_homes(3, 30, 6)
+    br.tabulate(homes, br.Workload.named("household-occupancy")).write(folder / "occupancy")
     found, faults = {}, {}
     for name, line in COMMANDS.items():
         words = [word.format(folder) for word in line.split()]
@@ -327,6 +330,7 @@ STUDIES = (
     f"attack {LAYOUTS}/clinic-age.csv {LAYOUTS}/clinic-diagnosis.csv --accept",
     "census occupancy study --seeds 1 --blocks 30 --protection none --protection swapping:rate=0.1 "
     "--solutions 2",
+    "census occupancy attack {}/occupancy",
 )
 
 

@@ -173,6 +173,7 @@ def attack(
 ) -> None:
     """Find blocks that must hold a household above the limit."""
     from bayesrisk.census.studies.occupancy_attack import OccupancyAttackStudy
+    from bayesrisk.census.studies.occupancy_results import attack_lead
 
     if blocks.is_file() and blocks.suffix != ".parquet":
         raise ArgumentError(
@@ -193,10 +194,13 @@ def attack(
         known_rule=not options.no_rule,
     )
     summary = runner.run(study, output, "occupancy")
-    file = Path(summary.folder) / "blocks.parquet"
-    sentence = f"{summary.blocks} blocks: {listed(summary.statuses)}; in {file}"
-    conflicts = (f"  no households fit block {block}: {text}" for block, text in summary.conflicts)
-    runner.show(summary, [sentence], conflicts)
+    folder = Path(summary.folder)
+    sentence = (
+        f"{summary.blocks} blocks: {listed(summary.statuses)}; in {folder / 'blocks.parquet'}"
+    )
+    after = [f"  no households fit block {block}: {text}" for block, text in summary.conflicts]
+    after += [f"report: {folder / 'report.html'}"] * summary.complete
+    runner.show(summary, [attack_lead(summary.facts, options.level), sentence], after)
 
 
 def _households(argument: Path | None) -> Path | None:

@@ -26,6 +26,7 @@ from bayesrisk.census.occupancy.detection import detect_occupancy
 from bayesrisk.census.occupancy.household_law import HouseholdLaw
 from bayesrisk.census.occupancy.solutions import OccupancyReconstruction, reconstruct_occupancy
 from bayesrisk.census.occupancy.statistics import OccupancyStatistics, occupancy_statistics
+from bayesrisk.census.studies.occupancy_results import occupancy_page
 from bayesrisk.constraints.model import Status
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.experiments.reconstruction import kept_tables, open_tables
@@ -103,12 +104,13 @@ def _statistics(path: str, digest: str) -> OccupancyStatistics:
 class OccupancyAttackStudy(Study):
     """The occupancy attack on published statistics, as a study for :func:`~bayesrisk.run`.
 
-    A complete run has ``blocks.parquet``: status, and with a sample the mean number of violations
-    in reconstructions. With a sample it has ``households.parquet``: kinds of households with their
-    mean number in the reconstructions of a block, violations first. Facts of a run are the numbers
-    of ``blocks`` and of each of ``statuses``, ``conflicts`` and ``taken_as_true``. ``conflicts``
-    has the first blocks that no households fit, with the tables that contradict each other. Each
-    worker holds the statistics, or for statistics by place the shard's part, and one shard.
+    A complete run has ``report.html`` and ``blocks.parquet``: status, and with a sample the mean
+    number of violations in reconstructions. With a sample it has ``households.parquet``: kinds of
+    households with their mean number in the reconstructions of a block, violations first. Facts of
+    a run are the numbers of ``blocks``, of those with ``subsidised`` households and of each of
+    ``statuses``, ``conflicts`` and ``taken_as_true``. ``conflicts`` has the first blocks that no
+    households fit, with the tables that contradict each other. Each worker holds the statistics,
+    or for statistics by place the shard's part, and one shard.
 
     Parameters
     ----------
@@ -283,17 +285,23 @@ class OccupancyAttackStudy(Study):
         blocks = blocks.assign(**columns)
         return {"households": arrow_table(homes), "blocks": arrow_table(blocks)}
 
+    def report(self, folder: RunFolder, facts: Mapping[str, Any]) -> bytes:
+        """Return the report."""
+        return occupancy_page(self.config, folder, facts)
+
     def facts(self, folder: RunFolder, *, complete: bool) -> Mapping[str, Any]:
         """Return counts of blocks, and the first five conflicts."""
-        statuses: Counter[str] = Counter()
+        statuses, inhabited = Counter[str](), 0
         conflicts: list[tuple[str, str]] = []
         for shard in folder.finished():
             blocks = folder.read_part(shard, "blocks").to_pandas()
             statuses.update(blocks["status"].tolist())
+            inhabited += int(blocks["subsidised"].gt(0).sum())
             wrong = blocks[blocks["status"] == Status.INFEASIBLE].head(5 - len(conflicts))
             conflicts += list(zip(wrong["block"], wrong["conflict"], strict=True))
         return {
             "blocks": statuses.total(),
+            "subsidised": inhabited,
             "statuses": dict(sorted(statuses.items())),
             "conflicts": tuple(conflicts),
             "taken_as_true": self.taken_as_true,

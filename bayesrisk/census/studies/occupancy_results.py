@@ -1,14 +1,16 @@
-"""Results of the occupancy attack under several protections, and their report."""
+"""Results of the occupancy attack, on one release or under several protections: the reports."""
 
 from __future__ import annotations
 
 import functools
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from bayesrisk import plotting
@@ -20,7 +22,9 @@ from bayesrisk.census.studies.linkage_words import (
     occupancy_sentence,
 )
 from bayesrisk.experiments import pages
-from bayesrisk.experiments.runs.folder import CONFIDENTIAL, config_digest
+from bayesrisk.experiments.runs.folder import CONFIDENTIAL, RunFolder, config_digest
+from bayesrisk.experiments.table_reports import IF_TRUE, NAIVE, NO_NAMES, ROWS
+from bayesrisk.plotting.attacks import draw_numbers
 
 #: Protections, and their names in reports.  ``das``: noise of the 2020 system's budget on census
 #: tables; ``uniform``: a budget in equal parts over them; ``-hud``: HUD's tables have noise too.
@@ -155,3 +159,96 @@ def _totals(table: pd.DataFrame) -> pd.DataFrame:
         text = "{:.3f} ({:.3f} to {:.3f}); blind {:.3f}"
         totals[name] = [text.format(*row) for row in ends.itertuples(index=False)]
     return totals[list(_COLUMNS)].rename(columns=_HEADS)
+
+
+# The attack on one release.
+
+Facts = Mapping[str, Any]
+_MEANINGS = {
+    "possible": "households within the limit fit the counts",
+    "infeasible": "no households fit, because the counts contradict each other",
+    "undecided": "nothing is decided, because the solver stopped at its limit",
+}
+_BARS = {
+    "violation": "must hold one", "possible": "need not hold one",
+    "infeasible": "no households fit", "undecided": "not decided",
+}  # fmt: skip
+_LIMIT = "more than two people for a bedroom: more than 2 in at most one, or more than 4 in two"
+
+
+def attack_lead(facts: Facts, level: str) -> str:
+    """Return a sentence on the places that must hold a household above the occupancy limit."""
+    proved, places = facts["statuses"].get("violation", 0), facts["subsidised"]
+    start = IF_TRUE * bool(facts["taken_as_true"])
+    if not places:
+        return f"{start}No place ({level}) has subsidised households, which the limit is for."
+    every = f"{places:,} place{'s' * (places > 1)} ({level}) with subsidised households"
+    if not proved:
+        return f"{start}None of {every} is proved to hold a household above the occupancy limit."
+    return (
+        f"{start}{proved:,} of {every} must hold a household above the occupancy limit: no "
+        "households within it have the published counts."
+    )
+
+
+def _attack_quotes(lead: str, facts: Facts) -> pages.Quotes:
+    proved = facts["statuses"].get("violation", 0)
+    wrong = {"A household above the limit was identified.": NO_NAMES}
+    if proved:
+        wrong["Every household of these places is above the limit."] = (
+            "At least one is; of the others nothing is proved."
+        )
+    else:
+        wrong["No household is above the limit."] = "None is proved to be; there may be some."
+    wrong["All other places keep the limit."] = (
+        "Households within the limit fit their counts, and others may fit, too."
+    )
+    may = [
+        lead,
+        "A place is proved when every list of households with the published counts has one above "
+        "the limit.",
+        "No confidential record was read.",
+    ]
+    return pages.Quotes(may, wrong)
+
+
+def occupancy_page(config: Facts, folder: RunFolder, facts: Facts) -> bytes:
+    """Return the report of an attack on one release, read one shard at a time."""
+    proved, statuses, means = pd.DataFrame(), Counter[str](), list[float]()
+    for shard in range(folder.shards):
+        part = folder.read_part(shard, "blocks").to_pandas()
+        statuses.update(part.loc[part["subsidised"] > 0, "status"].tolist())
+        part = part[part["status"] == "violation"].drop(columns=["status", "conflict"])
+        proved = pd.concat([proved, part.head(ROWS - len(proved))])
+        if config["sample"] is not None:
+            means += part["violations"].dropna().tolist()
+    lead, level = attack_lead(facts, config["level"]), config["level"]
+    likely = [
+        f"Households that are likely there, by the public sample, have {np.mean(means):.2f} above "
+        "the limit in such a place. Which household it is stays a guess."
+        for _ in means[:1]
+    ]
+    bars = {text: statuses[name] for name, text in _BARS.items() if name in statuses}
+    draw = functools.partial(draw_numbers, bars, f"places ({level})")
+    caption = "Places with subsidised households: above the limit?"
+    rest = {name: number for name, number in statuses.items() if name != "violation"}
+    return pages.findings(
+        "Occupancy: which places must hold a household above the limit",
+        [
+            lead,
+            *(f"In {number:,} of them {_MEANINGS[name]}." for name, number in rest.items()),
+            *likely,
+            *(f"No households fit {block}: {tables}." for block, tables in facts["conflicts"]),
+        ],
+        quotes=_attack_quotes(lead, facts),
+        source=pages.origin(config, "places"),
+        settings=config,
+        figures=[pages.drawing(draw, caption)] if bars else [],
+        tables=[pages.table(proved, f"Places that must hold such a household, at most {ROWS}")],
+        words={
+            "above the limit": f"a subsidised household of {_LIMIT}.",
+            "proved": "no list of households within the limit has the published counts.",
+            "way": "how it was proved, by a certificate (relaxation) or by a search (program).",
+        },
+        warning=NAIVE if facts["taken_as_true"] else "",
+    )
