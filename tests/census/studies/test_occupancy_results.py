@@ -79,7 +79,7 @@ def test_a_public_sample_says_how_many_are_likely(done, people, tmp_path):
     run_occupancy_attack(done / "tables", tmp_path / "out", **options)
     mean = pd.read_parquet(tmp_path / "out" / "blocks.parquet")["violations"].mean()
     assert mean >= 1.0
-    assert f"have {mean:.2f} above the limit in such a place" in page(tmp_path / "out")
+    assert f"about {mean:.0f} of the likely households" in page(tmp_path / "out")
 
 
 def test_places_that_contradict_themselves_are_named(done, people, tmp_path):
