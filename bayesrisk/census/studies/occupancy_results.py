@@ -224,8 +224,8 @@ def occupancy_page(config: Facts, folder: RunFolder, facts: Facts) -> bytes:
             means += part["violations"].dropna().tolist()
     lead, level = attack_lead(facts, config["level"]), config["level"]
     likely = [
-        f"By the public sample, about {np.mean(means):.0f} of the likely households of such a place "
-        "are above the limit. Which household it is stays a guess."
+        f"By the public sample, about {np.mean(means):.0f} of the likely households of such a "
+        "place are above the limit. Which household it is stays a guess."
         for _ in means[:1]
     ]
     bars = {text: statuses[name] for name, text in _BARS.items() if name in statuses}
