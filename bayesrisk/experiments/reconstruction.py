@@ -688,6 +688,7 @@ class ClaimsStudy(TableStudy):
     taken_as_true: bool = False
 
     summary: ClassVar = True
+    uneven: ClassVar = ("places slower than those that were tried",)
     layout = Layout(
         "run of claims",
         kinds=("claims", "coverage", "examples", "blocks"),

@@ -73,6 +73,7 @@ class RunSummary:
         return [*first, shards, *(f"{name}: {short(value)}" for name, value in facts.items())]
 
 
+_FULL = 0.9  # of the processors that are busy
 _SHORT = 5.0  # seconds of all together that nobody asks about one by one
 
 
@@ -88,13 +89,22 @@ class Outlook(NamedTuple):
     def sentences(
         self, workers: int, pace: float = 1.0, load: float = 0.0, start: float = 0.0
     ) -> list[str]:
-        """Return the notes, and the expected time for ``workers`` workers."""
+        """Return the notes, and the expected time for ``workers`` workers.
+
+        On a full machine it is a range: the others may end at once, or go on as they do now.
+        """
         more = [f"not known yet, how long it takes: {', '.join(self.unknown)}"] * bool(self.unknown)
         if not (total := sum(self.seconds.values())):
             return [*self.lines, *more]
-        (begun,) = ends_of_shards([0.0], 1, pace, load, start)
-        whole = ends_of_shards([*self.seconds.values()], workers, pace, load, start)[-1] - begun
-        times = [spoken(begun + whole * (1.0 - part / total)) for part in (self.optional, 0.0)]
+
+        def clock(share: float, pace: float, load: float) -> str:
+            (begun,) = ends_of_shards([0.0], 1, pace, load, start)
+            end = ends_of_shards([*self.seconds.values()], workers, pace, load, start)[-1]
+            return spoken(begun + share * (end - begun))
+
+        full = load > 0.0 and pace + load > _FULL * (os.cpu_count() or 1)
+        soonest = (max(pace, 1.0), 0.0) if full else (pace, load)
+        times = clock(1.0 - self.optional / total, *soonest), clock(1.0, pace, load)
         text = " to ".join(dict.fromkeys(times)).replace("to about", "to")
         if self.unknown and not text.startswith("less"):
             text = "more than " + text.split(" to ")[0].removeprefix("about ")
@@ -141,6 +151,8 @@ class Study(ABC):
     caches: ClassVar[Sequence[Any]] = ()
     #: Fields with the data that the answers are about: settings say so where they are made up.
     inputs: ClassVar[Sequence[str]] = ()
+    #: What a pilot may miss, as few places take most of the time.
+    uneven: ClassVar[Sequence[str]] = ()
     #: Whether a complete run has its facts in ``summary.json``, without how it came to them.
     summary: ClassVar[bool] = False
 
@@ -201,7 +213,8 @@ class Study(ABC):
         if not all(seconds.values()):
             return Outlook()
         parts = {name: sum(part.values()) for name, part in seconds.items()}
-        return Outlook(seconds=dict(ChainMap(*seconds.values())), parts=parts)
+        expected = dict(ChainMap(*seconds.values()))
+        return Outlook(seconds=expected, parts=parts, unknown=self.uneven)
 
     def news(self, folder: RunFolder) -> Sequence[str]:
         """Return sentences on new findings since the last call, while shards are computed."""

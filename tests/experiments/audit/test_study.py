@@ -187,7 +187,8 @@ def test_a_pilot_says_what_is_left_out_and_how_long_it_takes_and_changes_nothing
     assert before[0].startswith("8 of 40 people, ")
     assert before[1].startswith("at most 2 releases ")
     time = r"(about \d+ (seconds|minutes)|about a minute|a few seconds|less than a second)"
-    assert re.fullmatch(rf"{time} with 1 worker(; .* takes (most of it|longest))?", before[2])
+    times = rf"{time}( to [a-z0-9 ]+)?"  # on a busy machine a range
+    assert re.fullmatch(rf"{times} with 1 worker(; .* takes (most of it|longest))?", before[2])
     assert len(before) == 3
     assert len(left) == done[1].shards
     assert all(re.fullmatch(time + " left", text) for text in left[:-1])

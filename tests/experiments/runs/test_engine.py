@@ -160,6 +160,12 @@ def test_an_outlook_names_the_time_and_what_takes_most_of_it(monkeypatch):
     monkeypatch.setattr(engine.os, "cpu_count", lambda: 2)
     assert three.sentences(1, 0.5)[1] == "about 15 minutes with 1 worker; b takes longest"
     assert three.sentences(1, 1.5)[1] == "about 5 minutes with 1 worker; b takes longest"
+    # Where others want more than is there, they may end at once, or go on.
+    assert three.sentences(1, 0.5, 2.0)[1].startswith("about 7 minutes to 15 minutes with 1 worker")
+    assert three.sentences(1, 1.0, 0.5)[1] == three.sentences(1)[1]  # there is room for both
+    known = three._replace(unknown=("slow ones",)).sentences(1, 0.5, 2.0)
+    assert known[1].startswith("more than 7 minutes with 1 worker")
+    assert known[2] == "not known yet, how long it takes: slow ones"
 
 
 def test_shards_end_as_workers_take_them_one_after_another(monkeypatch):

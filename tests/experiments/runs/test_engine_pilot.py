@@ -168,6 +168,17 @@ STUDIES = {
 }
 
 
+def test_claims_say_that_slower_places_may_come_and_foretell_what_is_left(inputs):
+    study = ClaimsStudy(inputs / "tables", columns=["sex", "age"], max_columns=2)
+    left = range(2, study.shards)  # of a run that is resumed
+    found = study.outlook(left)
+    assert set(found.seconds) == set(left)
+    assert all(seconds > 0.0 for seconds in found.seconds.values())
+    slow = "not known yet, how long it takes: places slower than those that were tried"
+    assert found.sentences(1)[-1] == slow
+    assert BoundsStudy(inputs / "tables").uneven == ()
+
+
 @pytest.mark.parametrize(
     "name", [pytest.param(one, marks=[pytest.mark.slow] * (one == "trees")) for one in STUDIES]
 )
