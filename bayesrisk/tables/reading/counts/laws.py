@@ -3,16 +3,17 @@
 import functools
 import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import ceil, log2, pi, prod, sqrt
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from bayesrisk._base.validation import BoolArray
 from bayesrisk.tables.likelihoods import UNBOUNDED, Likelihood, TrueCounts
 from bayesrisk.tables.reading.cells import Cell
-from bayesrisk.tables.reading.counts.notes import Note, rounding
+from bayesrisk.tables.reading.counts.notes import Note, bases, rounding
 from bayesrisk.tables.reading.rules import ReadingRules, law as named_law
 from bayesrisk.tables.reading.variables.ages import nested_ages
 from bayesrisk.tables.reading.variables.evidence import sums_shown
@@ -179,7 +180,8 @@ def _guess(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) ->
         if fits and base > 1 and not any(n % base for n in numbers):
             halves = ", halves upwards" * (way == "nearest" and base % 2 == 0)
             reason = sentence.quoted + halves
-            return _rounded(f"{way}-{base}", reason, coded, rules, stated=stated)
+            every = bases(notes)
+            return _rounded(f"{way}-{base}", reason, coded, rules, stated=stated, named=every)
         if base > 1 and not (fits or any(n % base for n in numbers)):
             number = sum(abs(d) > most * size for d, size in itertools.chain(*missed))
             sums = f"{number} sum" + "s" * (number > 1)
@@ -470,8 +472,9 @@ def _missed_by_ages(coded: CodedLabels) -> list[tuple[int, int]]:
 
 
 def _rounded(
-    law: str, reason: str, coded: CodedLabels, rules: ReadingRules, *, stated: bool
-) -> _Guess:
+    law: str, reason: str, coded: CodedLabels, rules: ReadingRules, *, stated: bool,
+    named: Collection[int] = (),
+) -> _Guess:  # fmt: skip
     """Return the guess of a law of rounded counts; ask about totals that are their sums.
 
     The error of a sum of n counts rounded to the nearest has a variance of n / 12 squares of the
@@ -479,26 +482,16 @@ def _rounded(
     sums adds one bit of evidence. The law is doubtful if labels of totals are missing, or too many
     to ask about.
     """
-    way, _, step = law.partition("-")
-    totals = [(column, name, label) for column, (name, labels) in enumerate(coded.labels.items())
-              for label in labels if total_word(label, name) == 2]  # fmt: skip
-    in_total = np.zeros(len(coded.low), np.bool_)
-    for column, name, label in totals:
-        in_total |= coded.codes[:, column] == coded.spellings[name].index(key(label))
-    counts = coded.low[in_total & (coded.low > 0)]
-    least = int(step) * 2 ** (_BITS / max(len(counts), 1))
-    coarse = [b for b in _BASES if b >= least and b % int(step) == 0 and not (counts % b).any()]
-    for _, name, label in totals if coarse else ():
-        text = f"{label}: all are multiples of {coarse[-1]}"
-        rules.ask(f"labels.{name}.{label}.counts", f"{way}-{coarse[-1]}", text)
+    coarser = _ask_coarser(law, coded, rules, named)
     sums_by_name = {} if stated else {n: one for n, one in sums_shown(coded, rules).items() if one}
     bits = float(len(sums_by_name))
     for name, wholes in sums_by_name.items():
         judged = LabelSums(name, coded, {})
         for whole, parts in wholes.items():
             bits += judged.adding_up(parts)(whole).good * log2(pi * (len(parts) + 1) / 6) / 2
+    reason += coarser
     if bits < _ADDED_BITS:
-        return _Guess(law, reason)
+        return _Guess(law, reason, doubtful=bool(coarser))
     reason += "; but sums hold, so that totals may be sums of rounded counts"
     every = [(name, whole) for name, labels in coded.labels.items()  # all, if some are added up
              for whole in sums_by_name.get(name) or map(key, labels)
@@ -511,7 +504,40 @@ def _rounded(
         label = next(x for x in coded.labels[name] if key(x) == whole)
         text = f"{label}: a sum of rounded counts, each off by {most} at most"
         rules.ask(f"labels.{name}.{label}.counts", f"perturbed-{most * size}", text)
-    return _Guess(law, reason, summed=True)
+    return _Guess(law, reason, doubtful=bool(coarser), summed=True)
+
+
+def _ask_coarser(
+    law: str, coded: CodedLabels, rules: ReadingRules, named: Collection[int]
+) -> str:
+    """Ask about labels whose counts are rounded to a larger base, as national totals often are.
+
+    All are its multiples, not by chance, or a note names it. The result is a doubt about too many.
+    """
+    (way, _, base), labels = law.partition("-"), list[tuple[str, str, BoolArray]]()
+    in_total, tried = np.zeros(len(coded.low), np.bool_), 0
+    for column, (name, texts) in enumerate(coded.labels.items()):
+        for label in texts:
+            inside = coded.codes[:, column] == coded.spellings[name].index(key(label))
+            labels.append((name, label, inside & (coded.low > 0)))
+            in_total |= labels[-1][2] if total_word(label, name) == 2 else False
+        tried += len(texts)
+    every = dict[tuple[str, str], int]()
+    for name, label, inside in labels:
+        total = total_word(label, name) == 2
+        counts = coded.low[in_total if total else inside]
+        bits = _BITS + (0 if total else log2(tried))
+        least = int(base) * 2 ** (bits / max(len(counts), 1))
+        for step in _BASES:
+            shown = step >= least or (step in named and step > int(base))
+            if shown and len(counts) and step % int(base) == 0 and not (counts % step).any():
+                every[name, label] = step
+    if len(every) > max(_MOST_ADDED, tried // 2):
+        return f"; {len(every)} labels have multiples of {min(every.values())} or more alone"
+    for (name, label), step in every.items():
+        text = f"{label}: all are multiples of {step}"
+        rules.ask(f"labels.{name}.{label}.counts", f"{way}-{step}", text)
+    return ""
 
 
 def _are_near(off: Sequence[tuple[int, int]]) -> bool:

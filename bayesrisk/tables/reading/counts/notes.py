@@ -234,6 +234,12 @@ def rounding(notes: Sequence[Note]) -> tuple[str, int, Note] | None:
     return None
 
 
+def bases(notes: Iterable[Note]) -> set[int]:
+    """Return all bases of rounding in sentences: *nearest ten, and nearest hundred for all*."""
+    every = [plain for note in notes if not _OTHER.search(plain := note.text.casefold())]
+    return {_number(n) for plain in every for n in re.findall(rf"nearest {_N}", plain)}
+
+
 def _number(text: str) -> int:
     return _WORDS[text] if text in _WORDS else int(text)
 
