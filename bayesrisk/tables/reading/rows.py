@@ -57,7 +57,14 @@ _NO_COUNT = re.compile(
     r"(.* )?(rank(ing)?|esperad[oa]s?|excesso)( \w+)?|"
     r"(.*\W)?(min|max)imum( (in|of|for|over|since|values?)\b.*)?|"
     r"(months|weeks|days|hours) (from|since|until|per)\b.*|"
-    r"(\w+ ){0,2}(spending|expenditures?|revenues?|payroll|turnover)"
+    r"(\w+ ){0,2}(spending|expenditures?|revenues?|payroll|turnover)|"
+    r".*(\b(per|je|pro|par|por|pr|na)\.? (1 )?|/ ?)(km|qkm|sq\b|square|ha\b|hekt|hect|kvadr|quadr|"
+    r"vierk|mile|einw|kopf|habit|hab\b|inwon|invån|indbyg|innbyg|mieszk).*"
+)
+#: Units of areas, weights and energy, in brackets.
+SIZE = re.compile(
+    r".*[(\[] ?(in )?(1[., ]?000 ?)?(ha|he[ck]t[aá]r\w*|acres?|k?m[2²]|qkm|(sq\.?|square) ?\w+|"
+    r"tonn?e?[sn]?|tonel\w*|kgs?|(quilo|kilo)gram\w*|lit[er]+s?|[kmg]wh|公頃|㎢) ?[)\]]\W*"
 )
 #: Money of persons or households, but not groups of people: *low income*.
 _INCOME = re.compile(
@@ -120,7 +127,7 @@ def titles_rates(title: str) -> bool:
 
 
 def _rates(text: str) -> bool:
-    patterns = (_NO_COUNT, _CHANGE, _DIFFERENCE, _MEANS)
+    patterns = (_NO_COUNT, _CHANGE, _DIFFERENCE, _MEANS, SIZE)
     return any(pattern.fullmatch(key(text)) for pattern in patterns)
 
 

@@ -507,9 +507,7 @@ def _rounded(
     return _Guess(law, reason, doubtful=bool(coarser), summed=True)
 
 
-def _ask_coarser(
-    law: str, coded: CodedLabels, rules: ReadingRules, named: Collection[int]
-) -> str:
+def _ask_coarser(law: str, coded: CodedLabels, rules: ReadingRules, named: Collection[int]) -> str:
     """Ask about labels whose counts are rounded to a larger base, as national totals often are.
 
     All are its multiples, not by chance, or a note names it. The result is a doubt about too many.

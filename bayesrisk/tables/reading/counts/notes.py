@@ -86,8 +86,14 @@ _ERROR = re.compile(r"(.+) (se|standard errors?)")
 #: The confidence interval below the same heading as a number.
 _INTERVAL = re.compile(
     r".*(±|\b(confidence|confiance|confianza|confiança|confidenza|vertrauensin|konfiden[sz]|"
-    r"betrouwbaarheid)).*|(95 ?% ?)?(ci|ic)\b.*",
+    r"betrouwbaarheid)).*|(\d\d ?% ?)?(ci|ic)\b.*",
     re.IGNORECASE,
+)
+#: The lower or the upper end of an interval.
+_END = re.compile(
+    r".*\b(lower|upper|low|high)\W*(\d\d ?%)?\W*(bound|limit|ci|cl|end|estimate|conf)\w*\b.*|"
+    r"[lu](ci|cl|b)|.*\bc[il]\W*(lower|upper|low|high)\b.*|.*\b(borne|l[íi]mite) (inf|sup)\w*\b.*|"
+    r".*\b(unter|ober|onder|boven|nedre|øvre|övre)(e\w?|ste)?[- ]?gr[äæe]n[sz]e?n?\b.*"
 )
 _UNRELIABLE = re.compile(r"too unreliable to (be )?publish", re.IGNORECASE)
 _SAMPLE = re.compile(
@@ -365,7 +371,8 @@ def estimates(sheet: Sheet) -> str:
 def _beside_intervals(sheet: Sheet) -> set[str]:
     """Return headings of whole numbers that have confidence intervals at their right.
 
-    If a rate stands between them, the interval may belong to the rate.
+    If a rate stands between them, the interval may belong to the rate, unless both ends are whole
+    numbers that enclose the count.
     """
     results, paths = set[str](), [head.split(PATH) for head in sheet.heads]
     for i, (*stem, last) in enumerate(paths):
@@ -376,4 +383,14 @@ def _beside_intervals(sheet: Sheet) -> set[str]:
             whole = sum(WHOLE.fullmatch(t) is not None for t in texts)
             if 0 < len(texts) <= 2 * whole and not _RATES.search(key(sheet.heads[plain[-1]])):
                 results.add(PATH.join(stem))
+    ends = [_END.fullmatch(key(path[-1])) is not None for path in paths]
+    for i in [i for i in range(1, len(ends) - 1) if ends[i] and ends[i + 1]]:
+        j = next((j for j in range(i, -1, -1) if not ends[j]), i)
+        if _RATES.search(key(sheet.heads[j])):
+            continue
+        rows = [(row[i], row[j], row[i + 1]) for _, row in sheet.rows]
+        every = [tuple(int(re.sub(r"\D", "", t)) for t in row) for row in rows
+                 if all(map(WHOLE.fullmatch, row))]  # fmt: skip
+        if len({*every}) > 1 and all(low <= n <= high for low, n, high in every):
+            results.add(sheet.heads[j])
     return results

@@ -175,7 +175,7 @@ def test_a_column_that_misses_the_others_by_little_is_their_total(most_off, law,
 
 
 def moves(*, base, note="", years=12):
-    """Return moves into towns, rounded to 10, and of the land, rounded to a base; with the truth."""
+    """Return moves into towns, rounded to 10, and those of all, rounded to a base; the truth."""
     truth = np.random.default_rng(5).integers(300, 4000, (9, years))
     land = truth.sum(axis=0, keepdims=True)
     rows = np.concatenate([(land + base // 2) // base * base, (truth + 5) // 10 * 10])
@@ -200,7 +200,7 @@ def read_lines(lines, tmp_path, **settings):
         (10, 12, "", ""),  # of 12 totals some are no multiples of 100
         (100, 2, "", ""),  # too few to show it
         (100, 2, "Rounded to the nearest ten for towns. All: nearest 100", "nearest-100"),
-        (100, 2, "Rounded to the nearest ten for towns and the nearest hundred for all", "nearest-100"),
+        (100, 2, "Rounded nearest ten, and nearest hundred for all", "nearest-100"),
     ],
 )  # fmt: skip
 def test_a_label_is_rounded_to_a_larger_base_than_others_if_its_counts_or_a_note_say_so(
@@ -212,9 +212,7 @@ def test_a_label_is_rounded_to_a_larger_base_than_others_if_its_counts_or_a_note
     if base == 100 and law:
         bounds = br.reconstruction.count_bounds(br.PublishedTables(*reading.parts)).counts
         cells = reading.stated_cells.reset_index(drop=True)
-        row = bounds.merge(
-            cells.rename(columns={"place": "geoid"}), on=["geoid", "table", "cell"]
-        )
+        row = bounds.merge(cells.rename(columns={"place": "geoid"}), on=["geoid", "table", "cell"])
         row = row[row["row"] == 3]
         assert (row["low"].to_numpy() <= land).all()
         assert (land <= row["high"].to_numpy()).all()
