@@ -426,7 +426,7 @@ def _check_names(sheets: Sequence[Sheet], variables_: Sequence[str], rules: Read
     used |= {name for one in plain for names in numbered(one) for name in names}
     for name in rules.choices:
         section, _, rest = name.partition(".")
-        rest = key(rest).removesuffix(".counts")
+        rest = key(rest).removesuffix(".counts").removesuffix(".marks")
         valid = any(rest == key(n) or rest.startswith(f"{key(n)}.") for n in variables_)
         wrong = (section == "labels" and not valid) or (section == "columns" and rest not in used)
         if wrong or (section == "totals" and rest and rest not in map(key, variables_)):

@@ -200,7 +200,7 @@ def read_lines(lines, tmp_path, **settings):
         (10, 12, "", ""),  # of 12 totals some are no multiples of 100
         (100, 2, "", ""),  # too few to show it
         (100, 2, "Rounded to the nearest ten for towns. All: nearest 100", "nearest-100"),
-        (100, 2, "Rounded nearest ten, and nearest hundred for all", "nearest-100"),
+        (100, 2, "Rounded to the nearest ten and nearest hundred for all", "nearest-100"),
     ],
 )  # fmt: skip
 def test_a_label_is_rounded_to_a_larger_base_than_others_if_its_counts_or_a_note_say_so(
