@@ -168,7 +168,8 @@ def wards(mark="-", *, column=True):
 
 def test_a_column_of_dashes_alone_is_by_itself_where_sums_show_that_others_are_0(tmp_path):
     reading = read(tmp_path, wards())
-    assert reading.rules["counts"] == "exact" and not reading.open
+    assert reading.rules["counts"] == "exact"
+    assert not reading.open
     assert reading.rules["marks.-"] == "0"
     assert reading.rules["columns.Foreigners.marks"] == "withheld"
     stated = reading.cells[reading.cells["stated"] == "-"]

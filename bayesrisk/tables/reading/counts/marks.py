@@ -207,9 +207,9 @@ def _filled_columns(cells: Sequence[Cell], rules: ReadingRules) -> dict[tuple[st
     texts: dict[tuple[str, str], set[str]] = {}
     for cell in cells:
         texts.setdefault((cell.file, cell.column), set()).add(cell.text)
-    filled = {column: min(marks) for column, marks in texts.items() if len(marks) == 1}
+    filled = {column: min(marks) for column, marks in texts.items() if len(marks) == 1 < len(texts)}
     return {c: mark for c, mark in filled.items()
-            if len(texts) > 1 and is_mark(mark) and f"marks.{mark}" not in rules.choices}  # fmt: skip
+            if is_mark(mark) and f"marks.{mark}" not in rules.choices}  # fmt: skip
 
 
 def _ask_sums(
