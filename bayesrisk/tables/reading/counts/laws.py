@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayesrisk._base.validation import BoolArray
+from bayesrisk._base.validation import BoolArray, IntArray
 from bayesrisk.tables.likelihoods import UNBOUNDED, Likelihood, TrueCounts
 from bayesrisk.tables.reading.cells import Cell
 from bayesrisk.tables.reading.counts.notes import Note, bases, rounding
@@ -482,16 +482,16 @@ def _rounded(
     sums adds one bit of evidence. The law is doubtful if labels of totals are missing, or too many
     to ask about.
     """
-    coarser = _ask_coarser(law, coded, rules, named)
+    law, text, several = _ask_coarser(law, coded, rules, named)
+    reason += text
     sums_by_name = {} if stated else {n: one for n, one in sums_shown(coded, rules).items() if one}
     bits = float(len(sums_by_name))
     for name, wholes in sums_by_name.items():
         judged = LabelSums(name, coded, {})
         for whole, parts in wholes.items():
             bits += judged.adding_up(parts)(whole).good * log2(pi * (len(parts) + 1) / 6) / 2
-    reason += coarser
     if bits < _ADDED_BITS:
-        return _Guess(law, reason, doubtful=bool(coarser))
+        return _Guess(law, reason, doubtful=several)
     reason += "; but sums hold, so that totals may be sums of rounded counts"
     every = [(name, whole) for name, labels in coded.labels.items()  # all, if some are added up
              for whole in sums_by_name.get(name) or map(key, labels)
@@ -504,13 +504,17 @@ def _rounded(
         label = next(x for x in coded.labels[name] if key(x) == whole)
         text = f"{label}: a sum of rounded counts, each off by {most} at most"
         rules.ask(f"labels.{name}.{label}.counts", f"perturbed-{most * size}", text)
-    return _Guess(law, reason, doubtful=bool(coarser), summed=True)
+    return _Guess(law, reason, doubtful=several, summed=True)
 
 
-def _ask_coarser(law: str, coded: CodedLabels, rules: ReadingRules, named: Collection[int]) -> str:
+def _ask_coarser(
+    law: str, coded: CodedLabels, rules: ReadingRules, named: Collection[int]
+) -> tuple[str, str, bool]:
     """Ask about labels whose counts are rounded to a larger base, as national totals often are.
 
-    All are its multiples, not by chance, or a note names it. The result is a doubt about too many.
+    All are its multiples, not by chance, or a note names it. If most labels are, the others are
+    asked about, and the law is that of most. The result is the law, a reason, and whether there are
+    too many to ask about.
     """
     (way, _, base), labels = law.partition("-"), list[tuple[str, str, BoolArray]]()
     in_total, tried = np.zeros(len(coded.low), np.bool_), 0
@@ -520,22 +524,51 @@ def _ask_coarser(law: str, coded: CodedLabels, rules: ReadingRules, named: Colle
             labels.append((name, label, inside & (coded.low > 0)))
             in_total |= labels[-1][2] if total_word(label, name) == 2 else False
         tried += len(texts)
-    every = dict[tuple[str, str], int]()
+    every, fine = dict[tuple[str, str], int](), np.ones(len(coded.low), np.bool_)
+    frequent = {step for step in _BASES if _too_many_multiples(coded.low, int(base), step)}
     for name, label, inside in labels:
         total = total_word(label, name) == 2
         counts = coded.low[in_total if total else inside]
         bits = _BITS + (0 if total else log2(tried))
         least = int(base) * 2 ** (bits / max(len(counts), 1))
-        for step in _BASES:
-            shown = step >= least or (step in named and step > int(base))
-            if shown and len(counts) and step % int(base) == 0 and not (counts % step).any():
+        for step in [b for b in _BASES if b > int(base) and b % int(base) == 0 and len(counts)]:
+            evidence = step >= least or step in {*named, *frequent}
+            if evidence and not (counts % step).any():
                 every[name, label] = step
-    if len(every) > max(_MOST_ADDED, tried // 2):
-        return f"; {len(every)} labels have multiples of {min(every.values())} or more alone"
+                fine &= ~inside
+    reason = ""
+    for name, texts in coded.labels.items():
+        rest = [label for label in texts if (name, label) not in every]
+        steps = {every[name, label] for label in texts if (name, label) in every}
+        whole = coded.codes[:, coded.names.index(name)].all() and len(rest) <= _MOST_ADDED
+        if whole and len(steps) == 1 and len(texts) - len(rest) > _MOST_ADDED:
+            every, law = {(name, label): int(base) for label in rest}, f"{way}-{min(steps)}"
+            reason = f"; of most {name} all are multiples of {min(steps)}"
+            break
+    rest = [step for step in frequent if _too_many_multiples(coded.low[fine], int(base), step)]
+    if len(every) > _MOST_ADDED or rest:
+        step = min([*rest, *every.values()])
+        return law, f"; more than chance explains are multiples of {step} or more", True
     for (name, label), step in every.items():
         text = f"{label}: all are multiples of {step}"
         rules.ask(f"labels.{name}.{label}.counts", f"{way}-{step}", text)
-    return ""
+    return law, reason, False
+
+
+def _too_many_multiples(numbers: IntArray, base: int, step: int) -> bool:
+    """Return whether more multiples of a base are multiples of a larger one than by chance.
+
+    The evidence is that of :func:`_round_counts`, for a share of ``base / step``.
+    """
+    large = np.unique(numbers[numbers >= 10 * step])
+    share, chance = (
+        np.clip((large % step == 0).mean() if len(large) else 0, 1e-9, 1 - 1e-9),
+        base / step,
+    )
+    if step % base or share <= chance or step == base:
+        return False
+    bits = share * log2(share / chance) + (1 - share) * log2((1 - share) / (1 - chance))
+    return bool(len(large) * bits > _ROUND_BITS)
 
 
 def _are_near(off: Sequence[tuple[int, int]]) -> bool:

@@ -48,9 +48,9 @@ def marks_answered(
     A column of one mark alone is by itself, if sums of others show what the mark is there.
     """
     filled = _filled_columns(cells, rules)
-    others = [(c, law) for c, law in zip(cells, laws, strict=True)
+    pairs = [(c, law) for c, law in zip(cells, laws, strict=True)
               if (c.file, c.column) not in filled]  # fmt: skip
-    rest, rest_laws = [cell for cell, _ in others], [law for _, law in others]
+    rest, rest_laws = [cell for cell, _ in pairs], [law for _, law in pairs]
     answers = _ask_nines(cells, rules) | _ask_dashes(rest, rules) | _ask_flags(cells, rules, notes)
     for number, setting, note in replaced(notes):
         text = f"{number!r} stands for {UNKNOWN.get(setting, setting)}: {note.quoted}"

@@ -65,8 +65,8 @@ def values(cells: Sequence[Cell], rules: ReadingRules, sheets: Sequence[Sheet]) 
         meaning = by_column.get(cell.column, "")
         words = (cell.text, cell.unit, cell.row > 0, id(law), meaning)
         if (value := cache.get(words)) is None:
-            said = {cell.text: meaning} if meaning else answers
-            value = cache[words] = _value(cell, law, rules, said)
+            one = {cell.text: meaning} if meaning else answers
+            value = cache[words] = _value(cell, law, rules, one)
         results.append(value)
     _check_sum(cells, results)
     ranges = {c.text: end for c in cells if not WHOLE.fullmatch(c.text) and not is_mark(c.text)

@@ -237,10 +237,10 @@ def _neighbour_evidence(
         inner = _parts_below(members[:size], members[size:], sums) if members[size:] else None
         if inner is not None:
             return _joined(evidence, members[:size], inner, sums)
-        known = [k for k in members if sums.bounded[:, sums.column[k]].any()]
-        shown = sums.adding_up(known)(every) if 1 < len(known) < len(members) else Groups()
-        if shown.exact == shown.telling > 1 and shown.bits >= BITS + math.log2(len(top)):
-            return LabelEvidence({**children, every: known}, [])  # and others, withheld everywhere
+        counts = [k for k in members if sums.bounded[:, sums.column[k]].any()]
+        groups = sums.adding_up(counts)(every) if 1 < len(counts) < len(members) else Groups()
+        if groups.exact == groups.telling > 1 and groups.bits >= BITS + math.log2(len(top)):
+            return LabelEvidence({**children, every: counts}, [])  # others are withheld everywhere
         if evidence.groups.above and (run := sums.only_run(every, members, 2 * BITS_ALONE)):
             return LabelEvidence({**children, every: run}, [])  # the remaining labels count others
     if not (evidence.totals or totals or whole or sums.implied) and len(top) > _MOST_CODES:

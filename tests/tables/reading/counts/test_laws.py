@@ -216,3 +216,25 @@ def test_a_label_is_rounded_to_a_larger_base_than_others_if_its_counts_or_a_note
         row = row[row["row"] == 3]
         assert (row["low"].to_numpy() <= land).all()
         assert (land <= row["high"].to_numpy()).all()
+
+
+@pytest.mark.parametrize("finer", [1, 6])
+def test_few_labels_may_be_rounded_to_a_smaller_base_than_most(finer):
+    rng = np.random.default_rng(3)
+    rows = [{"area": f"area {k}", "age": f"{age}-{age + 9}", "Persons": str(count)}
+            for k in range(20) for age in range(0, 90, 10)
+            for count in [rng.integers(1, 400) * (5 if k < finer else 10)]]  # fmt: skip
+    reading = TableReading.from_frame(pd.DataFrame(rows))
+    assert reading.rules["counts"] == "random-10"
+    fine = {n for n, rule in reading.rules.items() if rule == "random-5"}
+    assert fine == {f"labels.area.area {k}.counts" for k in range(finer)}
+    assert not reading.open
+
+
+def test_counts_of_many_labels_that_are_multiples_of_more_are_asked_about():
+    rng = np.random.default_rng(3)
+    rows = [{"area": f"area {k}", "age": f"{age}-{age + 9}", "Persons": str(count)}
+            for k in range(40) for age in range(0, 90, 10)
+            for count in [rng.integers(1, 400) * (5 if k % 2 else 10)]]  # fmt: skip
+    reading = TableReading.from_frame(pd.DataFrame(rows))
+    assert reading.open == {"counts"}
