@@ -155,6 +155,14 @@ _UNADDED = {
 }
 
 
+#: A total that says it counts more than the labels beside it: *All (incl. not stated)*.
+_MORE = re.compile(
+    r"\b(incl(ud\w*|\b)|einschl|inkl|y compris|compres[oi]|inclu[iy]\w+|inclusief|łącznie)|"
+    r"\+ ?(unknown|not )|включая|含|포함",
+    re.IGNORECASE,
+)
+
+
 class Note(NamedTuple):
     """A sentence around a table, its row, and its sheet if that is another one."""
 
@@ -340,6 +348,11 @@ def unadded(notes: Iterable[Note], names: Collection[str]) -> dict[str, tuple[st
             named = [n for n in names if re.search(rf"\b{re.escape(key(n))}s?\b", plain)]
             results = dict.fromkeys(named or names, (guess, note)) | results
     return results
+
+
+def counts_more(label: str) -> bool:
+    """Return whether the label of a total says that it includes others."""
+    return _MORE.search(label) is not None
 
 
 def has_estimates(sheet: Sheet) -> bool:

@@ -20,6 +20,7 @@ from bayesrisk.tables.sheets.sheet import Sheet
 from bayesrisk.tables.sheets.texts import (
     PART,
     PATH,
+    WHOLE,
     interval,
     key,
     listing,
@@ -90,6 +91,8 @@ def ask_for_counts(
         heads = [head for head in doubts if wholes.get(head, head) not in {*used} - {*doubts}]
         few = _FEW * len(heads) <= len(used) and exact[file] >= _GROUPS
         few = few and rules.questions[question][0] in _BY_SUMS and question not in rules.open
+        texts = {c.text for c in cells if c.file == file and c.column in heads}
+        few = few and all(map(WHOLE.fullmatch, texts)) and "0" not in texts  # else perhaps parts
         if heads and few and file not in denied:
             text = "no sum and no word shows that it counts people or other records: left out"
             results |= {head: f"{head!r}: {text} (counts=exact reads it)" for head in heads}

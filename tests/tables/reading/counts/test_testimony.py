@@ -626,3 +626,33 @@ def test_a_question_stays_where_no_sum_shows_what_counts(tmp_path):
     text = STAFF.format("Pupils,Bases,Blocks,Grades,Points").replace("120", "121")
     (tmp_path / "t.csv").write_text(text, encoding="utf-8")
     assert br.TableReading.read(tmp_path / "t.csv").open == {"counts"}
+
+
+SUMS = """area,Persons,Male,Female,{}
+Ash,{},*,15,1
+Elm,38,30,8,0
+Oak,23,7,16,0
+Yew,21,9,12,0"""
+
+
+@pytest.mark.parametrize("head", ["Not known", "Third"])
+@pytest.mark.parametrize(("others", "total", "known"), [("1", 19, False), ("0", 18, True)])
+@pytest.mark.parametrize("last", [False, True])
+def test_a_label_of_nobody_where_a_sum_is_known_may_be_a_part_elsewhere(
+    tmp_path, head, others, total, known, last
+):
+    """True: three men in Ash, and one of the others, or none; nothing says that 19 - 15 are men."""
+    text = SUMS.format(head, total).replace(",15,1", f",15,{others}")
+    if last:
+        text = "\n".join(
+            ",".join([a, *rest, every])
+            for a, every, *rest in (line.split(",") for line in text.splitlines())
+        )
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    reading = br.TableReading.read(tmp_path / "t.csv").changed({"counts": "exact"})
+    bounds = br.reconstruction.count_bounds(br.PublishedTables(*reading.parts)).counts
+    cells = reading.stated_cells.rename(columns={"place": "geoid"})
+    row = cells[cells["stated"] == "*"].merge(bounds, on=["geoid", "table", "cell"]).iloc[0]
+    assert row["low"] <= 3
+    assert row["high"] is pd.NA or row["high"] >= 3
+    assert not known or (row["low"], row["high"]) == (3, 3)

@@ -243,3 +243,20 @@ def test_words_that_only_resemble_these_count_people(tmp_path, head):
 def test_labels_of_sizes_in_hectares_stay_labels(tmp_path):
     text = "area,Size (ha),Farms\nAsh,0-5,12\nAsh,5-10,25\nElm,0-5,7\nElm,5-10,31\n"
     assert {*read(tmp_path, text).cells["size (ha)"]} == {"0-5", "5-10"}
+
+
+@pytest.mark.parametrize(
+    ("total", "partial"),
+    [
+        ("Persons (incl. sex unknown)", True),
+        ("Total including not stated", True),
+        ("Insgesamt (einschl. divers)", True),
+        ("Persons", False),
+        ("Total", False),
+    ],
+)
+def test_a_total_that_says_it_includes_others_is_no_sum_of_the_rest(tmp_path, total, partial):
+    """Sums that hold in three areas say nothing of Ash, where one person of neither sex is."""
+    reading = read(tmp_path, SEXES.replace("Total", total)).accepted()
+    assert (ends(reading)[2, "*"] == (4, 4)) is not partial
+    assert ends(reading)[2, "*"][1] == 4
