@@ -246,7 +246,7 @@ def _read(
     sheets: Sequence[Sheet], options: Mapping[str, Any], unclear: Mapping[str, str] | None = None
 ) -> TableReading:
     """Return the reading; ``unclear`` columns, with reasons, are left out unless settings say."""
-    given, other = sheets, options.get("reading")
+    first_sheets, other = sheets, options.get("reading")
     if other is not None:
         rules_before = check.instance(other, TableReading, "reading").rules
         options = {**rules_before, **{n: v for n, v in options.items() if n != "reading"}}
@@ -271,7 +271,7 @@ def _read(
     cells = crossed(cells, ends, nesting, rules)
     cells, variables_ = variables(cells, ends, nesting, rules)
     if (heads := ask_for_counts(cells, variables_, sheets, rules)) and not unclear:
-        return _read(given, options, heads)
+        return _read(first_sheets, options, heads)
     _check_names(sheets, [*variables_, *nesting.outer], rules)
     left_out = {i for one in variables_.values() for i in one.left_out}
     cells = [cell for i, cell in enumerate(cells) if i not in left_out]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrisk._base.validation import BoolArray, IntArray
+from bayesrisk._base.validation import IntArray
 from bayesrisk.tables.reading.variables.judgements import MANY, MANY_BITS, NearSum
 from bayesrisk.tables.reading.variables.sums import LabelSums
 
@@ -46,17 +46,21 @@ class SumSearch(LabelSums):
             above = np.logical_or.reduce(positive[telling_rows, : last + 1], axis=0)
             first = int(above.argmax())
             fits = (above | empty[: last + 1])[first:].all()
-            beside = [*columns[:first], *columns[last + 1 : last + 2]]
-            fits = fits and not self._perhaps_parts(beside, rows[telling_rows])
+            ends = [*columns[:first], *columns[last + 1 : last + 2]]
+            parts_here = columns[first : last + 1].tolist()
+            fits = fits and not self._perhaps_parts(ends, parts_here, rows[telling_rows])
             if above[last] and above.sum() > 1 and fits:
                 results.append(list(rest[first : last + 1]))
         return results
 
-    def _perhaps_parts(self, columns: Sequence[int], rows: IntArray) -> bool:
-        """Return whether a label is 0 in some groups, but perhaps above 0 in others."""
-        nobody = (self.high[np.ix_(rows, columns)] == 0).all(axis=0)
-        others: BoolArray = (self.present & (self.high > 0))[:, columns].any(axis=0)
-        return bool((nobody & others).any())
+    def _perhaps_parts(
+        self, columns: Sequence[int], parts: Sequence[int], groups: IntArray
+    ) -> bool:
+        """Return whether a label is 0 in some groups, but perhaps more in others of all parts."""
+        nobody = (self.high[np.ix_(groups, columns)] == 0).all(axis=0)
+        full = np.flatnonzero(self.present[:, parts].all(axis=1))
+        perhaps = (self.present & (self.high > 0))[np.ix_(full, columns)].any(axis=0)
+        return bool((nobody & perhaps).any())
 
     def only_run(self, total: str, labels: Sequence[str], bits: float) -> list[str]:
         """Return the only run of labels that adds up to a total; none if several do."""
@@ -225,12 +229,9 @@ class SumSearch(LabelSums):
         rows = np.flatnonzero(stated[:, columns].all(axis=1))[:_MOST_ROWS]
         counts = self.low[np.ix_(rows, columns)]
         wholes, free = dict(trees), list[int]()
-        order = (
-            []
-            if self._perhaps_parts(columns, rows)
-            else [*counts.sum(axis=0).argsort(kind="stable")]
-        )
-        for j in map(int, order):
+        order = counts.sum(axis=0).argsort(kind="stable").tolist()
+        parts_here = columns[counts.any(axis=0)].tolist()
+        for j in [] if self._perhaps_parts(columns.tolist(), parts_here, rows) else order:
             if len(free) + 1 >= len(counts) or not counts[:, j].any():
                 continue
             factors, _, rank, _ = np.linalg.lstsq(counts[:, free] + 0.0, counts[:, j] + 0.0)
