@@ -545,9 +545,9 @@ def _ask_coarser(
             every, law = {(name, label): int(base) for label in rest}, f"{way}-{min(steps)}"
             reason = f"; of most {name} all are multiples of {min(steps)}"
             break
-    rest = [step for step in frequent if _too_many_multiples(coded.low[fine], int(base), step)]
-    if len(every) > _MOST_ADDED or rest:
-        step = min([*rest, *every.values()])
+    more = [step for step in frequent if _too_many_multiples(coded.low[fine], int(base), step)]
+    if len(every) > _MOST_ADDED or more:
+        step = min([*more, *every.values()])
         return law, f"; more than chance explains are multiples of {step} or more", True
     for (name, label), step in every.items():
         text = f"{label}: all are multiples of {step}"

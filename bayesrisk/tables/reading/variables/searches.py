@@ -57,9 +57,10 @@ class SumSearch(LabelSums):
         self, columns: Sequence[int], parts: Sequence[int], groups: IntArray
     ) -> bool:
         """Return whether a label is 0 in some groups, but perhaps more in others of all parts."""
-        nobody = (self.high[np.ix_(groups, columns)] == 0).all(axis=0)
+        places = np.array(columns, np.int64)
+        nobody = (self.high[np.ix_(groups, places)] == 0).all(axis=0)
         full = np.flatnonzero(self.present[:, parts].all(axis=1))
-        perhaps = (self.present & (self.high > 0))[np.ix_(full, columns)].any(axis=0)
+        perhaps = (self.present & (self.high > 0))[np.ix_(full, places)].any(axis=0)
         return bool((nobody & perhaps).any())
 
     def only_run(self, total: str, labels: Sequence[str], bits: float) -> list[str]:
