@@ -33,7 +33,7 @@ from bayesrisk.tables.reading.variables.nested import Nesting, nested
 from bayesrisk.tables.reading.variables.trees import published_labels, take_trees, tree_parts
 from bayesrisk.tables.reading.variables.variable import TableVariable
 from bayesrisk.tables.sheets.sheet import Sheet, file_sheet, frame_sheets, other_sheets
-from bayesrisk.tables.sheets.texts import SOME, WHOLE, key, listing, noted, number_range, total_word
+from bayesrisk.tables.sheets.texts import PART, WHOLE, key, listing, noted, number_range, total_word
 from bayesrisk.tables.workload import Workload
 
 _CELL = ("place", "table", "cell", "stated", "file", "row")
@@ -242,14 +242,19 @@ def read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:
         raise refused from fault
 
 
-def _read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:
-    other = options.get("reading")
+def _read(
+    sheets: Sequence[Sheet], options: Mapping[str, Any], unclear: Mapping[str, str] | None = None
+) -> TableReading:
+    """Return the reading; ``unclear`` columns, with reasons, are left out unless settings say."""
+    first_sheets, other = sheets, options.get("reading")
     if other is not None:
         rules_before = check.instance(other, TableReading, "reading").rules
         options = {**rules_before, **{n: v for n, v in options.items() if n != "reading"}}
     if faults := [sheet.fault for sheet in sheets if sheet.fault is not None]:
         raise faults[0]
     rules = ReadingRules(options)
+    for head, reason in (unclear or {}).items():
+        rules.columns[key(head)] = rules.ask(f"columns.{head}", "ignored", reason)
     rules.lines += [f"not read: {text}" for sheet in sheets for text in sheet.unread]
     sheets = [without_notes(below_units(sheet)) for sheet in sheets]
     cells = cells_of(sheets, rules)
@@ -265,7 +270,8 @@ def _read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:
     cells, nesting = nested(cells, ends, rules)
     cells = crossed(cells, ends, nesting, rules)
     cells, variables_ = variables(cells, ends, nesting, rules)
-    ask_for_counts(cells, variables_, sheets, rules)
+    if (heads := ask_for_counts(cells, variables_, sheets, rules)) and not unclear:
+        return _read(first_sheets, options, heads)
     _check_names(sheets, [*variables_, *nesting.outer], rules)
     left_out = {i for one in variables_.values() for i in one.left_out}
     cells = [cell for i, cell in enumerate(cells) if i not in left_out]
@@ -341,7 +347,7 @@ def _limits(
     parts_of_total = {name: _counted_by_total(variables_[name]) for name in separate}
     texts = {name: variables_[name].first.values() for name in separate}
     inside = [n for n, x in texts.items()
-              if n in nesting.outer or parts_of_total[n] or any(map(SOME.match, x))]  # fmt: skip
+              if n in nesting.outer or parts_of_total[n] or any(map(PART.match, x))]  # fmt: skip
     if not inside:
         return
     places, stated = set[tuple[str, ...]](), dict[frozenset[tuple[str, str]], int]()
@@ -360,7 +366,7 @@ def _limits(
             whole = (name, key(parent))
             if not name or whole[1] in variables_[name].totals:
                 whole = ("", "")
-            if whole[0] or SOME.match(part) or part in parts_of_total[inner]:
+            if whole[0] or PART.match(part) or part in parts_of_total[inner]:
                 wholes.setdefault(whole, {}).setdefault(inner, {})[part] = None
     for (name, parent), parts_by_name in wholes.items():
         one = variables_.get(name)
@@ -426,7 +432,7 @@ def _check_names(sheets: Sequence[Sheet], variables_: Sequence[str], rules: Read
     used |= {name for one in plain for names in numbered(one) for name in names}
     for name in rules.choices:
         section, _, rest = name.partition(".")
-        rest = key(rest).removesuffix(".counts")
+        rest = key(rest).removesuffix(".counts").removesuffix(".marks")
         valid = any(rest == key(n) or rest.startswith(f"{key(n)}.") for n in variables_)
         wrong = (section == "labels" and not valid) or (section == "columns" and rest not in used)
         if wrong or (section == "totals" and rest and rest not in map(key, variables_)):

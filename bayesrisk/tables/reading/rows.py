@@ -23,6 +23,7 @@ from bayesrisk.tables.sheets.texts import (
     interval,
     is_date,
     is_mark,
+    is_year,
     key,
     listing,
     number_range,
@@ -57,7 +58,14 @@ _NO_COUNT = re.compile(
     r"(.* )?(rank(ing)?|esperad[oa]s?|excesso)( \w+)?|"
     r"(.*\W)?(min|max)imum( (in|of|for|over|since|values?)\b.*)?|"
     r"(months|weeks|days|hours) (from|since|until|per)\b.*|"
-    r"(\w+ ){0,2}(spending|expenditures?|revenues?|payroll|turnover)"
+    r"(\w+ ){0,2}(spending|expenditures?|revenues?|payroll|turnover)|"
+    r".*(\b(per|je|pro|par|por|pr|na)\.? (1 )?|/ ?)(km|qkm|sq\b|square|ha\b|hekt|hect|kvadr|quadr|"
+    r"vierk|mile|einw|kopf|habit|hab\b|inwon|invån|indbyg|innbyg|mieszk).*"
+)
+#: Units of areas, weights and energy, in brackets.
+SIZE = re.compile(
+    r".*[(\[] ?(in )?(1[., ]?000 ?)?(ha|he[ck]t[aá]r\w*|acres?|k?m[2²]|qkm|(sq\.?|square) ?\w+|"
+    r"tonn?e?[sn]?|tonel\w*|kgs?|(quilo|kilo)gram\w*|lit[er]+s?|[kmg]wh|公頃|㎢) ?[)\]]\W*"
 )
 #: Money of persons or households, but not groups of people: *low income*.
 _INCOME = re.compile(
@@ -120,7 +128,7 @@ def titles_rates(title: str) -> bool:
 
 
 def _rates(text: str) -> bool:
-    patterns = (_NO_COUNT, _CHANGE, _DIFFERENCE, _MEANS)
+    patterns = (_NO_COUNT, _CHANGE, _DIFFERENCE, _MEANS, SIZE)
     return any(pattern.fullmatch(key(text)) for pattern in patterns)
 
 
@@ -457,6 +465,7 @@ def with_blocks(sheet: Sheet, rules: ReadingRules) -> Sheet:
     """Return a sheet in which a label inside or at the end of a block of rows applies to all.
 
     All blocks have the same size, the label in the same row, and the same texts in another column.
+    Numbers are labels if they are years, or have equal steps.
     """
     columns = list(zip(*(row for _, row in sheet.rows), strict=True))
     if rules.all.get("blank", "block") != "block" or blanks_end(columns):
@@ -467,6 +476,11 @@ def with_blocks(sheet: Sheet, rules: ReadingRules) -> Sheet:
         size = len(column) // max(len(labels), 1)
         if len(labels) < 2 or size < 2 or column[0]:
             continue
+        whole = all(re.fullmatch(r"-?\d{1,15}", t) for t in labels) and not all(
+            map(is_year, labels)
+        )
+        if whole and len({int(b) - int(a) for a, b in pairwise(labels)}) > 1:
+            continue  # numbers that stand in one row of each block
         cycles = any(len({*c[:size]}) == size and [*c] == [*c[:size]] * len(labels) for c in full)
         if cycles and labels in ([*column[k::size]] for k in range(1, size)):
             filled_columns[j] = [text for text in labels for _ in range(size)]

@@ -76,7 +76,7 @@ def settings(options: Mapping[str, Any]) -> dict[str, str]:
         bound, good = " or ".join(_CHOICES.get(section, ("a text",))), isinstance(text, str)
         if section == "counts" or (section in ("labels", "columns") and name.endswith(".counts")):
             bound, good = _LAWS, good and law(text) is not None
-        elif section == "marks":
+        elif section == "marks" or (section == "columns" and name.endswith(".marks")):
             bound = "a range such as 1-4, withheld (any count), missing (no count) or note (the "
             bound += "count beside holds)"
             good = text in ("withheld", "missing", "note") or number_range(str(text)) is not None

@@ -20,7 +20,7 @@ _EVENTS = (
     r"cases?\b|infection|diagnos|vaccinat|doses?\b|victim|offen[cs]|offender|crime|incident|"
     r"arrest|homicid|femici[dc]|murder|casualt|injur|"
     r"misdrij|misdaad|brott\b|lovbrudd|rikokse|straftat|reat[oi]\b|przest[eę]p|преступл|ingress[io]\b|"
-    r"fatalit|collision|accident|claim|tests?\b|rapes?\b|robber|burglar|theft|larcen|assault"
+    r"fatalit|collision|accident|claim|tests?\b|rapes?\b|robber|burglar|theft|larcen|assault|arson"
 )
 # The same for people, and for numbers of them.
 _WORDS = (

@@ -207,7 +207,9 @@ def other_sheets(before: Sheet) -> Iterator[Sheet]:
     for position, (tab, grid, number) in enumerate(before.alternatives, 1):
         called = tab + f"#{number}" * (number > 1)
         part = f"sheet {called!r}"
+        names = listing(dict.fromkeys(repr(t) for t, _, _ in before.alternatives if t != tab))
         part += f" of {before.number}; sheet=NAME reads another" * (before.number > 1)
+        part += f": {names}" * bool(names)
         words = survey_estimates(grid, tab, {t: g for t, g, _ in before.alternatives})
         try:
             one = _numbered(before.name, grid, number, tab)

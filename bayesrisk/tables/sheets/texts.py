@@ -76,8 +76,10 @@ UNKNOWN = re.compile(
     r"ej uppgift|ohne angabe|non (déclaré|indicato)",
     re.IGNORECASE,
 )
+#: Labels of parts of a total, perhaps of all its parts.
+PART = re.compile(rf"(?:{SOME.pattern}|\W*(davon|z toho|z tego|hiervan|heraf)\b)", re.IGNORECASE)
 #: Words alone in a row before rows of parts.
-_BEFORE_PARTS = re.compile(rf"(?:{SOME.pattern}|\W*(davon|z toho|z tego)\b)[\W_]*", re.IGNORECASE)
+_BEFORE_PARTS = re.compile(rf"{PART.pattern}[\W_]*", re.IGNORECASE)
 
 #: The word before the number of a table in its title.
 TABLE = r"(?:table|tabelle|tab\.|tableau|tabla|tabella|tabela|tabel|tabell) ?"

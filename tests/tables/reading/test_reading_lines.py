@@ -1,5 +1,7 @@
 """Lines around and between the rows of a table: filters, names of labels, sentences, totals."""
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from bayesrisk import PublishedTables, TableReading
@@ -249,3 +251,18 @@ def test_a_line_of_words_alone_names_the_labels_that_have_no_headings(line, head
     said = reading_of(tmp_path, f",,F,M\n{rows.format(line)}")
     assert said.sheets[0].heads == heads
     assert len(said.sheets[0].rows) == 5 + (heads[0] == "")
+
+
+def test_numbers_in_one_row_of_each_block_are_no_labels_of_the_block():
+    """Births stand beside *register of births* alone; a year may stand in the middle of a block."""
+    rng, rows = np.random.default_rng(2), []
+    for year in range(1990, 2002):
+        deaths, births = map(str, rng.integers(2000, 9000, 2))
+        rows += [[str(year), "register of deaths", "", deaths],
+                 [str(year), "register of births", births, ""]]  # fmt: skip
+    frame = pd.DataFrame(rows, columns=["year", "register", "births", "deaths"])
+    stated = TableReading.from_frame(frame).cells["stated"]
+    assert (stated == "").sum() == 24
+    frame["year"] = [year * (k % 2) for k, year in enumerate(frame["year"])]
+    frame["births"] = frame["deaths"] = rng.integers(20, 900, 24).astype(str)
+    assert TableReading.from_frame(frame).rules["blank"] == "block"

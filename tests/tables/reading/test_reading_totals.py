@@ -18,12 +18,17 @@ def read(tmp_path, rows, **settings):
 
 def bounds_of(reading):
     """Return the bounds of each published text by its row and text."""
+    return dict(all_bounds(reading))
+
+
+def all_bounds(reading):
+    """Return the row and the text of all counts, with their bounds."""
     reading = reading.accepted()
     keys = ["place", "table", "cell"]
     bounds = count_bounds(PublishedTables(*reading.parts)).counts.rename(columns={"geoid": "place"})
     frame = reading.stated_cells.merge(bounds, on=keys)
     rows = zip(frame["row"], frame["stated"], frame["low"], frame["high"], strict=True)
-    return {(row, text): (low, high) for row, text, low, high in rows}
+    return [((row, text), (low, high)) for row, text, low, high in rows]
 
 
 def beds(*, off=0):
@@ -146,3 +151,48 @@ def test_a_column_beside_numbers_and_shares_of_others_is_their_sum_if_they_add_u
     rows[5][2] = rows[5][3] = "*"
     bounds = bounds_of(read(tmp_path, rows).changed({"counts": "exact"}))
     assert (bounds[6, "*"] == (counts[3, 0], counts[3, 0])) is (off == 0)
+
+
+def wards(mark="-", *, column=True):
+    """Return wards with men, women, ages and one column of marks alone; no woman is in ward 3."""
+    counts = np.random.default_rng(6).integers(20, 300, (8, 2, 2))
+    counts[::3, 1] = counts[5, 0] = counts[2, :, 0] = counts[4, :, 1] = 0
+    counts = np.concatenate([counts, counts.sum(axis=0, keepdims=True)])
+    rows = [["ward", "All", "Men", "Women", "Under 40", "40 and over", *["Foreigners"] * column]]
+    for k, few in enumerate(counts):
+        numbers = [few.sum(), *few.sum(axis=1), *few.sum(axis=0)]
+        name = "Total" if k == 8 else f"ward {k}"
+        rows.append([name, *(n or "-" for n in numbers), *[mark] * column])
+    return rows
+
+
+def test_a_column_of_dashes_alone_is_by_itself_where_sums_show_that_others_are_0(tmp_path):
+    reading = read(tmp_path, wards())
+    assert reading.rules["counts"] == "exact"
+    assert not reading.open
+    assert reading.rules["marks.-"] == "0"
+    assert reading.rules["columns.Foreigners.marks"] == "withheld"
+    stated = reading.cells[reading.cells["stated"] == "-"]
+    assert len(stated) > 9
+    ends = [end for (_, text), end in all_bounds(reading) if text == "-"]
+    assert [high == 0 for _, high in ends if high is not pd.NA] == [True] * (len(ends) - 9)
+    said = read(tmp_path, wards(), **{"columns.Foreigners.marks": "1-4"})
+    assert (1, 4) in bounds_of(said).values()
+    assert "columns.Foreigners.marks" not in read(tmp_path, wards(), **{"marks.-": "0"}).rules
+    assert "columns.Foreigners.marks" not in read(tmp_path, wards(column=False)).rules
+
+
+def test_another_mark_alone_in_a_column_is_no_dash(tmp_path):
+    reading = read(tmp_path, wards("*"))
+    assert (reading.rules["marks.-"], reading.rules["marks.*"]) == ("0", "withheld")
+    assert "columns.Foreigners.marks" not in reading.rules
+
+
+@pytest.mark.parametrize("off", [0, 1])
+def test_a_total_is_the_sum_of_all_that_is_stated_beside_a_withheld_column(tmp_path, off):
+    counts = np.random.default_rng(7).integers(20, 300, (6, 2))
+    rows = [["area", "All", "Births", "Deaths", "Adoptions"]]
+    rows += [[f"a{k}", a + b + off * (k == 2), a, b, "*"] for k, (a, b) in enumerate(counts)]
+    rows[2][3] = "x"  # follows from the sum, if it holds in each other row
+    bounds = bounds_of(read(tmp_path, rows).changed({"counts": "exact"}))
+    assert (bounds[3, "x"] == (counts[1, 1], counts[1, 1])) is (off == 0)

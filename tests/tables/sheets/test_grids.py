@@ -234,6 +234,15 @@ def test_where_a_sheet_cannot_be_read_the_other_names_how_many_there_are(tmp_pat
     assert any("'Good' of 3; sheet=NAME reads another" in line for line in said)
 
 
+def test_the_first_line_names_the_other_sheets_with_tables_the_next_best_first(tmp_path):
+    large = "area,n\n" + "\n".join(f"area {k},{k * k + 7}" for k in range(30)) + "\n"
+    file = workbook(tmp_path / "t.xlsx", Words="Only,words\nare,here\n", Few=GOOD, Large=large)
+    first = next(line for line in read([file_sheet(file)], {}).lines if "rows, counts" in line)
+    assert "(sheet 'Large' of 3; sheet=NAME reads another: 'Few')" in first
+    chosen = next(line for line in read([file_sheet(file, "Few")], {}).lines if "rows, c" in line)
+    assert "sheet 'Few'" in chosen
+
+
 def test_a_workbook_that_cannot_be_opened_names_what_to_save_it_as(tmp_path):
     with zipfile.ZipFile(tmp_path / "t.ods", "w") as archive:
         archive.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")

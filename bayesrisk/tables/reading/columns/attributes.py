@@ -39,10 +39,13 @@ _OTHERS = re.compile(
     r"pop( (cnt|count|size|est\w*|\d{2,4}))?|"
     r"([\w\-]+ )*population( (size|estimates?|at risk|served|base|denominator|\(?[\d-]{4,}\)?))*|"
     rf"{_POPULATION}( \W?[\d.-]{{4,}}\W?)?|"
+    r"(\w*fläche|superficie|oppervlakte|land\w*areal|areal|powierzchnia|rozloha|pinta-ala|面積|면적)"
+    r"( (in )?\W*(km|qkm|ha|hektar|hect\w*)\b.*)?|"
     r"((land|water|total|surface) )?area( (in )?\W*(km.?|sq|square|ha|hectares|miles|acres)\b.*)?|"
     r".*\b(persons? at risk|density|dens|depth|elevation|altitude|lat(itude)?|lon(gitude)?|"
     r"(?<!components of )(?<!components of population )change|delta|difference|"
-    r"moe|margin of error|standard error|ci|"
+    r"\w*dichte|densit[éàe]|densidade?|dichtheid|tæthed|täthet|tetthet|gęsto[śs][ćc]|hustota|"
+    r"tiheys|yoğunluk|kepadatan|\w*密度|\w*밀도|moe|margin of error|standard error|ci|"
     r"(lower|upper)( \S+)* (bounds?|limits?|ci|cl|\d+ ?%.*))\b.*|lower|upper|days|hours|minutes|"
     r"((occupied|private|number|no|of) )*households?( (count|number|total))?"
 )
@@ -58,6 +61,9 @@ _MONEY = re.compile(
     r"(.* )?(wages?|salaries|payrolls?|revenues?|turnover|expenditures?|spending|earnings|"
     r"adjusted gross income|(aggregate|gross|net|taxable|disposable|annual|weekly|monthly|wkly) "
     r"([\w ]+ )?(income|pay)|(tax|qtrly|quarterly|employer|insurance|pension) contributions?|"
+    r"((average|mean|median|unit|sales?|net|gross|total|list) )*"
+    r"(prices?|fees?|costs?|fares?|premiums)|"
+    r"\w*preise?|prix|precios?|preços?|prezz[oi]|prij(s|zen)|cen[ay]|harga|価格|가격|"
     r"[\w ]*\w amount))( [(\[]?(in )?([\w,']+ )?(dollars|euros?|pounds|usd|eur|gbp|[£$€].*)[)\]]?)?"
     r"|"
     r".*[(\[][^)\]]*(\b(dollars?|euros?|pounds|usd|eur|gbp|reais|pesos|rupees|francs?|yen|kronor|"
@@ -92,7 +98,7 @@ _NAME = re.compile(r"\b(names?|navn|namn|naam|nom|label|title|description)\b")
 _IDENTIFIER = re.compile(
     r"(.* )?(fips\w*|object ?id|fid|pos|rang|code\d\d|codes?|id|geoid|geo id|ags|nuts\d?|lsoa|msoa|"
     r"uid|urn|sort( ?order)?|"
-    r"ukprn|estab|lea|key|isced|sic|naics|zip|postcode|codgeo|teryt|k[oó]d|c[oó]d(igo)?|clave|cve|ubigeo|ibge|insee|"
+    r"ukprn|estab|lea|key|isced|sic|naics|zip|postcode|plz|postleitzahl|codice|kode|.*(コード|코드)|codgeo|teryt|k[oó]d|c[oó]d(igo)?|clave|cve|ubigeo|ibge|insee|"
     r"schlüssel|lau\d?|((kommune?|gemeinde|lfd) ?)?nr|\w*nummer)( \d+)?( .*)?|dep|reg|la"
 )
 _PLACE_NUMBER = re.compile(r"(?!total )\w.* (number|num|no|numéro|numero|número)\.?")

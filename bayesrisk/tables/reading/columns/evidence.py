@@ -28,6 +28,7 @@ from bayesrisk.tables.reading.columns.attributes import (
 )
 from bayesrisk.tables.reading.headings import LETTERS, MEMBER, in_persons
 from bayesrisk.tables.reading.rows import (
+    SIZE,
     blanks_end,
     counting_rows,
     filled,
@@ -290,7 +291,7 @@ class ColumnEvidence:
         distinct = len(plain) == len(texts) == len(different) > _FEW_DISTINCT
         if not head and i == 0 and distinct and words and all(self.heads[1:]):
             return ROWS  # of a longer table
-        measure = is_measure(self.spoken[i], self.heads)
+        measure = is_measure(self.spoken[i], self.heads) or SIZE.fullmatch(head)
         if measure and not self.adds_up(i, whole=total_word(head) < 2):
             return MEASURE
         even = len({b - a for a, b in itertools.pairwise(plain)}) == 1

@@ -3,16 +3,17 @@
 import functools
 import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import ceil, log2, pi, prod, sqrt
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from bayesrisk._base.validation import BoolArray, IntArray
 from bayesrisk.tables.likelihoods import UNBOUNDED, Likelihood, TrueCounts
 from bayesrisk.tables.reading.cells import Cell
-from bayesrisk.tables.reading.counts.notes import Note, rounding
+from bayesrisk.tables.reading.counts.notes import Note, bases, rounding
 from bayesrisk.tables.reading.rules import ReadingRules, law as named_law
 from bayesrisk.tables.reading.variables.ages import nested_ages
 from bayesrisk.tables.reading.variables.evidence import sums_shown
@@ -179,7 +180,8 @@ def _guess(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) ->
         if fits and base > 1 and not any(n % base for n in numbers):
             halves = ", halves upwards" * (way == "nearest" and base % 2 == 0)
             reason = sentence.quoted + halves
-            return _rounded(f"{way}-{base}", reason, coded, rules, stated=stated)
+            every = bases(notes)
+            return _rounded(f"{way}-{base}", reason, coded, rules, stated=stated, named=every)
         if base > 1 and not (fits or any(n % base for n in numbers)):
             number = sum(abs(d) > most * size for d, size in itertools.chain(*missed))
             sums = f"{number} sum" + "s" * (number > 1)
@@ -470,8 +472,9 @@ def _missed_by_ages(coded: CodedLabels) -> list[tuple[int, int]]:
 
 
 def _rounded(
-    law: str, reason: str, coded: CodedLabels, rules: ReadingRules, *, stated: bool
-) -> _Guess:
+    law: str, reason: str, coded: CodedLabels, rules: ReadingRules, *, stated: bool,
+    named: Collection[int] = (),
+) -> _Guess:  # fmt: skip
     """Return the guess of a law of rounded counts; ask about totals that are their sums.
 
     The error of a sum of n counts rounded to the nearest has a variance of n / 12 squares of the
@@ -479,18 +482,8 @@ def _rounded(
     sums adds one bit of evidence. The law is doubtful if labels of totals are missing, or too many
     to ask about.
     """
-    way, _, step = law.partition("-")
-    totals = [(column, name, label) for column, (name, labels) in enumerate(coded.labels.items())
-              for label in labels if total_word(label, name) == 2]  # fmt: skip
-    in_total = np.zeros(len(coded.low), np.bool_)
-    for column, name, label in totals:
-        in_total |= coded.codes[:, column] == coded.spellings[name].index(key(label))
-    counts = coded.low[in_total & (coded.low > 0)]
-    least = int(step) * 2 ** (_BITS / max(len(counts), 1))
-    coarse = [b for b in _BASES if b >= least and b % int(step) == 0 and not (counts % b).any()]
-    for _, name, label in totals if coarse else ():
-        text = f"{label}: all are multiples of {coarse[-1]}"
-        rules.ask(f"labels.{name}.{label}.counts", f"{way}-{coarse[-1]}", text)
+    law, text, several = _ask_coarser(law, coded, rules, named)
+    reason += text
     sums_by_name = {} if stated else {n: one for n, one in sums_shown(coded, rules).items() if one}
     bits = float(len(sums_by_name))
     for name, wholes in sums_by_name.items():
@@ -498,7 +491,7 @@ def _rounded(
         for whole, parts in wholes.items():
             bits += judged.adding_up(parts)(whole).good * log2(pi * (len(parts) + 1) / 6) / 2
     if bits < _ADDED_BITS:
-        return _Guess(law, reason)
+        return _Guess(law, reason, doubtful=several)
     reason += "; but sums hold, so that totals may be sums of rounded counts"
     every = [(name, whole) for name, labels in coded.labels.items()  # all, if some are added up
              for whole in sums_by_name.get(name) or map(key, labels)
@@ -511,7 +504,71 @@ def _rounded(
         label = next(x for x in coded.labels[name] if key(x) == whole)
         text = f"{label}: a sum of rounded counts, each off by {most} at most"
         rules.ask(f"labels.{name}.{label}.counts", f"perturbed-{most * size}", text)
-    return _Guess(law, reason, summed=True)
+    return _Guess(law, reason, doubtful=several, summed=True)
+
+
+def _ask_coarser(
+    law: str, coded: CodedLabels, rules: ReadingRules, named: Collection[int]
+) -> tuple[str, str, bool]:
+    """Ask about labels whose counts are rounded to a larger base, as national totals often are.
+
+    All are its multiples, not by chance, or a note names it. If most labels are, the others are
+    asked about, and the law is that of most. The result is the law, a reason, and whether there are
+    too many to ask about.
+    """
+    (way, _, base), labels = law.partition("-"), list[tuple[str, str, BoolArray]]()
+    in_total, tried = np.zeros(len(coded.low), np.bool_), 0
+    for column, (name, texts) in enumerate(coded.labels.items()):
+        for label in texts:
+            inside = coded.codes[:, column] == coded.spellings[name].index(key(label))
+            labels.append((name, label, inside & (coded.low > 0)))
+            in_total |= labels[-1][2] if total_word(label, name) == 2 else False
+        tried += len(texts)
+    every, fine = dict[tuple[str, str], int](), np.ones(len(coded.low), np.bool_)
+    frequent = {step for step in _BASES if _too_many_multiples(coded.low, int(base), step)}
+    for name, label, inside in labels:
+        total = total_word(label, name) == 2
+        counts = coded.low[in_total if total else inside]
+        bits = _BITS + (0 if total else log2(tried))
+        least = int(base) * 2 ** (bits / max(len(counts), 1))
+        for step in [b for b in _BASES if b > int(base) and b % int(base) == 0 and len(counts)]:
+            evidence = step >= least or step in {*named, *frequent}
+            if evidence and not (counts % step).any():
+                every[name, label] = step
+                fine &= ~inside
+    reason = ""
+    for name, texts in coded.labels.items():
+        rest = [label for label in texts if (name, label) not in every]
+        steps = {every[name, label] for label in texts if (name, label) in every}
+        whole = coded.codes[:, coded.names.index(name)].all() and len(rest) <= _MOST_ADDED
+        if whole and len(steps) == 1 and len(texts) - len(rest) > _MOST_ADDED:
+            every, law = {(name, label): int(base) for label in rest}, f"{way}-{min(steps)}"
+            reason = f"; of most {name} all are multiples of {min(steps)}"
+            break
+    more = [step for step in frequent if _too_many_multiples(coded.low[fine], int(base), step)]
+    if len(every) > _MOST_ADDED or more:
+        step = min([*more, *every.values()])
+        return law, f"; more than chance explains are multiples of {step} or more", True
+    for (name, label), step in every.items():
+        text = f"{label}: all are multiples of {step}"
+        rules.ask(f"labels.{name}.{label}.counts", f"{way}-{step}", text)
+    return law, reason, False
+
+
+def _too_many_multiples(numbers: IntArray, base: int, step: int) -> bool:
+    """Return whether more multiples of a base are multiples of a larger one than by chance.
+
+    The evidence is that of :func:`_round_counts`, for a share of ``base / step``.
+    """
+    large = np.unique(numbers[numbers >= 10 * step])
+    share, chance = (
+        np.clip((large % step == 0).mean() if len(large) else 0, 1e-9, 1 - 1e-9),
+        base / step,
+    )
+    if step % base or share <= chance or step == base:
+        return False
+    bits = share * log2(share / chance) + (1 - share) * log2((1 - share) / (1 - chance))
+    return bool(len(large) * bits > _ROUND_BITS)
 
 
 def _are_near(off: Sequence[tuple[int, int]]) -> bool:

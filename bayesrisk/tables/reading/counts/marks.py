@@ -43,15 +43,27 @@ WORD, WORDS, _FEW_SENTENCES = re.compile(r"[^\W\d_]{2,}"), 3, 2
 def marks_answered(
     cells: Sequence[Cell], laws: Sequence[PlainLaw], rules: ReadingRules, notes: Sequence[Note]
 ) -> dict[str, str]:
-    """Return the meanings of marks, by settings, or by numbers, notes and sums."""
-    answers = _ask_nines(cells, rules) | _ask_dashes(cells, rules) | _ask_flags(cells, rules, notes)
+    """Return the meanings of marks, by settings, or by numbers, notes and sums.
+
+    A column of one mark alone is by itself, if sums of others show what the mark is there.
+    """
+    filled = _filled_columns(cells, rules)
+    pairs = [(c, law) for c, law in zip(cells, laws, strict=True)
+              if (c.file, c.column) not in filled]  # fmt: skip
+    rest, rest_laws = [cell for cell, _ in pairs], [law for _, law in pairs]
+    answers = _ask_nines(cells, rules) | _ask_dashes(rest, rules) | _ask_flags(cells, rules, notes)
     for number, setting, note in replaced(notes):
         text = f"{number!r} stands for {UNKNOWN.get(setting, setting)}: {note.quoted}"
         answers[number] = rules.ask(f"marks.{number}", setting, text)
     noted_meanings, denied = _ask_notes(cells, laws, rules, notes)
     answers |= noted_meanings
-    answers |= _ask_nothing(cells, laws, rules)
-    answers |= _ask_sums(cells, laws, rules, answers)
+    answers |= _ask_nothing(rest, rest_laws, rules)
+    answers |= _ask_sums(rest, rest_laws, rules, answers)
+    for (_, column), mark in filled.items():
+        if answers.get(mark, "withheld") != "withheld" and mark not in noted_meanings:
+            text = f"{column}: {mark!r} stands alone there, and may be any, such as 0"
+            name = f"columns.{column}.marks"
+            rules.columns[f"{key(column)}.marks"] = rules.ask(name, "withheld", text)
     for mark, text in denied.items():
         if mark not in answers:
             answers[mark] = rules.ask(f"marks.{mark}", "withheld", text)
@@ -190,13 +202,14 @@ def _ask_dashes(cells: Sequence[Cell], rules: ReadingRules) -> dict[str, str]:
     return answers
 
 
-def _filled_columns(cells: Sequence[Cell]) -> dict[tuple[str, str], str]:
-    """Return the mark of each column that holds it alone, beside others."""
+def _filled_columns(cells: Sequence[Cell], rules: ReadingRules) -> dict[tuple[str, str], str]:
+    """Return the mark of each column that holds it alone, beside others, if no setting says it."""
     texts: dict[tuple[str, str], set[str]] = {}
     for cell in cells:
         texts.setdefault((cell.file, cell.column), set()).add(cell.text)
-    filled = {column: min(marks) for column, marks in texts.items() if len(marks) == 1}
-    return {c: mark for c, mark in filled.items() if len(texts) > 1 and is_mark(mark)}
+    filled = {column: min(marks) for column, marks in texts.items() if len(marks) == 1 < len(texts)}
+    return {c: mark for c, mark in filled.items()
+            if is_mark(mark) and f"marks.{mark}" not in rules.choices}  # fmt: skip
 
 
 def _ask_sums(
@@ -205,21 +218,14 @@ def _ask_sums(
     """Ask whether a mark is no count, if totals are then exactly the sums of all others.
 
     These are marks that no office uses to withhold. A dash is 0; another mark is a missing count.
-    Sums of other columns say nothing of a column of this mark alone: they must include it.
     """
     results = dict[str, str]()
     if not all(law.law == TrueCounts() for law in laws):
         return results
     every = [plain_number(cell.text) or (0, UNBOUNDED) for cell in cells]
     texts = {cell.text for cell in cells if NO_COUNT.fullmatch(cell.text)} - answers.keys()
-    filled_columns = _filled_columns(cells)
     for mark in sorted(text for text in texts if f"marks.{text}" not in rules.all):
         good, missed = _shown_sums(mark, cells, every)
-        filled = {column for column, text in filled_columns.items() if text == mark}
-        if good and filled:
-            rest = [c if (c.file, c.column) not in filled else c._replace(text="") for c in cells]
-            if _shown_sums(mark, rest, every)[0] == good:
-                continue
         if good >= max(_ROWS, _MOST_MISSED * missed):
             text = f"totals are the sums of all others in {good} groups"
             text += f", and miss them in {missed}" * bool(missed)
@@ -245,7 +251,7 @@ def _ask_nothing(
     """Ask whether a dash is 0, if no 0 is stated and the dash can hide no other small count.
 
     Counts of 1 and 2 are shown, or ranges such as <5 replace them. Sums must not deny it, and no
-    other mark may hide small counts. A column of dashes alone may be one that nobody published.
+    other mark may hide small counts.
     """
     times = Counter(cell.text for cell in cells if cell.row)
     ranges = {t for t in times if (end := number_range(t)) and end[0] < 2 < end[1]}
@@ -254,7 +260,6 @@ def _ask_nothing(
     ranges_stand = sum(times[t] for t in ranges) >= _SHOWN
     if times["0"] or not (few_counts or ranges_stand) or not all(map(NO_COUNT.fullmatch, marks)):
         return {}
-    marks -= {*_filled_columns(cells).values()}
     evidence = "counts of 1 and 2" if few_counts else repr(min(ranges))
     text = f"{{!r}} is 0: no 0 is stated, and {evidence} {'are' if few_counts else 'is'}"
     return {m: rules.ask(f"marks.{m}", "0", text.format(m))

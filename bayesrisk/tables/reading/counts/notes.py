@@ -86,8 +86,14 @@ _ERROR = re.compile(r"(.+) (se|standard errors?)")
 #: The confidence interval below the same heading as a number.
 _INTERVAL = re.compile(
     r".*(±|\b(confidence|confiance|confianza|confiança|confidenza|vertrauensin|konfiden[sz]|"
-    r"betrouwbaarheid)).*|(95 ?% ?)?(ci|ic)\b.*",
+    r"betrouwbaarheid)).*|(\d\d ?% ?)?(ci|ic)\b.*",
     re.IGNORECASE,
+)
+#: The lower or the upper end of an interval.
+_END = re.compile(
+    r".*\b(lower|upper|low|high)\W*(\d\d ?%)?\W*(bound|limit|ci|cl|end|estimate|conf)\w*\b.*|"
+    r"[lu](ci|cl|b)|.*\bc[il]\W*(lower|upper|low|high)\b.*|.*\b(borne|l[íi]mite) (inf|sup)\w*\b.*|"
+    r".*\b(unter|ober|onder|boven|nedre|øvre|övre)(e\w?|ste)?[- ]?gr[äæe]n[sz]e?n?\b.*"
 )
 _UNRELIABLE = re.compile(r"too unreliable to (be )?publish", re.IGNORECASE)
 _SAMPLE = re.compile(
@@ -147,6 +153,14 @@ _UNADDED = {
         r"łącznie z.{0,60}nieustalon|(不詳|不明).{0,8}含|미상.{0,8}포함|bilinmeyen.{0,20}dahil"
     ),
 }
+
+
+#: A total that says it counts more than the labels beside it: *All (incl. not stated)*.
+_MORE = re.compile(
+    r"\b(incl(ud\w*|\b)|einschl|inkl|y compris|compres[oi]|inclu[iy]\w+|inclusief|łącznie)|"
+    r"\+ ?(unknown|not )|включая|含|포함",
+    re.IGNORECASE,
+)
 
 
 class Note(NamedTuple):
@@ -232,6 +246,12 @@ def rounding(notes: Sequence[Note]) -> tuple[str, int, Note] | None:
             base, *larger = [_number(n) for n in match.groups() if n]
             return ("perturbed", max(larger) - 1, note) if larger else (way, base, note)
     return None
+
+
+def bases(notes: Iterable[Note]) -> set[int]:
+    """Return all bases of rounding in sentences: *nearest ten, and nearest hundred for all*."""
+    every = [plain for note in notes if not _OTHER.search(plain := note.text.casefold())]
+    return {_number(n) for plain in every for n in re.findall(rf"nearest {_N}", plain)}
 
 
 def _number(text: str) -> int:
@@ -330,6 +350,11 @@ def unadded(notes: Iterable[Note], names: Collection[str]) -> dict[str, tuple[st
     return results
 
 
+def counts_more(label: str) -> bool:
+    """Return whether the label of a total says that it includes others."""
+    return _MORE.search(label) is not None
+
+
 def has_estimates(sheet: Sheet) -> bool:
     """Return whether headings or notes reveal survey estimates."""
     return bool(estimates(sheet))
@@ -359,7 +384,8 @@ def estimates(sheet: Sheet) -> str:
 def _beside_intervals(sheet: Sheet) -> set[str]:
     """Return headings of whole numbers that have confidence intervals at their right.
 
-    If a rate stands between them, the interval may belong to the rate.
+    If a rate stands between them, the interval may belong to the rate, unless both ends are whole
+    numbers that enclose the count.
     """
     results, paths = set[str](), [head.split(PATH) for head in sheet.heads]
     for i, (*stem, last) in enumerate(paths):
@@ -370,4 +396,14 @@ def _beside_intervals(sheet: Sheet) -> set[str]:
             whole = sum(WHOLE.fullmatch(t) is not None for t in texts)
             if 0 < len(texts) <= 2 * whole and not _RATES.search(key(sheet.heads[plain[-1]])):
                 results.add(PATH.join(stem))
+    ends = [_END.fullmatch(key(path[-1])) is not None for path in paths]
+    for i in [i for i in range(1, len(ends) - 1) if ends[i] and ends[i + 1]]:
+        j = next((j for j in range(i, -1, -1) if not ends[j]), i)
+        if _RATES.search(key(sheet.heads[j])):
+            continue
+        rows = [(row[i], row[j], row[i + 1]) for _, row in sheet.rows]
+        every = [tuple(int(re.sub(r"\D", "", t)) for t in row) for row in rows
+                 if all(map(WHOLE.fullmatch, row))]  # fmt: skip
+        if len({*every}) > 1 and all(low <= n <= high for low, n, high in every):
+            results.add(sheet.heads[j])
     return results

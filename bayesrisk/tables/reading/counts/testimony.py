@@ -18,7 +18,9 @@ from bayesrisk.tables.reading.variables.variable import TableVariable
 from bayesrisk.tables.sheets.records import says_records, titles_records
 from bayesrisk.tables.sheets.sheet import Sheet
 from bayesrisk.tables.sheets.texts import (
+    PART,
     PATH,
+    WHOLE,
     interval,
     key,
     listing,
@@ -42,25 +44,28 @@ _BOTH_WAYS = 2  # groups missed each way that deny exact counts
 _MOST_EXACT = 20  # sums that hold for each that misses, more than changed counts have
 _SMALL = 20  # the largest count withheld because it is small
 _BITS = 10  # of evidence needed from a single sum
+_FEW = 2  # columns for each that may be no count
 _MOST_LABELS = 2**14  # of a variable, to search for words for totals
 
 
 def ask_for_counts(
     cells: Sequence[Cell], variables: Mapping[str, TableVariable], sheets: Sequence[Sheet],
     rules: ReadingRules,
-) -> None:  # fmt: skip
+) -> dict[str, str]:  # fmt: skip
     """Leave the law of a file open if sums deny it, or nothing shows that numbers are counts.
 
     Overlapping labels exceed their total, and incomplete labels leave a rest. Sums that miss totals
     both ways show changed counts. A column counts records if it takes part in sums, has a withheld
     small count (<3), or has such a heading. A title helps headings that say nothing, and several
-    headings of which none names records.
+    headings of which none names records. A part of another column counts what that does.
+
+    The result is the few columns that may be no counts, with reasons, beside others that sums show.
     """
     files = [name for name in dict.fromkeys(cell.file for cell in cells) if _question(name, rules)]
     columns = {(c.file, c.column): c.file for c in cells
                if c.row and c.file in files and any(map(str.isdigit, c.text))}  # fmt: skip
     if not columns:
-        return
+        return {}
     exact, near, denied, counting = _evidence(cells, variables, rules)
     stated = {c for c, t in rules.columns.items() if t == "count" or "=" in t}
     counting |= {(c.file, c.column) for c in cells if _is_small(c.text)}
@@ -71,19 +76,31 @@ def ask_for_counts(
         counted = [head for other, head in columns if other == sheet.name]
         if len(counted) > 1 and not any(map(says_records, counted)):
             units |= {sheet.name for text in sheet.captions if titles_records(text)}
+    results = dict[str, str]()
     aged = {file for file, head in counting if interval(head)}  # age groups share their unit
     for file in files:
         question, name = _question(file, rules), Path(file).name
-        heads = [
-            repr(head) for pair, other in columns.items()
+        doubts = [
+            head for pair, other in columns.items()
             if other == file and file not in rules.rounded_sums
             and pair not in counting and key(head := pair[1]) not in stated and file not in units
             and not _names_records(head, words[file] or (file in aged and bool(interval(head))))
         ]  # fmt: skip
-        if heads:
-            every = f"no sum and no word of {name} shows that {listing(heads)} counts people"
-            first = next(pair[1] for pair in columns if repr(pair[1]) == heads[0])
-            setting = f"columns.{first}=ignored leaves it out"
+        used = [head for other, head in columns if other == file]
+        wholes = _wholes(next(sheet.heads for sheet in sheets if sheet.name == file))
+        heads = [head for head in doubts if wholes.get(head, head) not in {*used} - {*doubts}]
+        few = _FEW * len(heads) <= len(used) and exact[file] >= _GROUPS
+        few = few and rules.questions[question][0] in _BY_SUMS and question not in rules.open
+        texts = {c.text for c in cells if c.file == file and c.column in heads}
+        few = few and all(map(WHOLE.fullmatch, texts)) and "0" not in texts  # else perhaps parts
+        if heads and few and file not in denied:
+            text = "no sum and no word shows that it counts people or other records: left out"
+            results |= {head: f"{head!r}: {text} (counts=exact reads it)" for head in heads}
+        elif heads:
+            every = (
+                f"no sum and no word of {name} shows that {listing(map(repr, heads))} counts people"
+            )
+            setting = f"columns.{heads[0]}=ignored leaves it out"
             rules.leave_open(question, f"{every} or other records ({setting})")
         guess, text = rules.questions[question]
         if guess in _BY_SUMS and file in denied:
@@ -99,6 +116,18 @@ def ask_for_counts(
             guessed = "a guess, " * (number < _GROUPS)
             several = f"of {name} " * (len(files) > 1)
             rules.questions[question] = guess, f"{text} ({several}{guessed}{sums})"
+    return results
+
+
+def _wholes(heads: Sequence[str]) -> dict[str, str]:
+    """Return the heading before each part (*of which women*), the last one that is no part."""
+    results, whole = dict[str, str](), ""
+    for head in heads:
+        if PART.match(head.rpartition(PATH)[2]):
+            results[head] = whole
+        else:
+            whole = head
+    return results
 
 
 def _is_small(text: str) -> bool:
@@ -115,6 +144,7 @@ def _is_unit(caption: str) -> bool:
 
 def _names_records(head: str, title: bool) -> bool:
     """Return whether a heading names records, or is plain below a title that does."""
+    head = re.sub(r"(?<=[a-z])\d$", "", head)  # "Rape1" has a note
     parts = key(head).split(PATH)
     plain = any(
         _ANY.fullmatch(part) or total_word(part) or sex(part) or interval(part) for part in parts

@@ -25,8 +25,12 @@ def untrue(sheet: Sheet) -> Note | None:
     heads, first = [*map(key, sheet.heads)], sheet.rows[0][0]
     notes = [*sheet_notes(sheet), *(Note(first - 1, head) for head in sheet.heads)]
     results = [note for note in notes if _WORDS.search(note.text)]
-    if not any(says_no_count(head) or says_mean(head) for head in heads):
-        results += [n for n in notes if n.text in sheet.captions and titles_rates(n.text)]
+    means = any(map(says_mean, heads))
+    rates = means or any(map(says_no_count, heads))
+    results += [
+        n for n in notes if n.text in sheet.captions
+        and ((titles_rates(n.text) and not rates) or (says_mean(key(n.text)) and not means))
+    ]  # fmt: skip
     for head, column in zip(heads, zip(*(row for _, row in sheet.rows), strict=True), strict=False):
         texts, exponent = dict.fromkeys(column), EXPONENT.fullmatch(head)
         plain_texts = {"", "0"} | {t for t in texts if not (exponent or UNIT.fullmatch(t))}

@@ -25,6 +25,7 @@ from bayesrisk.tables.sheets.texts import (
     NEGATIVE,
     WHOLE,
     is_mark,
+    key,
     listing,
     noted,
     number_range,
@@ -57,12 +58,15 @@ def values(cells: Sequence[Cell], rules: ReadingRules, sheets: Sequence[Sheet]) 
     laws = cell_laws(cells, rules, notes, doubts)
     rules.notes = [*itertools.chain(*notes.values())]
     answers = marks_answered(cells, laws, rules, rules.notes)
-    cache: dict[tuple[str, int, bool, int], Value] = {}  # few texts stand in many cells
+    cache: dict[tuple[str, int, bool, int, str], Value] = {}  # few texts stand in many cells
+    by_column = {column: rules.columns.get(f"{key(column)}.marks", "") for _, column in heads}
     results = []
     for cell, law in zip(cells, laws, strict=True):
-        words = (cell.text, cell.unit, cell.row > 0, id(law))
+        meaning = by_column.get(cell.column, "")
+        words = (cell.text, cell.unit, cell.row > 0, id(law), meaning)
         if (value := cache.get(words)) is None:
-            value = cache[words] = _value(cell, law, rules, answers)
+            one = {cell.text: meaning} if meaning else answers
+            value = cache[words] = _value(cell, law, rules, one)
         results.append(value)
     _check_sum(cells, results)
     ranges = {c.text: end for c in cells if not WHOLE.fullmatch(c.text) and not is_mark(c.text)

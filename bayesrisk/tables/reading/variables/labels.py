@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.reading.cells import Cell
-from bayesrisk.tables.reading.counts.notes import Note, unadded
+from bayesrisk.tables.reading.counts.notes import Note, counts_more, unadded
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.variables.ages import Ends
 from bayesrisk.tables.reading.variables.crossings import divided_twice
@@ -20,7 +20,7 @@ from bayesrisk.tables.reading.variables.evidence import (
 from bayesrisk.tables.reading.variables.nested import REST, Nesting, adds_up, beyond_chance
 from bayesrisk.tables.reading.variables.sums import CodedLabels
 from bayesrisk.tables.reading.variables.variable import TableVariable
-from bayesrisk.tables.sheets.texts import SOME, first_sums, key, listing, total_word
+from bayesrisk.tables.sheets.texts import SOME, UNKNOWN, first_sums, key, listing, total_word
 
 _MOST_PARTS, _MANY_MORE = 6, 14  # of a sum, on the screen
 
@@ -65,6 +65,12 @@ def variables(
             continue
         one = results[name] = finding.variable(labels[name], inner)
         one.sums, groups = sums_by_name[name], finding.groups
+        more = [one.first[k] for k in one.totals if hidden and counts_more(one.first[k])]
+        if more and not any(map(UNKNOWN.search, one.labels)):
+            row = next(
+                c.row - (c.column == more[0]) for c in cells if c.labels.get(name) == more[0]
+            )
+            denials = {name: ("partial", Note(row, more[0]))} | denials
         if groups.nearly and not any(sums.contradicting.size for sums in one.sums):
             finding = finding._replace(groups=groups._replace(telling=groups.good))
         _judge(

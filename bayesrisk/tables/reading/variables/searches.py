@@ -25,7 +25,8 @@ class SumSearch(LabelSums):
         """Return runs of labels, from the first on, that add up to a label; the shortest first.
 
         Two groups or more must show it, with the given bits. A label that is above 0 in none of
-        these is no part at an end of the run. Inside the run it must be 0 in all groups.
+        these is no part at an end of the run. Inside the run it must be 0 in all groups. Beside the
+        run it must be so too, since it may be a part where it is above 0.
         """
         rows = np.flatnonzero(self.bounded[:, self.column[label]])
         columns = np.array([self.column[k] for k in rest], np.int64)
@@ -45,9 +46,22 @@ class SumSearch(LabelSums):
             above = np.logical_or.reduce(positive[telling_rows, : last + 1], axis=0)
             first = int(above.argmax())
             fits = (above | empty[: last + 1])[first:].all()
+            ends = [*columns[:first], *columns[last + 1 : last + 2]]
+            parts_here = columns[first : last + 1].tolist()
+            fits = fits and not self._perhaps_parts(ends, parts_here, rows[telling_rows])
             if above[last] and above.sum() > 1 and fits:
                 results.append(list(rest[first : last + 1]))
         return results
+
+    def _perhaps_parts(
+        self, columns: Sequence[int], parts: Sequence[int], groups: IntArray
+    ) -> bool:
+        """Return whether a label is 0 in some groups, but perhaps more in others of all parts."""
+        places = np.array(columns, np.int64)
+        nobody = (self.high[np.ix_(groups, places)] == 0).all(axis=0)
+        full = np.flatnonzero(self.present[:, parts].all(axis=1))
+        perhaps = (self.present & (self.high > 0))[np.ix_(full, places)].any(axis=0)
+        return bool((nobody & perhaps).any())
 
     def only_run(self, total: str, labels: Sequence[str], bits: float) -> list[str]:
         """Return the only run of labels that adds up to a total; none if several do."""
@@ -213,9 +227,12 @@ class SumSearch(LabelSums):
         names, stated = [*self.column], (self.low == self.high) & self.present
         columns = np.array([self.column[k] for k in labels], np.int64)
         columns = columns[2 * stated[:, columns].sum(axis=0) > len(stated)]
-        counts = self.low[stated[:, columns].all(axis=1)][:_MOST_ROWS, columns]
+        rows = np.flatnonzero(stated[:, columns].all(axis=1))[:_MOST_ROWS]
+        counts = self.low[np.ix_(rows, columns)]
         wholes, free = dict(trees), list[int]()
-        for j in map(int, np.argsort(counts.sum(axis=0), kind="stable")):
+        order = counts.sum(axis=0).argsort(kind="stable").tolist()
+        parts_here = columns[counts.any(axis=0)].tolist()
+        for j in [] if self._perhaps_parts(columns.tolist(), parts_here, rows) else order:
             if len(free) + 1 >= len(counts) or not counts[:, j].any():
                 continue
             factors, _, rank, _ = np.linalg.lstsq(counts[:, free] + 0.0, counts[:, j] + 0.0)
@@ -229,10 +246,10 @@ class SumSearch(LabelSums):
             holds = len(parts) > 1 and groups.good == groups.telling > 2 and groups.bits >= bits
             if holds and all(inside <= b or b <= inside or not inside & b for b in wholes.values()):
                 wholes.setdefault(label, inside)
-        results, order = dict[str, list[str]](), sorted(wholes, key=lambda k: len(wholes[k]))
-        for i, label in enumerate(order):
+        results, names = dict[str, list[str]](), sorted(wholes, key=lambda k: len(wholes[k]))
+        for i, label in enumerate(names):
             results[label], rest = [], wholes[label]
-            for part in [k for k in reversed(order[:i]) if wholes[k] <= wholes[label]]:
+            for part in [k for k in reversed(names[:i]) if wholes[k] <= wholes[label]]:
                 if wholes[part] <= rest:
                     results[label].append(part)
                     rest -= wholes[part]

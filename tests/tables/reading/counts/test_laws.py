@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import bayesrisk as br
 from bayesrisk import TableReading
 
 AGES = ("under 1", *(str(age) for age in range(1, 12)))
@@ -171,3 +172,69 @@ def test_a_column_that_misses_the_others_by_little_is_their_total(most_off, law,
     assert ("counts" in reading.open) == asked
     counts_all = any("'offences' counts all" in line for line in reading.lines)
     assert counts_all == (most_off < 900)
+
+
+def moves(*, base, note="", years=12):
+    """Return moves into towns, rounded to 10, and those of all, rounded to a base; the truth."""
+    truth = np.random.default_rng(5).integers(300, 4000, (9, years))
+    land = truth.sum(axis=0, keepdims=True)
+    rows = np.concatenate([(land + base // 2) // base * base, (truth + 5) // 10 * 10])
+    names = ["LAND", *(f"Town {k}" for k in range(9))]
+    heads = [f"{1990 + k}" for k in range(years)]
+    lines = [["Persons who moved", *[""] * years], ["Area", *heads]]
+    lines += [[name, *map(str, row)] for name, row in zip(names, rows, strict=True)]
+    lines += [[note, *[""] * years]] * bool(note)
+    return lines, land[0]
+
+
+def read_lines(lines, tmp_path, **settings):
+    file = tmp_path / "t.csv"
+    file.write_text("\n".join(",".join(row) for row in lines), encoding="utf-8")
+    return TableReading.read(file, **settings)
+
+
+@pytest.mark.parametrize(
+    ("base", "years", "note", "law"),
+    [
+        (100, 12, "", "random-100"),
+        (10, 12, "", ""),  # of 12 totals some are no multiples of 100
+        (100, 2, "", ""),  # too few to show it
+        (100, 2, "Rounded to the nearest ten for towns. All: nearest 100", "nearest-100"),
+        (100, 2, "Rounded to the nearest ten and nearest hundred for all", "nearest-100"),
+    ],
+)  # fmt: skip
+def test_a_label_is_rounded_to_a_larger_base_than_others_if_its_counts_or_a_note_say_so(
+    base, years, note, law, tmp_path
+):
+    lines, land = moves(base=base, years=years, note=note)
+    reading = read_lines(lines, tmp_path).accepted()
+    assert reading.rules.get("labels.area.LAND.counts", "") == law
+    if base == 100 and law:
+        bounds = br.reconstruction.count_bounds(br.PublishedTables(*reading.parts)).counts
+        cells = reading.stated_cells.reset_index(drop=True)
+        row = bounds.merge(cells.rename(columns={"place": "geoid"}), on=["geoid", "table", "cell"])
+        row = row[row["row"] == 3]
+        assert (row["low"].to_numpy() <= land).all()
+        assert (land <= row["high"].to_numpy()).all()
+
+
+@pytest.mark.parametrize("finer", [1, 6])
+def test_few_labels_may_be_rounded_to_a_smaller_base_than_most(finer):
+    rng = np.random.default_rng(3)
+    rows = [{"area": f"area {k}", "age": f"{age}-{age + 9}", "Persons": str(count)}
+            for k in range(20) for age in range(0, 90, 10)
+            for count in [rng.integers(1, 400) * (5 if k < finer else 10)]]  # fmt: skip
+    reading = TableReading.from_frame(pd.DataFrame(rows))
+    assert reading.rules["counts"] == "random-10"
+    fine = {n for n, rule in reading.rules.items() if rule == "random-5"}
+    assert fine == {f"labels.area.area {k}.counts" for k in range(finer)}
+    assert not reading.open
+
+
+def test_counts_of_many_labels_that_are_multiples_of_more_are_asked_about():
+    rng = np.random.default_rng(3)
+    rows = [{"area": f"area {k}", "age": f"{age}-{age + 9}", "Persons": str(count)}
+            for k in range(40) for age in range(0, 90, 10)
+            for count in [rng.integers(1, 400) * (5 if k % 2 else 10)]]  # fmt: skip
+    reading = TableReading.from_frame(pd.DataFrame(rows))
+    assert reading.open == {"counts"}

@@ -454,3 +454,27 @@ def test_a_note_that_numbers_deny_is_told(tmp_path, note, name, count, words):
     _, text = guess(tmp_path, note, f"area,Men,Women,Total\n{rows}", name)
     assert words in text
     assert bool(words) == ("deny" in text)
+
+
+@pytest.mark.parametrize(
+    ("heads", "numbers", "refused"),
+    [
+        ("Poor,Lower bound,Upper bound", [(120, 101, 140), (90, 70, 112), (57, 40, 70)], True),
+        ("Poor,90% CI low,90% CI high", [(120, 101, 140), (90, 70, 112), (57, 40, 70)], True),
+        ("Poor,Borne inférieure,Borne supérieure", [(120, 101, 140), (90, 70, 112)], True),
+        ("Poor,Lower bound,Upper bound", [(120, 101, 140), (90, 91, 112), (57, 40, 70)], False),
+        ("Primary,Lower school,Upper school", [(120, 101, 140), (90, 70, 112)], False),
+        ("Rate,Lower limit,Upper limit", [(12, 10, 14), (9, 7, 11), (8, 6, 10)], False),
+    ],
+)
+def test_ends_of_whole_numbers_that_enclose_another_show_an_estimate(
+    heads, numbers, refused, tmp_path
+):
+    rows = [f"a{k},{300 + k},{x},{y},{z}" for k, (x, y, z) in enumerate(numbers)]
+    file = tmp_path / "t.csv"
+    file.write_text("\n".join([f"area,Persons,{heads}", *rows]), encoding="utf-8")
+    if not refused:
+        assert len(TableReading.read(file).cells)
+        return
+    with pytest.raises(DataError, match="estimates of a survey with margins of error"):
+        TableReading.read(file)

@@ -588,3 +588,71 @@ def test_months_below_a_variable_of_offences_count_them(month, open_):
     heads = ["area", "offence type", month, month[::-1].replace("0", "1", 1)[::-1]]
     rows = [[a, o, *map(str, rng.integers(0, 90, 2))] for a in TOWNS for o in ("Assault", "Theft")]
     assert reading_of(pd.DataFrame(rows, columns=heads)).open == open_
+
+
+STAFF = "school,{}\n" + "".join(
+    f"{name},{a + b},{a},{b},{c},{d}\n"
+    for name, a, b, c, d in [("Ash", 61, 59, 11, 2500), ("Elm", 41, 49, 9, 3100),
+                             ("Oak", 30, 27, 6, 1800), ("Yew", 29, 37, 7, 2000)]
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("heads", "left_out"),
+    [
+        ("Pupils,Boys,Girls,Teachers,Blocks", ["Blocks"]),  # sums show that the others count
+        ("Pupils,Boys,Girls,Classes,Blocks", ["Classes", "Blocks"]),
+        ("Pupils,Boys,Girls,of which boarders,Blocks", ["Blocks"]),  # counts what stands before it
+        ("Pupils,Boys,Girls,Blocks,davon Beton", ["Blocks", "davon Beton"]),
+        ("Pupils,Boys,Girls,Teachers,Cooks employed", []),
+    ],
+)
+def test_few_columns_that_may_be_no_counts_are_left_out_beside_sums(tmp_path, heads, left_out):
+    file = tmp_path / "t.csv"
+    file.write_text(STAFF.format(heads), encoding="utf-8")
+    reading = br.TableReading.read(file)
+    assert reading.rules["counts"] == "exact"
+    assert not reading.open
+    assert [n for n in reading.questions if n.startswith("columns.")] == [
+        f"columns.{head}" for head in left_out
+    ]
+    stated = {*reading.cells["stated"]}
+    assert ("2500" in stated) == ("Cooks" in heads)
+    assert "2500" in {*br.TableReading.read(file, counts="exact").cells["stated"]}
+
+
+def test_a_question_stays_where_no_sum_shows_what_counts(tmp_path):
+    """No pupil is boy and girl, or more columns may be no counts than sums have."""
+    text = STAFF.format("Pupils,Bases,Blocks,Grades,Points").replace("120", "121")
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    assert br.TableReading.read(tmp_path / "t.csv").open == {"counts"}
+
+
+SUMS = """area,Persons,Male,Female,{}
+Ash,{},*,15,1
+Elm,38,30,8,0
+Oak,23,7,16,0
+Yew,21,9,12,0"""
+
+
+@pytest.mark.parametrize("head", ["Not known", "Third"])
+@pytest.mark.parametrize(("others", "total", "known"), [("1", 19, False), ("0", 18, True)])
+@pytest.mark.parametrize("last", [False, True])
+def test_a_label_of_nobody_where_a_sum_is_known_may_be_a_part_elsewhere(
+    tmp_path, head, others, total, known, last
+):
+    """True: three men in Ash, and one of the others, or none; nothing says that 19 - 15 are men."""
+    text = SUMS.format(head, total).replace(",15,1", f",15,{others}")
+    if last:
+        text = "\n".join(
+            ",".join([a, *rest, every])
+            for a, every, *rest in (line.split(",") for line in text.splitlines())
+        )
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    reading = br.TableReading.read(tmp_path / "t.csv").changed({"counts": "exact"})
+    bounds = br.reconstruction.count_bounds(br.PublishedTables(*reading.parts)).counts
+    cells = reading.stated_cells.rename(columns={"place": "geoid"})
+    row = cells[cells["stated"] == "*"].merge(bounds, on=["geoid", "table", "cell"]).iloc[0]
+    assert row["low"] <= 3
+    assert row["high"] is pd.NA or row["high"] >= 3
+    assert not known or (row["low"], row["high"]) == (3, 3)

@@ -196,3 +196,67 @@ def test_totals_stay_rounded_where_the_law_of_others_is_said(tmp_path):
     note = "\nTotals are rounded to the nearest 10\n"
     reading = read(tmp_path, text + note, counts="exact")
     assert ends(reading)[3, "70"] == (65, 74)
+
+
+LAND = "{}\n{}\narea,2020,2021\nAsh,120,131\nElm,307,311\nOak,96,101\nYew,44,47\n"
+
+
+@pytest.mark.parametrize(
+    ("title", "asked"),
+    [
+        ("Measure - area planted (Hectares)", True),
+        ("Output (tonnes)", True),
+        ("Persons employed (annual averages)", True),
+        ("Persons on farms of 5 hectares", False),
+        ("Persons (headcount)", False),
+    ],
+)
+def test_a_title_in_units_of_land_or_on_averages_is_asked_about(tmp_path, title, asked):
+    reading = read(tmp_path, LAND.format("Persons", title))
+    assert ("counts" in reading.open) == asked
+    rated = LAND.replace("2021", "Rate (%)").format("Persons", title)
+    assert ("counts" in read(tmp_path, rated).open) == ("averages" in title)
+
+
+HEADS = (
+    "Einwohner je km2", "Einwohnerdichte", "Habitants par km²", "Densidad", "Fläche (ha)",
+    "Price", "Median prices", "Land (hectares)",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_densities_areas_and_prices_count_nobody_beside_persons(tmp_path, head):
+    text = f"area,Persons,{head}\nAsh,120,31\nElm,307,11\nOak,96,54\nYew,44,8\n"
+    reading = read(tmp_path, text)
+    assert {*reading.cells["stated"]} == {"120", "307", "96", "44"}
+    assert not reading.open
+
+
+@pytest.mark.parametrize(
+    "head", ["Low income", "Free", "Fee paying", "Farms under 5 ha", "Premium"]
+)
+def test_words_that_only_resemble_these_count_people(tmp_path, head):
+    text = f"area,Total persons,Others,{head}\nAsh,120,89,31\nElm,307,296,11\nOak,96,42,54\n"
+    assert {"31", "11", "54"} <= {*read(tmp_path, text).cells["stated"]}
+
+
+def test_labels_of_sizes_in_hectares_stay_labels(tmp_path):
+    text = "area,Size (ha),Farms\nAsh,0-5,12\nAsh,5-10,25\nElm,0-5,7\nElm,5-10,31\n"
+    assert {*read(tmp_path, text).cells["size (ha)"]} == {"0-5", "5-10"}
+
+
+@pytest.mark.parametrize(
+    ("total", "partial"),
+    [
+        ("Persons (incl. sex unknown)", True),
+        ("Total including not stated", True),
+        ("Insgesamt (einschl. divers)", True),
+        ("Persons", False),
+        ("Total", False),
+    ],
+)
+def test_a_total_that_says_it_includes_others_is_no_sum_of_the_rest(tmp_path, total, partial):
+    """Sums that hold in three areas say nothing of Ash, where one person of neither sex is."""
+    reading = read(tmp_path, SEXES.replace("Total", total)).accepted()
+    assert (ends(reading)[2, "*"] == (4, 4)) is not partial
+    assert ends(reading)[2, "*"][1] == 4

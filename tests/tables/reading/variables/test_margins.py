@@ -417,7 +417,7 @@ def test_a_total_of_a_heading_counts_columns_of_several_depths(change, tmp_path)
     rows = [f"Pond {k},{a + b},{b},{c + d + e + change * (k == 5)},{c},{d},{e}"
             for k, (a, b, c, d, e) in enumerate(numbers)]  # fmt: skip
     (tmp_path / "t.csv").write_text("\n".join([heads, *rows]) + "\n")
-    labels = {*TableReading.read(tmp_path / "t.csv").cells["category 1"]}
+    labels = {*TableReading.read(tmp_path / "t.csv", counts="exact").cells["category 1"]}
     assert ({"Rulings: Merits: No", "Rulings: Closed"} <= labels) is not bool(change)
     assert not any(label.startswith("Asked: All") for label in labels)
 
