@@ -102,7 +102,7 @@ class TableReading:
 
         ``reading``, another one, gives the settings that are not named.
         """
-        several = [files] if isinstance(files, str | Path) else check.items(files, "files")
+        several = [files] if check.is_path(files) else check.items(files, "files")
         chosen = [settings.get(name) for name in ("sheet", "encoding")]
         names = [None if name is None else str(name) for name in chosen]
         return read([file_sheet(check.path(file, "files"), *names) for file in several], settings)

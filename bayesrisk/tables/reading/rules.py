@@ -65,14 +65,16 @@ def settings(options: Mapping[str, Any]) -> dict[str, str]:
     """Return settings as texts by name; other settings override the file ``assume``."""
     values = dict(options)
     file = values.pop("assume", None)
-    choices = {} if file is None else _flat(read_toml(check.path(file, "assume")))
-    choices |= _flat(values)
+    stated = {} if file is None else _flat(read_toml(check.path(file, "assume")))
+    given = _flat(values)
+    choices = stated | given
     for name, text in choices.items():
+        origin = "" if name in given else f"{file}: "
         section = name.partition(".")[0]
         if section not in _SECTIONS:
             advice = check.did_you_mean(section, _SECTIONS)
             rule = f"must be {', '.join(_SECTIONS)} or assume"
-            raise ArgumentError("assumptions", rule, got=name, advice=advice)
+            raise ArgumentError(f"{origin}assumptions", rule, got=name, advice=advice)
         bound, good = " or ".join(_CHOICES.get(section, ("a text",))), isinstance(text, str)
         if section == "counts" or (section in ("labels", "columns") and name.endswith(".counts")):
             bound, good = _LAWS, good and law(text) is not None
@@ -85,7 +87,7 @@ def settings(options: Mapping[str, Any]) -> dict[str, str]:
         elif section in _CHOICES:
             good = text in _CHOICES[section]
         if not good:
-            raise ArgumentError(f"{name[:80]} must be {bound}, got {quote(text)}")
+            raise ArgumentError(f"{origin}{name[:80]} must be {bound}, got {quote(text)}")
     return choices
 
 

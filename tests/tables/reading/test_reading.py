@@ -241,6 +241,17 @@ def test_assumptions_are_checked(options, words):
         PublishedTables.from_frame(pd.DataFrame({"a": ["x"], "count": [1]}), **options)
 
 
+def test_a_wrong_setting_of_a_file_names_the_file(tmp_path):
+    (file := tmp_path / "reading.toml").write_text('counts = "round-5x"\nmarks."*" = "few"\n')
+    frame = pd.DataFrame({"a": ["x"], "count": [1]})
+    with pytest.raises(ArgumentError, match=r"reading.toml: counts must be exact.*'round-5x'"):
+        PublishedTables.from_frame(frame, assume=file)
+    with pytest.raises(ArgumentError, match=r"reading.toml: marks\.\* must be a range.*'few'"):
+        PublishedTables.from_frame(frame, assume=file, counts="exact")
+    with pytest.raises(ArgumentError, match=r"^counts must be exact"):
+        PublishedTables.from_frame(frame, assume=file, counts="rounded")
+
+
 def test_files_of_other_years_are_not_put_together():
     frames = [
         pd.DataFrame({"year": year, "area": "Gander", "sex": ["F", "M"], "count": [4, 5]})
