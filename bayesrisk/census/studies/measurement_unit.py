@@ -38,9 +38,10 @@ class UnitMeasurements(Tabular):
         Prior probability of one more person in a cell than the known number, and that number.
     cells : pandas.DataFrame
         A row for each cell: ``cell`` (its number), ``label``, ``noisy_count``, and ``settled_by``,
-        the constraint that fixes the count. ``least`` and ``most`` are a 95 % interval of the
-        count, under a uniform prior on all counts that constraints allow. ``posterior`` and
-        ``risk_ratio`` are those of one more person, given all noisy values and the constraints.
+        the constraint that fixes the count. ``least`` and ``most`` are the shortest interval that
+        holds 95 % of the count, under a uniform prior on all counts that constraints allow.
+        ``posterior`` and ``risk_ratio`` are those of one more person, given all noisy values and
+        the constraints.
     more_than_known : int
         95 % lower bound on the number of cells with more people than known: noise alone explains no
         more.
@@ -185,15 +186,19 @@ def unit_measurements(
 
 
 def _interval(noisy: int, low: int, high: int, sigma2: float) -> tuple[int, int]:
-    """Return a count's posterior quantiles 0.025 and 0.975, with a flat prior within bounds."""
+    """Return the most probable counts of 95 % together, with a flat prior within bounds.
+
+    The weights fall on both sides of the largest, so that these counts are an interval.
+    """
     reach = int(12.0 * np.sqrt(sigma2)) + 1
     middle = min(max(noisy, low), high)
     counts: IntArray = np.arange(max(low, middle - reach), min(high, middle + reach) + 1)
     exponent = -((counts - noisy) ** 2) / (2.0 * sigma2)
     weights = np.exp(exponent - exponent.max())
-    total = np.cumsum(weights) / weights.sum()
-    least, most = np.searchsorted(total, [0.025, 0.975])
-    return int(counts[least]), int(counts[min(most, counts.size - 1)])
+    order = np.argsort(-weights, kind="stable")
+    total = np.cumsum(weights[order]) / weights.sum()
+    likely = counts[order[: int(np.searchsorted(total, 0.95)) + 1]]
+    return int(likely.min()), int(likely.max())
 
 
 def _geocode(nmf: nmf_reader.NoisyMeasurements, level: str, unit: str) -> str:
