@@ -230,7 +230,8 @@ def hidden_sentences(bounds: CountBounds, coarse: str) -> list[str]:
     facts = bounds.facts
     ends = frame[["low_stated", "high_stated", "low", "high"]].astype("Float64").fillna(np.inf)
     recovered = (ends["low"] == ends["high"]) & (ends["low_stated"] < ends["high_stated"])
-    single = int((recovered & (ends["low"] == 1)).sum())
+    ones = frame.loc[recovered & (ends["low"] == 1), ["level", "geoid", "cell"]]
+    single = len(ones.drop_duplicates())  # two files may state one count
     wide, exact = facts["coarsened"], facts["recovered"]
     narrower = int(narrowed(frame).sum()) - exact
     singles = (

@@ -11,6 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import bayesrisk as br
+
 RUN = """
 import sys, threading
 from bayesrisk.experiments.audit import AuditStudy, populations
@@ -90,10 +92,15 @@ def test_what_ends_with_its_time_reports_the_protections_that_are_done(folder):
     page = (folder / "out" / "report.html").read_text("utf-8")
     assert said in page.split('<p class="lead">')[1].split("</p>")[0]
     assert "not reached" in page.split('<table class="cards">')[1].split("</table>")[0]
+    found = br.read_audit(folder / "out")
+    assert {*found.statements["protection"]} == {*found.measures["protection"]} == {"none"}
+    assert found.missing == ("discrete-gaussian:rho=1",)
+    assert said in " ".join(repr(found).split())
     done = run(folder, NEVER, "--targets", "10", "--resume", "--json")
     assert done.returncode == 0, done.stderr
     whole = reported(folder)
     assert {*whole} == {"none", "discrete-gaussian:rho=1"}
+    assert br.read_audit(folder / "out").missing == ()
     pd.testing.assert_frame_equal(whole["none"], first["none"])
 
 

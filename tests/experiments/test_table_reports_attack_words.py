@@ -10,9 +10,11 @@ from bayesrisk.reconstruction.records.bounds import CountBounds
 class Bounds:
     """Bounds as the sentences read them: ends of each count, and totals."""
 
-    def __init__(self, ends, at_least_one=0):
+    def __init__(self, ends, at_least_one=0, cells=None):
         names = ["low_stated", "high_stated", "low", "high"]
         self.counts = pd.DataFrame(ends, columns=names).astype("Int64")
+        cells = [*map(str, range(len(ends)))] if cells is None else cells
+        self.counts = self.counts.assign(level="town", geoid="1", cell=cells)
         wide = [row for row in ends if row[0] != row[1]]
         self.facts = {
             "coarsened": len(wide), "recovered": sum(row[2] == row[3] for row in wide),
@@ -55,6 +57,11 @@ NARROW, EXACT = (0, 9, 2, 4), (5, 5, 5, 5)
 )  # fmt: skip
 def test_hidden_counts_in_words(ends, said):
     assert hidden_sentences(Bounds(ends), "hidden") == said
+
+
+def test_one_count_of_two_files_is_one_record():
+    said = hidden_sentences(Bounds([ONE, ONE], cells=["F, 0-17"] * 2), "hidden")
+    assert said == ["All 2 hidden counts can be worked out; one is a single record."]
 
 
 def test_the_bounds_of_these_tests_are_read_as_those_of_the_package():

@@ -26,6 +26,7 @@ from bayesrisk.experiments.audit.populations import (
 )
 from bayesrisk.experiments.audit.screen import audit_brief
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
+from bayesrisk.mechanisms.registry import shown_name
 from bayesrisk.release import MechanismSpec
 from bayesrisk.risk import audit
 from bayesrisk.risk.audit.constructions import constructions
@@ -47,7 +48,7 @@ PROTECTIONS = "protections.json"
 @displayed
 @dataclass(frozen=True, eq=False)
 class AuditResults:
-    """Tables of a complete audit; ``statements, measures = results`` gives the first two.
+    """Tables of an audit; ``statements, measures = results`` gives the first two.
 
     If populations have names, each frame has them in a column ``population``.
 
@@ -60,12 +61,15 @@ class AuditResults:
         and ``posterior_error`` are Monte Carlo standard errors, 0 if calculated.
     measures, costs, comparisons : pandas.DataFrame
         Rows as in ``measures.csv`` (:func:`audit_measures`), ``costs.csv`` and ``comparisons.csv``.
+    missing : tuple of str
+        Protections that were not reached before the audit ended.
     """
 
     statements: pd.DataFrame
     measures: pd.DataFrame
     costs: pd.DataFrame
     comparisons: pd.DataFrame
+    missing: tuple[str, ...] = ()
 
     def __iter__(self) -> Iterator[pd.DataFrame]:
         return iter((self.statements, self.measures))
@@ -73,8 +77,12 @@ class AuditResults:
     def __getitem__(self, number: int) -> pd.DataFrame:
         return (self.statements, self.measures)[number]
 
+    def brief(self) -> list[str]:
+        """Return a short text report: the opening sentence, and a line for each protection."""
+        return audit_brief(self.measures, self.comparisons, self.costs, missing=self.missing)
+
     def _answer(self) -> list[str]:
-        return audit_brief(self.measures, self.comparisons, self.costs)
+        return self.brief()
 
     def plot(self, *, population: str | None = None, ax: Where = None) -> Panels:
         """Draw the information gained from people's own records against the cost of protection."""
@@ -84,11 +92,18 @@ class AuditResults:
 
 
 def read_audit(folder: str | Path) -> AuditResults:
-    """Return the statements, measures, costs and comparisons in the folder of a complete audit."""
+    """Return the statements, measures, costs and comparisons in the folder of an audit.
+
+    Of an audit that ended early there are those of the protections that were reached.
+    """
     store = audit_folder(check.path(folder, "folder"))
     statements = pq.read_table(store.result("statements.parquet")).to_pandas()
     names = ("measures", "costs", "comparisons")
-    return AuditResults(statements, *(result_table(store.result(f"{name}.csv")) for name in names))
+    measures, costs, comparisons = (result_table(store.result(f"{name}.csv")) for name in names)
+    reached = {*measures["protection"]}
+    every = dict.fromkeys(one["name"] for one in store.config["protections"])
+    missing = tuple(shown_name(one) for one in every if one not in reached)
+    return AuditResults(statements, measures, costs, comparisons, missing)
 
 
 def audit_folder(folder: str | Path) -> RunFolder:

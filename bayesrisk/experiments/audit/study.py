@@ -17,7 +17,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from bayesrisk._base import disk, validation as check
+from bayesrisk._base import validation as check
+from bayesrisk._base.disk.parquet import parquet_bytes
 from bayesrisk._base.display import arrow_table
 from bayesrisk._base.validation import IntArray
 from bayesrisk.exceptions import ArgumentError, quote
@@ -462,8 +463,8 @@ class AuditStudy(Study):
         }
         lines = [
             f"{population.survey.targets.size} of {population.people} people, drawn at random, "
-            f"speak for all{f' of {name!r}' if name else ''}{causes.get(name, '')} (--targets asks "
-            "about more)"
+            f"speak for all{f' of {name!r}' if name else ''}{causes.get(name, '')} (--targets, "
+            "and time enough, ask about more)"
             for name, population in self._populations.items()
             if population.survey.targets.size < population.people
         ]
@@ -706,13 +707,10 @@ class AuditStudy(Study):
                 break
             shards += step
         ready = [self.protections[n] for n in numbers]
-        for name, data in self.results(folder, ready, shards).items():
-            file = folder.path / name
-            disk.make_folder(file.parent, private=True)
-            disk.write_bytes(file, data, private=True)
-        names = ("measures", "comparisons", "costs")
-        frames = (result_table(folder.path / f"{one}.csv") for one in names)
-        return ready, audit_brief(*frames, missing=self._missing(ready))
+        statements = pa.Table.from_pandas(folder.frame("statements", shards), preserve_index=False)
+        stated = {"statements.parquet": parquet_bytes(statements)}
+        folder.write_so_far({**self.results(folder, ready, shards), **stated})
+        return ready, read_audit(folder.path).brief()
 
     def _missing(self, ready: Sequence[Protection]) -> list[str]:
         """Return the names of all other protections."""

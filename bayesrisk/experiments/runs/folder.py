@@ -130,8 +130,11 @@ class RunFolder:
         return disk.read_document(file, PartFileError) if file.exists() else {}
 
     def result(self, name: str) -> Path:
-        """Return the path of a result of a complete run, after verifying its checksum."""
-        files = self.manifest.get("files", {})
+        """Return the path of a result, after verifying its checksum.
+
+        A run that ended early may have results of what was done (:meth:`write_so_far`).
+        """
+        files = self.manifest.get("files") or self.manifest.get("so_far", {})
         if not files:
             raise PartFileError(f"{self.path}: is not finished; run it with --resume")
         entry, file = files.get(name), self.path / name
@@ -405,13 +408,20 @@ class RunFolder:
             if self.missing():  # else another machine has finished the rest meanwhile
                 return False
         files = {f"{kind}.parquet": self._merge(kind) for kind in self.layout.merged}
-        for name, data in ({} if results is None else results()).items():
+        self._write_manifest(files | self._written({} if results is None else results()))
+        return True
+
+    def write_so_far(self, files: Mapping[str, bytes]) -> None:
+        """Write results of what is done of a run that ended early; going on forgets them."""
+        self._write_manifest(so_far=self._written(files))
+
+    def _written(self, files: Mapping[str, bytes]) -> dict[str, Any]:
+        """Write result files, and return their entries of the manifest."""
+        for name, data in files.items():
             file = self.path / name
             self._make_folder(file.parent)
             disk.write_bytes(file, data, private=self._private(file))
-            files[name] = {"sha256": hashlib.sha256(data).hexdigest()}
-        self._write_manifest(files)
-        return True
+        return {n: {"sha256": hashlib.sha256(data).hexdigest()} for n, data in files.items()}
 
     def _merge(self, kind: str) -> dict[str, Any]:
         """Merge the parts of a kind into one file; return its number of rows and checksum."""
@@ -437,8 +447,10 @@ class RunFolder:
                     parts = []
         return {"rows": rows, "sha256": disk.digest(target)}
 
-    def _write_manifest(self, files: Mapping[str, Any] | None = None) -> None:
-        """Write the list of parts and, for a complete run, of its result files."""
+    def _write_manifest(
+        self, files: Mapping[str, Any] | None = None, *, so_far: Mapping[str, Any] | None = None
+    ) -> None:
+        """Write the list of parts, and of result files of a complete run or of what is done."""
         failed = sorted((self.state / self.layout.failures).glob("shard-*.json"))
         failures = [disk.read_document(file, PartFileError) for file in failed]
         states = self._states()
@@ -454,6 +466,7 @@ class RunFolder:
                 for kind, entry in self._recorded(shard, states).items()
             ],
             **({} if files is None else {"files": files}),
+            **({} if so_far is None else {"so_far": so_far}),
             **({"failed": failures} if failures else {}),
         }
         listing = self.state / self.layout.listing
