@@ -44,6 +44,7 @@ _FEW = 16  # rows for each with the labels of another
 _BITS = 32  # of evidence that sums make up the rows of a label
 _MOST_WHOLES = 3  # labels of the largest counts, perhaps totals
 _SEVERAL, _FEW_NOTES = 3, 2  # count columns; fewer of them hold a note
+_PLAIN = re.compile(r"\d{1,15}")
 _NO_COUNT = re.compile(
     r".*(((?<![\d ]) ?|\b(19|20)\d\d([-–/]\d{2,4})? )%|\b(perc(ent\w*)?|pct|[bd]?rates?|"
     r"ratings?|ratio|share|proportion|mean|median|purchasing power|"
@@ -213,6 +214,37 @@ def counting_rows(sheet: Sheet) -> Sheet:
         else:
             rows.append((i, row))
     return sheet._replace(rows=rows, left=[*sheet.left, *left]) if rows and left else sheet
+
+
+def without_spanning_rows(sheet: Sheet) -> Sheet:
+    """Return a sheet without rows that state one count for all columns of each group of headings.
+
+    Such a row has counts in the first columns of the groups alone. One of these rows shows it: its
+    counts are the sums over each group of another row.
+    """
+    groups = dict[str, list[int]]()
+    for j, head in enumerate(sheet.heads):
+        if PATH in head:
+            groups.setdefault(head.rpartition(PATH)[0], []).append(j)
+    several = [places for places in groups.values() if len(places) > 1]
+    spanning = [
+        (i, row) for i, row in sheet.rows
+        if len(several) > 1
+        and all(WHOLE.fullmatch(row[j]) for j, *_ in several)
+        and not any(row[j] for _, *rest in several for j in rest)
+    ]  # fmt: skip
+    sums = {
+        tuple(sum(int(row[j]) for j in places) for places in several)
+        for _, row in sheet.rows
+        if spanning and all(_PLAIN.fullmatch(row[j]) for places in several for j in places)
+    }
+    if not any(tuple(int(row[j]) for j, *_ in several) in sums for _, row in spanning
+               if all(_PLAIN.fullmatch(row[j]) for j, *_ in several)):  # fmt: skip
+        return sheet
+    lines = {i for i, _ in spanning}
+    left = [(i, f"{', '.join(row)[:40]}…", "one number for several columns") for i, row in spanning]
+    rows = [(i, row) for i, row in sheet.rows if i not in lines]
+    return sheet._replace(rows=rows, left=[*sheet.left, *left])
 
 
 def _whole_means(sheet: Sheet) -> set[str]:

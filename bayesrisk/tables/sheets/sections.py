@@ -60,8 +60,8 @@ def section_headings(
 
     There are sections if labels repeat below two headings, an empty row precedes each heading, or
     rows are indented below headings. Equal totals of sections also show them. So do first rows of a
-    section that add up to the only row above all. One heading suffices if it is no day and rows are
-    not in alphabetical order.
+    section that add up to the only row above all, or a column with one text in each section, as a
+    code of it. One heading suffices if it is no day and rows are not in alphabetical order.
 
     A section ends after its own total if another total follows, or at a new group in the column
     ``group``.
@@ -75,7 +75,7 @@ def section_headings(
         return {}
     first = next((name for name, _ in leading), "")
     named = {i: "" if not total_word(t) and t == first else t for i, t in sections.items()}
-    if lone.certain:
+    if lone.certain or _follow_a_column(rows, columns):
         return named
     parts = _sections([(name, line.row, line.depth) for line, name in rows])
     called = len(leading) < 2 or all(name for name, _ in leading)  # perhaps with an average
@@ -85,6 +85,19 @@ def section_headings(
         return named
     listed = by_alphabet([line.row for line in lines])
     return {} if listed or several_sections or lone.days else named
+
+
+def _follow_a_column(rows: Sequence[tuple[Line, str]], columns: CountColumns) -> bool:
+    """Return whether a column of labels has one text in each section, and another in each other."""
+    for j in columns.labels:
+        texts = dict[str, set[str]]()
+        for line, name in rows:
+            texts.setdefault(name, set()).add(line.row[j])
+        alike = all(len(one) == 1 and "" not in one for one in texts.values())
+        several = len(texts) > _PAIR and len(rows) >= _PAIR * len(texts)
+        if alike and several and len(set().union(*texts.values())) == len(texts):
+            return True
+    return False
 
 
 class _SectionHeadings(NamedTuple):

@@ -279,3 +279,41 @@ def test_headings_of_several_sections_that_a_blank_row_leaves_open_are_left_out(
     file.write_text("\n".join(lines).replace("Dale", "Ash") + "\n")  # which Ash is it?
     with pytest.raises(DataError, match="North"):
         file_sheet(file)
+
+
+TOWNS = [
+    ("A1", "101", "Capital", 70), ("", "", "", 0), ("B1", "201", "Elm", 31),
+    ("B1", "202", "Oak", 18), ("", "", "", 0), ("C1", "301", "Ash", 25), ("C1", "302", "Elm", 9),
+    ("C1", "303", "Fir", 14),
+]  # fmt: skip
+
+
+def towns_in_districts(codes=None):
+    """Return a table of towns whose districts stand in rows of their own, and have a code."""
+    rows, names = ["Code,Town code,Town,Residents,Men,Women"], iter(["District B", "District C"])
+    for k, (code, town, name, count) in enumerate(TOWNS):
+        code = code if codes is None or not code else codes[k]
+        counts = f"{count},{count // 2},{count - count // 2}"
+        rows.append(f"{code},{town},{name},{counts}" if town else f"{next(names)},,,,,")
+    return "\n".join(rows) + "\n"
+
+
+def test_rows_of_one_text_are_headings_if_each_has_a_code_of_its_own_below_it(tmp_path):
+    sheet = sheet_of(tmp_path, towns_in_districts())
+    assert [row for _, row in sheet.rows] == [
+        [section, code, town, name, str(n), str(n // 2), str(n - n // 2)]
+        for section, (code, town, name, n) in zip(
+            ["", *["District B"] * 2, *["District C"] * 3],
+            [one for one in TOWNS if one[0]],
+            strict=True,
+        )
+    ]
+
+
+@pytest.mark.parametrize("wrong", [5, 7])
+def test_codes_that_cross_rows_of_one_text_show_no_headings(wrong, tmp_path):
+    """A code of the district before stands below a heading, or a row has a third code."""
+    codes = [code for code, *_ in TOWNS]
+    codes[wrong] = {5: "B1", 7: "D1"}[wrong]
+    with pytest.raises(DataError, match="row 3: must be a row of the table"):
+        sheet_of(tmp_path, towns_in_districts(codes))

@@ -57,7 +57,9 @@ GROUP = re.compile(
 #: Money, beside counts.
 _MONEY = re.compile(
     r"(?!.*\b(persons?|people|numbers?|no|workers|employees|households|with)\b)"
-    r"(agi|total income|(total )?values? of \w.*|"
+    r"(agi|total income|(total )?values? of \w.*|(.*\b)?(gdp|gross (domestic|national) product|"
+    r"gayri safi (yurti[cç]i|milli) has[ıi]la|bruttoinlandsprodukt|produit int[eé]rieur brut|"
+    r"produ[ck]?to (interior|interno) bruto|prodotto interno lordo|국내총생산|国内総生産)\b.*|"
     r"(.* )?(wages?|salaries|payrolls?|revenues?|turnover|expenditures?|spending|earnings|"
     r"adjusted gross income|(aggregate|gross|net|taxable|disposable|annual|weekly|monthly|wkly) "
     r"([\w ]+ )?(income|pay)|(tax|qtrly|quarterly|employer|insurance|pension) contributions?|"

@@ -39,6 +39,7 @@ from bayesrisk.tables.reading.rows import (
     with_repeated,
     with_words_of_codes,
     without_false_parts,
+    without_spanning_rows,
 )
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.sheets.heading_rows import heading_positions
@@ -92,7 +93,8 @@ class ColumnEvidence:
         sheet = with_blocks(with_words_of_codes(in_persons(sheet)), rules)
         sheet = with_label_of_all(without_false_parts(sheet), rules)
         self.sheet = with_named_totals(sheet, rules)
-        self.sheet = with_parts(counting_rows(with_repeated(self.sheet, rules)), rules)
+        counting = without_spanning_rows(counting_rows(with_repeated(self.sheet, rules)))
+        self.sheet = with_parts(counting, rules)
         sheet = self.sheet
         plain = [MEMBER.sub("", head) or head for head in sheet.heads]
         plain = [re.sub(r"\(\d+ categories\)", "", head) for head in plain]

@@ -367,7 +367,9 @@ class SheetColumns(ColumnEvidence):
             self.reasons |= {i: text for i, text in repeats.items() if i not in files}
             numeric = [i for i in numeric if i not in self.reasons]
         if all(doubt in _LABELS for doubt in doubts.values()):  # counts that rise with the years
-            doubts |= dict.fromkeys([i for i in numeric if doubts[i] == SPELLED][-1:], "")
+            last = [i for i in numeric if doubts[i] == SPELLED][-1:]
+            repeated = any(2 * len({*self.columns[i]}) <= len(self.columns[i]) for i in last)
+            doubts |= dict.fromkeys([] if repeated else last, "")  # codes repeat as their labels do
         rest = [i for i in numeric if not doubts[i]]
         for i in numeric if len(rest) > 1 else ():  # counts that match a label by chance
             called = any(self.heads[j] for j in rest)  # counts have headings, codes may not

@@ -1,4 +1,4 @@
-"""Numbers that are no true counts: in other units, rates by their title, or swapped."""
+"""Numbers that are no true counts: money, in other units, rates by their title, or swapped."""
 
 import re
 
@@ -13,6 +13,14 @@ _WORDS = re.compile(
     r"\w+( \w+)? swapped|\bsynthetic (data|records)|[(\[（,;:–-] ?(in )?(hundreds|millions|lakhs?|"
     r"hunderten?|millionen|centaines|millones|mi(g)?liones|milhões|miljoen(er)?|百人|万人|萬人|百万人|"
     r"만 ?명)\W*$",
+    re.IGNORECASE,
+)
+#: Amounts in the labels of a column: *Bin TL*, *million USD*, *1 000 EUR*.
+_AMOUNTS = re.compile(
+    r"\b(bin|mil\w*|m[il]?ln|mio|mrd|mld|bil\w*|tis|tys|tsd|tausend|thousands?|(1[., ]?)?000)"
+    r"\W{0,2}"
+    r"(tl|try|eur|usd|gbp|chf|sek|nok|dkk|pln|czk|huf|ron|bgn|brl|jpy|krw|cny|inr|aud|cad|nzd|zar|"
+    r"rub|uah|euros?|dollars?|pounds|lira|zł|kč|ft|lei|[€£$¥₺₽₩])(?!\w)",
     re.IGNORECASE,
 )
 
@@ -37,4 +45,6 @@ def untrue(sheet: Sheet) -> Note | None:
         units = [t for t in texts if t not in plain_texts]
         if units and (len(texts) > 1 or not sheet.thousands):
             results.append(Note(first, f"{head}: {units[0]}"))
+        if all(map(_AMOUNTS.search, texts)):
+            results.append(Note(first, f"{head}: {column[0]}"))
     return next(iter(results), None)

@@ -197,3 +197,17 @@ def test_people_count_where_all_other_numbers_are_measures(tmp_path, measure):
     rows = [(f"t{k}", 9000 + 371 * k * k, 5 + 3 * k) for k in range(8)]
     reading = read_text(tmp_path, table(["Town", "Population", measure], rows))
     assert {*reading.stated_cells["stated"]} == {str(n) for _, n, _ in rows}
+
+
+@pytest.mark.parametrize(("total", "left"), [(27, [5, 6]), (26, [])])
+def test_rows_of_one_number_for_several_columns_are_left_out(tmp_path, total, left):
+    """A number over both sexes stands below the first of them: sums show it, not blanks alone."""
+    file = tmp_path / "t.csv"
+    file.write_text(
+        ",North,,South,\n,Male,Female,Male,Female\nKindergarten,12,15,30,8\nGrade 1,4,6,13,10\n"
+        f"Both sexes,{total},,38,\nBoth sexes last year,25,,31,\n",
+        encoding="utf-8",
+    )
+    reading = TableReading.read(file)
+    assert [row for row in left if f"row {row} " in " ".join(reading.screen())] == left
+    assert ({*reading.stated_cells["row"]} == {3, 4}) == bool(left)

@@ -1242,3 +1242,20 @@ def test_words_below_the_name_of_an_index_are_labels(words, used):
     reading = TableReading.from_frame(frame)
     assert reading.cells["stated"].size == 14
     assert ("index" in reading.cells) is used
+
+
+@pytest.mark.parametrize("counted", [False, True])
+def test_codes_that_repeat_as_their_labels_do_are_no_counts(tmp_path, counted):
+    """Ten shares of each area stand beside the area's number, and nothing counts."""
+    rows = ["no,area,band,day,night"]
+    for number, area in enumerate(["Ash", "Elm", "Oak", "Yew"], start=1):
+        for band in range(40, 60, 5):
+            count = number * band + (band % 3) * (number % 2) if counted else number
+            rows.append(f"{count},{area},{band}-{band + 5} dB,{band}.5%,{number}.25%")
+    file = tmp_path / "t.csv"
+    file.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    if counted:
+        assert len(TableReading.read(file).stated_cells) == 16
+        return
+    with pytest.raises(DataError, match="must have a column of counts"):
+        TableReading.read(file)

@@ -260,3 +260,19 @@ def test_a_total_that_says_it_includes_others_is_no_sum_of_the_rest(tmp_path, to
     reading = read(tmp_path, SEXES.replace("Total", total)).accepted()
     assert (ends(reading)[2, "*"] == (4, 4)) is not partial
     assert ends(reading)[2, "*"][1] == 4
+
+
+@pytest.mark.parametrize(
+    ("unit", "asked"),
+    [("Bin TL, cari fiyatlarla", True), ("Million EUR", True), ("1 000 Kč", True),
+     ("Persons", False), ("EUR loans", False), ("Bin Talal", False)],
+)  # fmt: skip
+def test_amounts_of_money_in_labels_are_asked_about(tmp_path, unit, asked):
+    text = "area,unit,Male,Female,Total\nAsh,{0},12,15,27\nElm,{0},30,8,38\nOak,{0},7,6,13\n"
+    assert bool(read(tmp_path, text.format(unit)).open) == asked
+
+
+@pytest.mark.parametrize("head", ["GDP", "Bruttoinlandsprodukt", "PIB: produit intérieur brut"])
+def test_a_gross_product_counts_nobody_beside_persons(tmp_path, head):
+    text = f"area,{head},persons\nAsh,1200,15\nElm,3001,8\nOak,717,6\n"
+    assert {text for _, text in ends(read(tmp_path, text, counts="exact"))} == {"15", "8", "6"}
