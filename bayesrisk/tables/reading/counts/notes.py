@@ -73,7 +73,9 @@ _ROUNDED = re.compile(
     rf"(?:rounded|rounding)\b[^.;]{{0,60}}?(?:nearest|multiples? of|base(?: of)?) (?:multiple of )?"
     rf"{_N}(?:(?: or|,) {_N})?"
 )
-_NEAREST = re.compile(r"^(?!.*(random|round(ed|ing) (up|down)\b)).*nearest")
+_NEAREST = re.compile(r"^(?!.*(random|round(ed|ing) (up|down)\b)).*(nearest|closest)")
+#: A range that begins at 0, which says nothing of a 0 that stands in the table.
+_FROM_0 = re.compile(r"\b(between|from) 0 (and|to)\b|\b0 ?([-–]|to|bis|à|tot) ?\d")
 _MARGIN = re.compile(r"(.*[\W_])?(margins?[ _]of[ _]error|moe)([\W_].*)?", re.IGNORECASE)
 _ESTIMATE = re.compile(
     r"(weighted )?estimates?|estimated (numbers?|counts?|totals?|frequency)\b.*|"
@@ -138,7 +140,7 @@ _UNADDED = {
         r"\btotals?\b.{0,40}\b(exclud\w+|not include|without|omit)\b.{0,40}"
         r"(suppress|withheld|small|hidden|confidential|masked|redacted|below|less|fewer)|"
         r"\bnot (counted|included|contained) in (the |any )?(\w+ )?totals?\b|"
-        r"\b(not|n't) (necessarily |always )?(add|sum)\b(?!.*round)"
+        r"^(?!.*round).*\b(not|n't) (necessarily |always )?(add|sum)\b"
     ),
     "partial": re.compile(
         r"\btotals?( \w+)? includ\w* (?!.*(suppress|withheld|hidden|small|all))|"
@@ -251,7 +253,7 @@ def rounding(notes: Sequence[Note]) -> tuple[str, int, Note] | None:
 def bases(notes: Iterable[Note]) -> set[int]:
     """Return all bases of rounding in sentences: *nearest ten, and nearest hundred for all*."""
     every = [plain for note in notes if not _OTHER.search(plain := note.text.casefold())]
-    return {_number(n) for plain in every for n in re.findall(rf"nearest {_N}", plain)}
+    return {_number(n) for plain in every for n in re.findall(rf"(?:nearest|closest) {_N}", plain)}
 
 
 def _number(text: str) -> int:
@@ -268,7 +270,11 @@ def replaced(notes: Iterable[Note]) -> Iterator[tuple[str, str, Note]]:
                 yield str(number), span(min(ends[0], number), max(ends[1], number)), note
             elif _SMALL.search(before):
                 yield str(number), "withheld", note
-        elif (finding := _explained("0", note)) and number_range(finding[0]) not in (None, (0, 0)):
+        elif (
+            not _FROM_0.search(plain)
+            and (finding := _explained("0", note))
+            and number_range(finding[0]) not in (None, (0, 0))
+        ):
             yield "0", *finding
 
 

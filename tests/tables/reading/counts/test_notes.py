@@ -134,6 +134,7 @@ ROUNDED = "area,Men,Women,Total\nAsh,5,10,20\nElm,25,30,50\n"
     [
         ("Counts are rounded to the nearest 5.", ROUNDED, "nearest-5"),
         ("Figures have been rounded to the nearest multiple of five", ROUNDED, "nearest-5"),
+        ("All other values are rounded to the closest multiple of 5", ROUNDED, "nearest-5"),
         ("All counts are randomly rounded to base 5", ROUNDED, "random-5"),
         ("Random rounding to multiples of 5 is applied", ROUNDED, "random-5"),
         ("Counts are randomly rounded to base 3", "sex,n\nM,3\nF,9\nTotal,12\n", "random-3"),

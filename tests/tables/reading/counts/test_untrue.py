@@ -85,7 +85,8 @@ def test_a_note_that_denies_sums_asks_about_them(tmp_path, note, table, guess):
 
 
 @pytest.mark.parametrize(
-    "note", ["* 1 to 4", "Totals may not add due to rounding of rates", "* included in the totals,"
+    "note", ["* 1 to 4", "Totals may not add due to rounding of rates",
+             "As a result of rounding rates may not sum to totals.", "* included in the totals,"
              " suppressed"],
 )  # fmt: skip
 def test_other_notes_leave_sums_as_numbers_show_them(tmp_path, note):
@@ -137,6 +138,13 @@ def test_numbers_that_stand_for_small_counts_are_read_from_notes(tmp_path, note,
     assert read(tmp_path, f"{table}\n{note}\n").questions[f"marks.{number}"][0] == setting
     other = "Counts of 10 or more are shown in full"
     assert f"marks.{number}" not in read(tmp_path, f"{table}\n{other}\n").questions
+
+
+def test_a_range_from_0_of_a_mark_is_no_meaning_of_0(tmp_path):
+    table = "area,Male,Female\nAsh,--,12\nElm,6,0\nOak,9,7\n"
+    reading = read(tmp_path, f"{table}\nAll values between 0 and 5 are shown as “--”.\n")
+    assert reading.questions["marks.--"][0] == "0-5"
+    assert "marks.0" not in reading.questions
 
 
 @pytest.mark.parametrize(
