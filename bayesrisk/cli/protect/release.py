@@ -507,12 +507,15 @@ def _attacked_tables(files: list[Path], attack: Path) -> br.PublishedTables:
             [n for n in old if n not in new], [n for n in new if n not in old], strict=False
         )
         before = before.replace({"file": dict(pairs)})
-        rows = [frame.groupby(["file", "row"])["stated"].agg(Counter) for frame in (before, now)]
+        had, has = (
+            {key: Counter(texts) for key, texts in frame.groupby(["file", "row"])["stated"]}
+            for frame in (before, now)
+        )
         faults = [
-            f"row {row:.0f} of {file} has {', '.join(has - had) or 'no count'}, and had "
-            f"{', '.join(had - has)} when attacked"
-            for (file, row), had in rows[0].items()
-            if had - (has := rows[1].get((file, row), Counter()))
+            f"row {row:.0f} of {file} has {', '.join(later - earlier) or 'no count'}, and had "
+            f"{', '.join(earlier - later)} when attacked"
+            for (file, row), earlier in had.items()
+            if earlier - (later := has.get((file, row), Counter()))
         ] or faults
     more = f"; {len(faults) - 1:,} more differ" * (len(faults) > 1)
     raise DataError(f"published must be the files that were attacked: {faults[0]}{more}")
