@@ -737,7 +737,7 @@ class ClaimsStudy(TableStudy):
         """Return numbers of claims and of blocks by status, and coverage."""
         shards = folder.finished()
         parts = folder.frame("coverage", shards) if shards else pd.DataFrame()
-        coverage = _coverage(parts) if shards else []
+        coverage = _coverage(parts, self.config["max_columns"]) if shards else []
         people = parts.groupby(["kind", "columns"])["records"].sum().max() if shards else 0
         assumed = self.config["taken_as_true"]
         totals = _block_facts(folder, self.tables, taken_as_true=assumed)
@@ -773,14 +773,15 @@ def _best(examples: pd.DataFrame, schema: Schema) -> list[str]:
     return [f"{place}: {sentence}" if place else sentence for place, sentence in pairs]
 
 
-def _coverage(parts: pd.DataFrame) -> list[dict[str, int]]:
-    """Return numbers of records covered and of claims, by number of columns."""
+def _coverage(parts: pd.DataFrame, most: int | None) -> list[dict[str, int]]:
+    """Return numbers of records covered and of claims, by number of columns that was searched."""
     names = {
         "singleton_records": ("covered", "singleton"),
         "singleton_claims": ("claims", "singleton"),
         "records": ("covered", "any"),
         "claims": ("claims", "any"),
     }
+    parts = parts if most is None else parts[parts["columns"] <= most]
     frame = parts.groupby(["kind", "columns"]).sum().unstack("kind")
     return [
         {"columns": int(str(columns)), **{name: int(line[key]) for name, key in names.items()}}

@@ -63,6 +63,7 @@ def test_a_complete_run_counts_its_parts_once(tables, tmp_path, monkeypatch):
     assert kinds.count("coverage") == kinds.count("examples") == summary.shards
     told = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert {name: getattr(summary, name) for name in told} == told
+    assert [line["columns"] for line in told["coverage"]] == [1, 2, 3]  # more were not searched
 
 
 def test_contradictions_are_shown(tables, tmp_path, run):

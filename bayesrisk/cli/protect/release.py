@@ -12,6 +12,7 @@ import typer
 
 import bayesrisk as br
 from bayesrisk._base import disk
+from bayesrisk._base.disk.delimited import read_own_csv
 from bayesrisk._base.disk.text import IN_PIECES
 from bayesrisk.cli.command import advised, renamed
 from bayesrisk.cli.data import MICRODATA, data_path, is_tables, made_up_mark
@@ -470,7 +471,7 @@ def _verified_proofs(proofs: Path, published: list[Path] | None) -> list[str]:
     counts = "listed in them: compare these with what was published"
     if published:
         counts = f"those of {', '.join(map(str, published))}, read by {reading}"
-        tables = br.PublishedTables.read(published, assume=reading)
+        tables = _attacked_tables(published, proofs.parent)
     elif stored.is_dir():
         counts = f"those of {stored}: --published FILE compares them with what was published"
         tables = br.PublishedTables.read(stored)
@@ -481,6 +482,43 @@ def _verified_proofs(proofs: Path, published: list[Path] | None) -> list[str]:
         "This is proved, and nothing else that the folder says:",
         *dict.fromkeys(sentences),
     ]
+
+
+def _attacked_tables(files: list[Path], attack: Path) -> br.PublishedTables:
+    """Return published files as tables, read with the settings of an attack of them.
+
+    If they are then read otherwise, counts were changed: the first is named.
+    """
+    from bayesrisk.tables.reading.reading import TableReading
+
+    reading, stored = TableReading.read(files, assume=attack / "reading.toml"), attack / "tables"
+    same = not stored.is_dir() or (
+        br.PublishedTables.read(stored).workload.schema == reading.parts[0].schema
+    )
+    if same and not reading.questions:
+        return br.PublishedTables(*reading.parts)
+    faults = [text for _, text in reading.questions.values()] or [
+        "labels or totals are read otherwise"
+    ]
+    if (bounds := attack / "bounds.csv").is_file():
+        now, before = reading.stated_cells, read_own_csv(bounds, ("file", "stated"))
+        old, new = (list(dict.fromkeys(frame["file"])) for frame in (before, now))
+        pairs = zip(
+            [n for n in old if n not in new], [n for n in new if n not in old], strict=False
+        )
+        before = before.replace({"file": dict(pairs)})
+        had, has = (
+            {key: Counter(texts) for key, texts in frame.groupby(["file", "row"])["stated"]}
+            for frame in (before, now)
+        )
+        faults = [
+            f"row {row:.0f} of {file} has {', '.join(later - earlier) or 'no count'}, and had "
+            f"{', '.join(earlier - later)} when attacked"
+            for (file, row), earlier in had.items()
+            if earlier - (later := has.get((file, row), Counter()))
+        ] or faults
+    more = f"; {len(faults) - 1:,} more differ" * (len(faults) > 1)
+    raise DataError(f"published must be the files that were attacked: {faults[0]}{more}")
 
 
 def _contents(folder: Path, advance: Callable[[int], None]) -> dict[str, Any]:

@@ -1,11 +1,13 @@
 """``bayesrisk verify`` of an attack: each certificate again, and against what was published."""
 
+import itertools
 import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
@@ -134,3 +136,39 @@ def test_a_mark_is_withheld_and_a_published_range_is_a_number(attacked: Path):
     found = prove(made, count_bounds(made, queries=asked), queries=asked)
     laws = {c["law"]["law"] for p in found.certificates if p for c in p["counts"]}
     assert laws == {"ranges"}
+
+
+def write_tables(folder: Path) -> list[Path]:
+    """Write counts by three variables with all totals, and rounded ones by two."""
+    names = {"region": "NSEW", "sex": "FM", "age": "YMO"}
+    counts = np.random.default_rng(3).poisson([4, 30, 9], (4, 2, 3))
+    every = [[*labels, "All"] for labels in names.values()]
+    sums = counts
+    for axis in range(3):
+        sums = np.concatenate([sums, sums.sum(axis, keepdims=True)], axis)
+    full = pd.DataFrame(itertools.product(*every), columns=[*names])
+    full["count"] = ["*" if 0 < n < 4 else str(n) for n in sums.ravel()]
+    rounded = pd.DataFrame(itertools.product(*every[:2]), columns=["region", "sex"])
+    rounded["count"] = (5 * np.floor(sums[:, :, -1] / 5 + 0.5)).astype(int).ravel()
+    paths = [folder / "full.csv", folder / "rounded.csv"]
+    for path, frame in zip(paths, (full, rounded), strict=True):
+        frame.to_csv(path, index=False)
+    return paths
+
+
+@pytest.mark.parametrize("name", ["full.csv", "other.csv"])
+def test_a_changed_count_of_several_files_is_named(tmp_path: Path, name: str):
+    full, rounded = write_tables(tmp_path)
+    laws = tmp_path / "laws.toml"
+    laws.write_text('counts = "exact"\n"counts.rounded.csv" = "nearest-5"\n')
+    br.attack([full, rounded], tmp_path / "out", assume=laws, accept=True)
+    words = ("--published", rounded)
+    assert "proofs hold" in verify(tmp_path / "out", "--published", full, *words)[0]
+    lines = full.read_text(encoding="utf-8").splitlines()
+    *labels, number = lines[20].split(",")
+    lines[20] = ",".join([*labels, str(int(number) + 1)])
+    other = tmp_path / name  # another name changes no count
+    other.write_text("\n".join(lines), encoding="utf-8")
+    says = rf"attacked: row 21 of {name} has {int(number) + 1}, and had {number} when attacked$"
+    with pytest.raises(DataError, match=says):
+        verify(tmp_path / "out", "--published", other, *words)
