@@ -156,8 +156,8 @@ def test_sensitivity_changes_the_cost_and_not_the_noise():
     [
         ({"limit": 10.0}, "limit must be below 1 / prior = 10"),
         ({"measure": "median"}, "measure"),
-        ({"probability": 0.9}, "belongs with 'quantile', got 0.9"),
-        ({"measure": "quantile"}, "needs a probability, got None"),
+        ({"probability": 0.9}, "belongs with the quantile, got 0.9"),
+        ({"measure": "quantile"}, "needs a probability"),
         ({"measure": "quantile", "probability": 0.4}, "probability must be >= 0.5, got 0.4"),
         ({"measure": "quantile", "probability": 0.9, "limit": 1 + 1e-9}, "further above 1"),
         ({"levels": 0}, "levels must be >= 1, got 0"),
