@@ -105,7 +105,13 @@ def write_report(folder: str | Path, *, progress: Callable[[int, int], None] | N
         if progress is not None:
             progress(number, len(panels) + 2)
         figures, tables = [*_figures(panel)], [*_tables(panel)]
-        parts += [("heading", panel.title), *figures, ("folded", "The numbers", tables)]
+        shown = len({rho for one in panel.budgets for rho in one.frame["rho"]})
+        parts += [("heading", panel.title), *figures]
+        if shown < (every := panel.frame["rho"].nunique()):
+            parts += [
+                f"The numbers of {shown} of {every} budgets are shown; all are in results.csv."
+            ]
+        parts += [("folded", "The numbers", tables)]
     parts += [*_census_conventions(study), ("prose", "sweep_reading.html", study)]
     if checked := simulation_check(study, results):
         parts += [("heading", "Check by simulation"), checked]
@@ -248,9 +254,14 @@ class Average(NamedTuple):
     def lead(self) -> str:
         """A sentence on the adversary's belief before and after the release."""
         if self.least is not None:
-            word = "in" if self.ratio is None else "to"
-            most = f"at the largest of this sweep, {self.label}, {word} {chance(self.after)}"
-            return f"{self.least.lead[:-1]}; {most}."
+            most = f"at the largest of this sweep, {self.label}"
+            if self.ratio is None:
+                return f"{self.least.lead[:-1]}; {most}, in {chance(self.after)}."
+            return (
+                f"An adversary's belief in the truth goes, on average, from {chance(self.before)} "
+                f"to {chance(self.least.after)} at the budget {self.least.budget}, and to "
+                f"{chance(self.after)} {most}."
+            )
         if self.ratio is None:
             right = f"is right in {chance(self.after)} of all cases with the released count"
             if chance(self.after) == chance(self.before):

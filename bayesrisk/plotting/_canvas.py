@@ -368,18 +368,21 @@ def legend_outside(
     ncols: int = 1,
     **look: Any,
 ) -> None:
-    """Add a legend beside the panels of a new figure, or inside the last given panel.
+    """Add a legend beside the panels of a new figure, or right of the last given panel.
 
     There are as many columns as fit, at most ``ncols``.
     """
-    if isinstance(group[0], _Panel):
+    figure, last = parent_figure(group), group[-1]
+    column = 0.5 + 0.06 * max(map(len, labels), default=0)  # inches
+    if isinstance(last, _Panel):
         place: Any = f"outside {side} center"
-        figure = parent_figure(group)
-        column = 0.5 + 0.06 * max(map(len, labels), default=0)  # inches
         fitting = max(int(figure.get_figwidth() / column), 1)
         figure.legend(handles, labels, loc=place, ncols=min(ncols, fitting), **look)
-    else:
-        group[-1].legend(handles, labels, ncols=ncols, **look)
+        return
+    if figure.get_layout_engine() is None:  # else that makes the room
+        x, y, width, height = last.get_position().bounds
+        last.set_position((x, y, max(width - column / figure.get_figwidth(), 0.4 * width), height))
+    last.legend(handles, labels, loc="upper left", bbox_to_anchor=(1.0, 1.0), **look)
 
 
 def named_once(group: Panels) -> tuple[list[Artist], list[str]]:

@@ -74,8 +74,9 @@ def test_a_budget_of_the_census_comes_with_both_of_its_noises(document, tmp_path
     lead = re.search(r'class="lead">(.*?)</p>', html, re.S)[1]
     assert "the budget rho = 0.1 " in lead  # the ends, where none has a name
     numbers = [float(marginal_risk(rho=rho, prior=1 / 864)) for rho in (0.1, 0.3)]
-    assert f"from 1 in 864 to 1 in {864 / numbers[0]:.0f}; " in lead
-    assert f"rho = 0.3, to 1 in {864 / numbers[1]:.0f}." in lead
+    assert f"from 1 in 864 to 1 in {864 / numbers[0]:.0f} at the budget rho = 0.1 (" in lead
+    assert f"and to 1 in {864 / numbers[1]:.0f} at the largest of this sweep, rho = 0.3." in lead
+    assert "The numbers of 2 of 3 budgets are shown; all are in results.csv." in html
 
 
 @pytest.mark.usefixtures("words_only")

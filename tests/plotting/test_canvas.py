@@ -11,13 +11,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from bayesrisk import block_risk, plotting
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
-from bayesrisk.plotting._canvas import Panels, as_text, legend, mark, style
+from bayesrisk.plotting._canvas import Panels, as_text, legend, legend_outside, mark, style
 
 FRESH = """
 import bayesrisk as br
@@ -212,3 +213,15 @@ def test_a_figure_is_as_it_was_and_gives_the_same_picture_again(tmp_path, layout
 def test_an_ending_is_not_written_twice(frame, ending, tmp_path):
     files = plotting.save_figure(plotting.plot_risk(frame), tmp_path / f"figure.1{ending}")
     assert [file.name for file in files] == ["figure.1.png", "figure.1.svg"]
+
+
+@pytest.mark.parametrize("layout", [None, "constrained"])
+def test_the_legend_of_given_panels_hides_nothing_and_is_whole(layout):
+    figure = Figure(figsize=(6.4, 3.6), layout=layout)
+    axes = figure.subplots()
+    axes.plot([0, 1], [0, 1], label="a protection with a name")
+    group = np.array([axes], dtype=object).view(Panels)
+    legend_outside(group, *axes.get_legend_handles_labels())
+    FigureCanvasAgg(figure).draw()
+    box, panel = axes.get_legend().get_window_extent(), axes.get_window_extent()
+    assert panel.x1 <= box.x0 < box.x1 <= figure.bbox.x1

@@ -96,7 +96,7 @@ def test_it_says_what_it_found():
     frame = pd.DataFrame({"a": [1, 1, 2, 3], "b": [1, 1, 1, 2], "c": [1, 2, 1, 1]})
     text = repr(first_look(frame, keys=["a", "b"], sensitive="c")).replace("\n ", "")
     assert "2 of 4 records (50.0 %) are alone with their a, b" in text
-    assert "2 of them are on fewer of these" in text
+    assert "2 of them are alone by fewer of these columns already (special" in text
     assert "2 records (50.0 %) are in a group that has a single" in text
 
 
