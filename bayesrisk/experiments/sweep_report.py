@@ -105,12 +105,11 @@ def write_report(folder: str | Path, *, progress: Callable[[int, int], None] | N
         if progress is not None:
             progress(number, len(panels) + 2)
         figures, tables = [*_figures(panel)], [*_tables(panel)]
-        shown = len({rho for one in panel.budgets for rho in one.frame["rho"]})
+        tabled = len({rho for one in panel.budgets for rho in one.frame["rho"]})
         parts += [("heading", panel.title), *figures]
-        if shown < (every := panel.frame["rho"].nunique()):
-            parts += [
-                f"The numbers of {shown} of {every} budgets are shown; all are in results.csv."
-            ]
+        if tabled < (every := panel.frame["rho"].nunique()):
+            text = f"The numbers of {tabled} of {every} budgets are shown; all are in results.csv."
+            parts += [text]
         parts += [("folded", "The numbers", tables)]
     parts += [*_census_conventions(study), ("prose", "sweep_reading.html", study)]
     if checked := simulation_check(study, results):

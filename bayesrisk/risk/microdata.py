@@ -152,8 +152,8 @@ class FirstLook(Tabular):
         )  # fmt: skip
         special = int(self.special.sum())
         are = "is" if special == 1 else "are"
-        some = f"{special:,} of them" if special else "None of them"
-        fewer = f" {some} {are} alone by fewer of these columns already (special uniques)."
+        number_words = f"{special:,} of them" if special else "None of them"
+        fewer = f" {number_words} {are} alone by fewer of these columns already (special uniques)."
         lines = [
             f"{alone:,} of {n:,} records ({_percent(self.unique)}) are alone with their "
             f"{', '.join(self.keys)}{chance}.{fewer if alone else ''}",

@@ -492,30 +492,31 @@ def _attacked_tables(files: list[Path], attack: Path) -> br.PublishedTables:
     from bayesrisk.tables.reading.reading import TableReading
 
     reading, stored = TableReading.read(files, assume=attack / "reading.toml"), attack / "tables"
-    same = not stored.is_dir() or (
-        br.PublishedTables.read(stored).workload.schema == reading.parts[0].schema
-    )
-    if same and not reading.questions:
+    schema = reading.parts[0].schema
+    if stored.is_dir():
+        schema = br.PublishedTables.read(stored).workload.schema
+    if schema == reading.parts[0].schema and not reading.questions:
         return br.PublishedTables(*reading.parts)
     faults = [text for _, text in reading.questions.values()] or [
         "labels or totals are read otherwise"
     ]
     if (bounds := attack / "bounds.csv").is_file():
-        now, before = reading.stated_cells, read_own_csv(bounds, ("file", "stated"))
-        old, new = (list(dict.fromkeys(frame["file"])) for frame in (before, now))
-        pairs = zip(
-            [n for n in old if n not in new], [n for n in new if n not in old], strict=False
+        new_cells, old_cells = reading.stated_cells, read_own_csv(bounds, ("file", "stated"))
+        old_names, new_names = (
+            list(dict.fromkeys(frame["file"])) for frame in (old_cells, new_cells)
         )
-        before = before.replace({"file": dict(pairs)})
-        had, has = (
+        new_only = [name for name in new_names if name not in old_names]
+        old_only = [name for name in old_names if name not in new_names]
+        old_cells = old_cells.replace({"file": dict(zip(old_only, new_only, strict=False))})
+        old_rows, new_rows = (
             {key: Counter(texts) for key, texts in frame.groupby(["file", "row"])["stated"]}
-            for frame in (before, now)
+            for frame in (old_cells, new_cells)
         )
         faults = [
-            f"row {row:.0f} of {file} has {', '.join(later - earlier) or 'no count'}, and had "
-            f"{', '.join(earlier - later)} when attacked"
-            for (file, row), earlier in had.items()
-            if earlier - (later := has.get((file, row), Counter()))
+            f"row {row:.0f} of {file} has {', '.join(new_texts - old_texts) or 'no count'}, "
+            f"and had {', '.join(old_texts - new_texts)} when attacked"
+            for (file, row), old_texts in old_rows.items()
+            if old_texts - (new_texts := new_rows.get((file, row), Counter()))
         ] or faults
     more = f"; {len(faults) - 1:,} more differ" * (len(faults) > 1)
     raise DataError(f"published must be the files that were attacked: {faults[0]}{more}")
