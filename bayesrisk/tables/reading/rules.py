@@ -66,10 +66,10 @@ def settings(options: Mapping[str, Any]) -> dict[str, str]:
     values = dict(options)
     file = values.pop("assume", None)
     stated = {} if file is None else _flat(read_toml(check.path(file, "assume")))
-    others = _flat(values)
-    choices = stated | others
+    changes = _flat(values)
+    choices = stated | changes
     for name, text in choices.items():
-        origin = "" if name in others else f"{file}: "
+        origin = "" if name in changes else f"{file}: "
         section = name.partition(".")[0]
         if section not in _SECTIONS:
             advice = check.did_you_mean(section, _SECTIONS)
