@@ -309,7 +309,8 @@ def test_numbers_that_no_square_holds_are_answered_or_refused_without_a_warning(
 
 @pytest.mark.parametrize("text", ["0,1", "1%", ".5", "x", "1/0", ["0,1"], ["0.1", "x"]])
 def test_text_that_is_no_number_is_refused_with_what_to_write(text):
-    advice = {"0,1": "write 0[.]1", "1%": "write 0[.]01"}.get(str(text), "such as '1/10'")
+    written = {"0,1": "0[.]1", "1%": "0[.]01", ".5": "0[.]5"}.get(str(text))
+    advice = "such as '1/10'" if written is None else f"write {written}"
     for name in ("prior", "rho"):
         with pytest.raises(ArgumentTypeError, match=rf"{name} must .*{advice}"):
             br.risk_ratio(3, **({"prior": 0.5, "rho": 1} | {name: text}))

@@ -408,14 +408,14 @@ class RunFolder:
             if self.missing():  # else another machine has finished the rest meanwhile
                 return False
         files = {f"{kind}.parquet": self._merge(kind) for kind in self.layout.merged}
-        self._write_manifest(files | self._written({} if results is None else results()))
+        self._write_manifest(files | self._result_entries({} if results is None else results()))
         return True
 
     def write_so_far(self, files: Mapping[str, bytes]) -> None:
         """Write results of what is done of a run that ended early; going on forgets them."""
-        self._write_manifest(so_far=self._written(files))
+        self._write_manifest(so_far=self._result_entries(files))
 
-    def _written(self, files: Mapping[str, bytes]) -> dict[str, Any]:
+    def _result_entries(self, files: Mapping[str, bytes]) -> dict[str, Any]:
         """Write result files, and return their entries of the manifest."""
         for name, data in files.items():
             file = self.path / name

@@ -74,7 +74,7 @@ def settings(options: Mapping[str, Any]) -> dict[str, str]:
         if section not in _SECTIONS:
             advice = check.did_you_mean(section, _SECTIONS)
             rule = f"must be {', '.join(_SECTIONS)} or assume"
-            raise ArgumentError(f"{origin}assumptions", rule, got=name, advice=advice)
+            raise ArgumentError("assumptions", rule, got=name, advice=advice)
         bound, good = " or ".join(_CHOICES.get(section, ("a text",))), isinstance(text, str)
         if section == "counts" or (section in ("labels", "columns") and name.endswith(".counts")):
             bound, good = _LAWS, good and law(text) is not None

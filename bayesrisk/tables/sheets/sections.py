@@ -93,9 +93,9 @@ def _follow_a_column(rows: Sequence[tuple[Line, str]], columns: CountColumns) ->
         texts = dict[str, set[str]]()
         for line, name in rows:
             texts.setdefault(name, set()).add(line.row[j])
-        alike = all(len(one) == 1 and "" not in one for one in texts.values())
+        same_codes = all(len(one) == 1 and "" not in one for one in texts.values())
         several = len(texts) > _PAIR and len(rows) >= _PAIR * len(texts)
-        if alike and several and len(set().union(*texts.values())) == len(texts):
+        if same_codes and several and len(set().union(*texts.values())) == len(texts):
             return True
     return False
 
