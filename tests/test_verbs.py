@@ -208,7 +208,7 @@ def test_a_sensitivity_may_be_said_by_what_a_neighbour_does(change):
         (lambda: br.audit(FRAME, key="sex", secret="ill", protections="none", adversaries=["me"]),
          ("adversaries must be one of outsider, linker", "got 'me'")),
         (lambda: br.audit(FRAME, key="sex", secret="ill", protections=["none", "none"]),
-         ("protections must name each once", "got 'none' more than once")),
+         ("protections must give each once", "got 'none' more than once")),
         (lambda: br.audit(FRAME.drop(columns="place"), key="sex", secret="ill",
                           protections="swapping:rate=0.1"),
          ("must be more than one, between which", "--place town, in Python place='town'")),

@@ -484,7 +484,7 @@ def each_once(values: Iterable[object], name: str, *, filled: bool = False) -> N
     if filled and not counts:
         raise ArgumentError(name, "must be at least one", shown="none")
     if twice := [value for value, times in counts.items() if times > 1]:
-        raise ArgumentError(name, "must name each once", shown=f"{quote(twice[0])} more than once")
+        raise ArgumentError(name, "must give each once", shown=f"{quote(twice[0])} more than once")
 
 
 def text_array(value: object, name: str) -> NDArray[np.str_]:

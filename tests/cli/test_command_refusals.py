@@ -142,7 +142,7 @@ sample:hospital --by region | --by must be one above the places .. schema 'hospi
 --protection identity --known aeg | --known must be one of
 --protection identity --adversary outsider --known aeg | --known must be one of
 --protection identity --quantile 0.5 --against linker --steps 0 | --against goes with --target-ratio
---protection identity --protection identity | --protection must name each once, got 'identity' more
+--protection identity --protection identity | --protection must give each once, got 'identity' more
 --protection identity --adversary link | --adversary must be one of
 --protection identity --method guess | --method must be one of
 --protection identity --only ages | must be one of total, age

@@ -177,7 +177,7 @@ def test_a_schema_from_a_frame():
             FRAME.assign(all=1),
             {"columns": ["all"]},
             ArgumentError,
-            "places must name each once, got 'all'",
+            "places must give each once, got 'all'",
         ),
         (FRAME, {"columns": ["y"]}, DataError, r"frame: must have the columns \['y'\], it lacks"),
         (FRAME, {"geography": "census"}, DataError, r"it lacks \['block'\]"),

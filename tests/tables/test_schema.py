@@ -80,7 +80,7 @@ def test_ancestors_are_prefixes(blocks):
         (
             lambda: Geography("g", ("a", "a"), (1, 2)),
             ArgumentError,
-            "levels must name each once, got 'a'",
+            "levels must give each once, got 'a'",
         ),
         (lambda: Geography("g", ("a", "b"), (2, 2)), ArgumentError, "widths must increase"),
         (

@@ -138,7 +138,7 @@ attack {d}/cells.json -o O | JSON .. save .. as CSV .. bayesrisk audit {d}/cells
 verify {run} | proofs.csv .. such as an attack writes, and no audit; verify checks | A 3
 audit {d}/ids.csv | must have a column that is counted .. id; name columns with --columns | A 3
 audit {d}/book.xlsx | .parquet or .csv .. save it as CSV UTF-8 | A
-audit {p} --columns Age,Age | --columns must name each once, got 'Age' more than once | A
+audit {p} --columns Age,Age | --columns must give each once, got 'Age' more than once | A
 audit {p} --known 'sex;Age' | --known .. Did you mean 'sex' and 'Age', each apart | A
 audit {p} --known sex Age | write --known sex,Age | A
 audit {p} -o O --protection swapping rate=0.05 | write --protection swapping:rate=0.05 | A

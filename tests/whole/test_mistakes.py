@@ -441,7 +441,7 @@ MISTAKES = {
     ),
     "a secret that is the place": (
         lambda f: audited(PEOPLE.assign(ward=list("AAB")), secret="ward", place="ward"),
-        "columns and places must name each once, got 'ward'",
+        "columns and places must give each once, got 'ward'",
     ),
     "a place without records": (
         lambda f: br.release(

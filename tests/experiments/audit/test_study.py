@@ -542,13 +542,13 @@ def test_more_targets_than_people_are_everybody(people):
     [
         (
             {"protections": [WHAT[0], WHAT[0]]},
-            "protections must name each once, got '.*' more than once",
+            "protections must give each once, got '.*' more than once",
         ),
         ({"protections": [Protection("discrete-gaussian")]}, "rho|budgets"),
         ({"protections": [Protection("rounding:base=0")]}, "base must be"),
         ({"protections": [Protection("swapping:rate=0.1,unit=household")]}, "household"),
         ({"stated": []}, "at least one"),
-        ({"adversaries": [WHO[0], WHO[0]]}, "adversaries must name each once, got"),
+        ({"adversaries": [WHO[0], WHO[0]]}, "adversaries must give each once, got"),
         ({"releases": 0}, "releases must be"),
         ({"half_width": -1}, "half_width must be"),
         ({"seed": -1}, "seed must be"),

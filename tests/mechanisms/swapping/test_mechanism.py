@@ -346,7 +346,7 @@ def test_releases_are_the_tables_of_swapped_records(
     [
         ({"rate": "11/10"}, r"rate must be in \[0, 1\]"),
         ({"swap_key": []}, "swap_key must name a column"),
-        ({"swap_key": ["size", "size"]}, "must name each once, got .size"),
+        ({"swap_key": ["size", "size"]}, "must give each once, got .size"),
         ({"unique_by": [1]}, r"unique_by\[0\] must be a text, got 1"),
         ({"neighbours": 0}, "neighbours must be >= 1"),
         ({"tiers": [("1/2", 1)]}, "must sum to 1, got 1/2"),

@@ -209,7 +209,7 @@ def test_a_bound_with_room_for_a_record_is_no_proof_that_a_class_is_empty(monkey
     [
         ({"columns": ["colour"]}, "columns must be one of a0, a1"),
         ({"columns": []}, "columns must be from 1 to 14 names"),
-        ({"columns": ["a0", "a0"]}, "columns must name each once, got 'a0'"),
+        ({"columns": ["a0", "a0"]}, "columns must give each once, got 'a0'"),
         ({"max_columns": 0}, "max_columns must be"),
         ({"level": "tract"}, "level must be one of block"),
         ({"tenure": "cash"}, "tenure must be merged for schema 'small'"),

@@ -160,7 +160,7 @@ def test_proved_statements_and_refusals(work):
     for change, error, message in (
         ({"known": ["x"]}, ArgumentError, "known must be one of region, age, diagnosis, got 'x'"),
         ({"stated": None}, ArgumentError, "stated must name an attribute of 'hospital', got none"),
-        ({"stated": ["region"]}, ArgumentError, "must name each once, got 'region'"),
+        ({"stated": ["region"]}, ArgumentError, "must give each once, got 'region'"),
         ({"truth": made.to_frame()}, ArgumentTypeError, "truth must be"),
     ):
         with pytest.raises(error, match=message):

@@ -103,7 +103,7 @@ def test_it_says_what_it_found():
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"keys": ["a", "a"]}, ArgumentError, "keys must name each once, got 'a' more than once"),
+        ({"keys": ["a", "a"]}, ArgumentError, "keys must give each once, got 'a' more than once"),
         ({"sensitive": "a"}, ArgumentError, "sensitive must be none of the keys, got 'a'"),
         ({"sensitive": "z"}, DataError, "'z' .named by "),
         ({"max_size": 0}, ArgumentError, "max_size must be >= 1, got 0"),
