@@ -77,7 +77,7 @@ def simulate_later(first: Records, change: PopulationChange, *, rng: Seed) -> Re
 
     See Also
     --------
-    bayesrisk.tables.PopulationChange.link : The trajectories of the records of both years.
+    bayesrisk.tables.link_years : The trajectories of the records of both years.
 
     Examples
     --------
