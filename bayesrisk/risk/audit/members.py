@@ -45,7 +45,8 @@ def statements_about_members(
     mechanism : Mechanism
         Mechanism of the release; every table needs a closed-form likelihood.
     records : Records
-        Linked records (:func:`bayesrisk.tables.link_households`); their places are taken as a public list.
+        Linked records (:func:`~bayesrisk.tables.link_households`); their places are taken as a
+        public list.
     link : HouseholdLink
         Link of persons to households, from which the records are made.
     question : AuditQuestion
