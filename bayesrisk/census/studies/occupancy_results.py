@@ -201,7 +201,7 @@ def _attack_quotes(lead: str, facts: Facts) -> pages.Quotes:
     else:
         wrong["No household is above the limit."] = "None is proved to be; there may be some."
     wrong["All other places keep the limit."] = (
-        "Households within the limit fit their counts, and others may fit, too."
+        "Nothing is proved of them; households above it may fit their counts."
     )
     may = [
         lead,

@@ -77,12 +77,8 @@ class AuditResults:
     def __getitem__(self, number: int) -> pd.DataFrame:
         return (self.statements, self.measures)[number]
 
-    def brief(self) -> list[str]:
-        """Return a short text report: the opening sentence, and a line for each protection."""
-        return audit_brief(self.measures, self.comparisons, self.costs, missing=self.missing)
-
     def _answer(self) -> list[str]:
-        return self.brief()
+        return audit_brief(self.measures, self.comparisons, self.costs, missing=self.missing)
 
     def plot(self, *, population: str | None = None, ax: Where = None) -> Panels:
         """Draw the information gained from people's own records against the cost of protection."""
@@ -102,7 +98,8 @@ def read_audit(folder: str | Path) -> AuditResults:
     measures, costs, comparisons = (result_table(store.result(f"{name}.csv")) for name in names)
     reached = {*measures["protection"]}
     every = dict.fromkeys(one["name"] for one in store.config["protections"])
-    missing = tuple(shown_name(one) for one in every if one not in reached)
+    left = [] if store.manifest["complete"] else [one for one in every if one not in reached]
+    missing = tuple(map(shown_name, left))
     return AuditResults(statements, measures, costs, comparisons, missing)
 
 

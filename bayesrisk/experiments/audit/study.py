@@ -710,7 +710,9 @@ class AuditStudy(Study):
         statements = pa.Table.from_pandas(folder.frame("statements", shards), preserve_index=False)
         stated = {"statements.parquet": parquet_bytes(statements)}
         folder.write_so_far({**self.results(folder, ready, shards), **stated})
-        return ready, read_audit(folder.path).brief()
+        found = read_audit(folder.path)
+        frames = found.measures, found.comparisons, found.costs
+        return ready, audit_brief(*frames, missing=found.missing)
 
     def _missing(self, ready: Sequence[Protection]) -> list[str]:
         """Return the names of all other protections."""

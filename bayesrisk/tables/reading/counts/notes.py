@@ -74,7 +74,7 @@ _ROUNDED = re.compile(
     rf"{_N}(?:(?: or|,) {_N})?"
 )
 _NEAREST = re.compile(r"^(?!.*(random|round(ed|ing) (up|down)\b)).*(nearest|closest)")
-#: A range that begins at 0, which says nothing of a 0 that stands in the table.
+#: A range that begins at 0: alone, it says nothing of a 0 that stands in the table.
 _FROM_0 = re.compile(r"\b(between|from) 0 (and|to)\b|\b0 ?([-–]|to|bis|à|tot) ?\d")
 _MARGIN = re.compile(r"(.*[\W_])?(margins?[ _]of[ _]error|moe)([\W_].*)?", re.IGNORECASE)
 _ESTIMATE = re.compile(
@@ -128,6 +128,10 @@ _MEASURES = re.compile(
 _UNIT = re.compile(r"(.+), magnitude = \w+", re.IGNORECASE)
 _SURVEY = re.compile(r"([A-Z]\d{5}[A-Z]?_\d{3})([EM])")
 _MOST_TEXTS = 64  # of a column of notes
+#: Reasons beside rounding for which shown numbers miss a total.
+_REASONS = (
+    r"unknown|missing|exclu|includ|omit|not stated|multiple|several|non-?response|other reason"
+)
 #: Guesses on totals, with words that deny that the shown numbers add up to them.
 _UNADDED = {
     "separate": re.compile(
@@ -140,7 +144,7 @@ _UNADDED = {
         r"\btotals?\b.{0,40}\b(exclud\w+|not include|without|omit)\b.{0,40}"
         r"(suppress|withheld|small|hidden|confidential|masked|redacted|below|less|fewer)|"
         r"\bnot (counted|included|contained) in (the |any )?(\w+ )?totals?\b|"
-        r"^(?!.*round).*\b(not|n't) (necessarily |always )?(add|sum)\b"
+        rf"^(?!(?!.*({_REASONS})).*round).*\b(not|n't) (necessarily |always )?(add|sum)\b"
     ),
     "partial": re.compile(
         r"\btotals?( \w+)? includ\w* (?!.*(suppress|withheld|hidden|small|all))|"
@@ -271,7 +275,7 @@ def replaced(notes: Iterable[Note]) -> Iterator[tuple[str, str, Note]]:
             elif _SMALL.search(before):
                 yield str(number), "withheld", note
         elif (
-            not _FROM_0.search(plain)
+            re.search(r"\b0\b", _FROM_0.sub("", plain))
             and (finding := _explained("0", note))
             and number_range(finding[0]) not in (None, (0, 0))
         ):
