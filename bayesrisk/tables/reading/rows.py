@@ -44,7 +44,6 @@ _FEW = 16  # rows for each with the labels of another
 _BITS = 32  # of evidence that sums make up the rows of a label
 _MOST_WHOLES = 3  # labels of the largest counts, perhaps totals
 _SEVERAL, _FEW_NOTES = 3, 2  # count columns; fewer of them hold a note
-_PLAIN = re.compile(r"\d{1,15}")
 _NO_COUNT = re.compile(
     r".*(((?<![\d ]) ?|\b(19|20)\d\d([-–/]\d{2,4})? )%|\b(perc(ent\w*)?|pct|[bd]?rates?|"
     r"ratings?|ratio|share|proportion|mean|median|purchasing power|"
@@ -227,24 +226,29 @@ def without_spanning_rows(sheet: Sheet) -> Sheet:
         if PATH in head:
             groups.setdefault(head.rpartition(PATH)[0], []).append(j)
     several = [places for places in groups.values() if len(places) > 1]
+    firsts = [places[0] for places in several]
+    rest = [j for places in several for j in places[1:]]
     spanning = [
         (i, row) for i, row in sheet.rows
-        if len(several) > 1
-        and all(WHOLE.fullmatch(row[j]) for j, *_ in several)
-        and not any(row[j] for _, *rest in several for j in rest)
+        if len(several) > 1 and all(map(WHOLE.fullmatch, (row[j] for j in firsts)))
+        and not any(row[j] for j in rest)
     ]  # fmt: skip
     sums = {
-        tuple(sum(int(row[j]) for j in places) for places in several)
+        tuple(sum(_whole(row[j]) for j in places) for places in several)
         for _, row in sheet.rows
-        if spanning and all(_PLAIN.fullmatch(row[j]) for places in several for j in places)
+        if spanning and all(map(WHOLE.fullmatch, (row[j] for j in [*firsts, *rest])))
     }
-    if not any(tuple(int(row[j]) for j, *_ in several) in sums for _, row in spanning
-               if all(_PLAIN.fullmatch(row[j]) for j, *_ in several)):  # fmt: skip
+    if sums.isdisjoint(tuple(_whole(row[j]) for j in firsts) for _, row in spanning):
         return sheet
     lines = {i for i, _ in spanning}
     left = [(i, f"{', '.join(row)[:40]}…", "one number for several columns") for i, row in spanning]
     rows = [(i, row) for i, row in sheet.rows if i not in lines]
     return sheet._replace(rows=rows, left=[*sheet.left, *left])
+
+
+def _whole(text: str) -> int:
+    """Return a whole number, which may have separators of thousands."""
+    return int(re.sub(r"\D", "", text))
 
 
 def _whole_means(sheet: Sheet) -> set[str]:
