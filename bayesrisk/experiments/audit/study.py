@@ -710,9 +710,9 @@ class AuditStudy(Study):
         statements = pa.Table.from_pandas(folder.frame("statements", shards), preserve_index=False)
         stated = {"statements.parquet": parquet_bytes(statements)}
         folder.write_so_far({**self.results(folder, ready, shards), **stated})
-        found = read_audit(folder.path)
-        frames = found.measures, found.comparisons, found.costs
-        return ready, audit_brief(*frames, missing=found.missing)
+        audited = read_audit(folder.path)
+        frames = audited.measures, audited.comparisons, audited.costs
+        return ready, audit_brief(*frames, missing=audited.missing)
 
     def _missing(self, ready: Sequence[Protection]) -> list[str]:
         """Return the names of all other protections."""

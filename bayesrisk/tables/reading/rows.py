@@ -234,11 +234,11 @@ def without_spanning_rows(sheet: Sheet) -> Sheet:
         and not any(row[j] for j in rest)
     ]  # fmt: skip
     sums = {
-        tuple(sum(_whole(row[j]) for j in places) for places in several)
+        tuple(sum(_number(row[j]) for j in places) for places in several)
         for _, row in sheet.rows
         if spanning and all(map(WHOLE.fullmatch, (row[j] for j in [*firsts, *rest])))
     }
-    if sums.isdisjoint(tuple(_whole(row[j]) for j in firsts) for _, row in spanning):
+    if sums.isdisjoint(tuple(_number(row[j]) for j in firsts) for _, row in spanning):
         return sheet
     lines = {i for i, _ in spanning}
     left = [(i, f"{', '.join(row)[:40]}…", "one number for several columns") for i, row in spanning]
@@ -246,7 +246,7 @@ def without_spanning_rows(sheet: Sheet) -> Sheet:
     return sheet._replace(rows=rows, left=[*sheet.left, *left])
 
 
-def _whole(text: str) -> int:
+def _number(text: str) -> int:
     """Return a whole number, which may have separators of thousands."""
     return int(re.sub(r"\D", "", text))
 

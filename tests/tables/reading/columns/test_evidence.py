@@ -204,9 +204,9 @@ def test_rows_of_one_number_for_several_columns_are_left_out(tmp_path, total, le
     """A number over both sexes stands below the first of them: sums show it, not blanks alone."""
     file = tmp_path / "t.csv"
     file.write_text(
-        ',North,,South,\n,Male,Female,Male,Female\nKindergarten,"1,012",15,30,8\nGrade 1,4,6,13,10\n'
-        f'Both sexes,"{total}",,38,\n'
-        "Both sexes last year,25,,31,\n",
+        ",North,,South,\n,Male,Female,Male,Female\n"
+        + f'Kindergarten,"1,012",15,30,8\nGrade 1,4,6,13,10\nBoth sexes,"{total}",,38,\n'
+        + "Both sexes last year,25,,31,\n",
         encoding="utf-8",
     )
     reading = TableReading.read(file)
