@@ -30,7 +30,6 @@ from bayesrisk.tables.sheets.texts import interval, is_date, key, sex, total_wor
 
 _MOST_RUNS = 3000  # labels to search for subtotals
 _MOST_CODES = 4  # numbers that may be codes, as of sexes, and not ages
-_FEW_EXACT = 3  # groups whose sums leave open whether a label withheld everywhere is in them
 _MOST_COMBINED = 64  # labels to test as sums of any others
 _MOST_SCATTERED = 8  # labels whose subsets are tried as parts
 #: Sums hold by chance in one case of 2**8, times the number of sums tried.
@@ -238,12 +237,6 @@ def _neighbour_evidence(
         inner = _parts_below(members[:size], members[size:], sums) if members[size:] else None
         if inner is not None:
             return _joined(evidence, members[:size], inner, sums)
-        counts = [k for k in members if sums.bounded[:, sums.column[k]].any()]
-        groups = sums.adding_up(counts)(every) if 1 < len(counts) < len(members) else Groups()
-        if groups.exact == groups.telling > _FEW_EXACT and groups.bits >= BITS + math.log2(
-            len(top)
-        ):
-            return LabelEvidence({**children, every: counts}, [])  # others are withheld everywhere
         if evidence.groups.above and (run := sums.only_run(every, members, 2 * BITS_ALONE)):
             return LabelEvidence({**children, every: run}, [])  # the remaining labels count others
     if not (evidence.totals or totals or whole or sums.implied) and len(top) > _MOST_CODES:
