@@ -171,8 +171,8 @@ _ENOUGH = 10
 def not_reached(names: Sequence[str]) -> str:
     """Return sentences on the protections that were not reached, and on what to write."""
     return (
-        f"Not reached before this audit ended: {listed(names)}. Go on with --resume, without a "
-        "--time-limit to the end, or begin anew with fewer --targets"
+        f"Not reached before this audit ended: {listed(names)}. Go on with --resume, which "
+        "without --time-limit runs to the end. Fewer --targets take less time"
     )
 
 

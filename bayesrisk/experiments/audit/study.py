@@ -463,8 +463,8 @@ class AuditStudy(Study):
         }
         lines = [
             f"{population.survey.targets.size} of {population.people} people, drawn at random, "
-            f"speak for all{f' of {name!r}' if name else ''}{causes.get(name, '')} (--targets, "
-            "and time enough, ask about more)"
+            f"speak for all{f' of {name!r}' if name else ''}{causes.get(name, '')} (--targets "
+            "asks about more, if time allows)"
             for name, population in self._populations.items()
             if population.survey.targets.size < population.people
         ]
