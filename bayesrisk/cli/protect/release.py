@@ -12,7 +12,6 @@ import typer
 
 import bayesrisk as br
 from bayesrisk._base import disk
-from bayesrisk._base.disk.delimited import read_own_csv
 from bayesrisk._base.disk.text import IN_PIECES
 from bayesrisk.cli.command import advised, renamed
 from bayesrisk.cli.data import MICRODATA, data_path, is_tables, made_up_mark
@@ -484,11 +483,12 @@ def _verified_proofs(proofs: Path, published: list[Path] | None) -> list[str]:
     ]
 
 
-def _attacked_tables(files: list[Path], attack: Path) -> br.PublishedTables:
+def _attacked_tables(files: list[Path], attack: Path) -> "br.PublishedTables":
     """Return published files as tables, read with the settings of an attack of them.
 
     If they are then read otherwise, counts were changed: the first is named.
     """
+    from bayesrisk._base.disk.delimited import read_own_csv
     from bayesrisk.tables.reading.reading import TableReading
 
     reading, stored = TableReading.read(files, assume=attack / "reading.toml"), attack / "tables"
