@@ -107,7 +107,7 @@ def _records() -> None:
     from bayesrisk.inference.microdata.system import make_system
     from bayesrisk.release import MechanismSpec, NoiseSpec, TrueCounts
 
-    people = pd.DataFrame({"sex": [0, 0, 0, 1, 1], "age": [0, 0, 1, 0, 0]})
+    people = pd.DataFrame({"sex": [0, 0, 0, 1, 1], "age": [0, 0, 1, 0, 2]})
     schema = br.Schema.from_frame(people)
     work = br.Workload.of(schema, ["sex", "age"])
     tables = br.tabulate(br.Records.from_frame(people, schema=schema), work)
