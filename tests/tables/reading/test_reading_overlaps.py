@@ -296,7 +296,7 @@ def test_sums_that_hold_in_most_groups_are_told_beside_no_total(off, number):
     frame = pd.DataFrame(rng.integers(30, 900, (60, 5)), columns=["QA", "QB", "QX", "QC", "QD"])
     slips = np.isin(np.arange(60), off) * np.where(np.arange(60) % 2, 20, -7)
     frame.insert(2, "QT", frame["QA"] + frame["QB"] + slips)
-    frame.insert(0, "month", [f"M{i}" for i in range(60)])
+    frame.insert(0, "month of admission", [f"M{i}" for i in range(60)])
     reading = TableReading.from_frame(frame.astype(str))
     assert any(f"'QT' is QA + QB in {number} groups" in line for line in reading.lines)
     assert "category 1" in reading.separate

@@ -36,6 +36,11 @@ _ANY = re.compile(
     r"wartość|wartosc|hodnota|érték|(19|20)\d\d\b.*|"
     r"\d\d?[-/.]\d\d?[-/.](\d\d)?\d\d( ?([-–]|to) ?\d\d?[-/.]\d\d?[-/.](\d\d)?\d\d)?"
 )
+#: Words for the ages of people.
+_AGES = re.compile(
+    r"\b(ages?|aged|âges?|edad|età|idade|alter(sgruppe)?|leeftijd|ålder|alder|aldur|ikä|wiek|věk|"
+    r"életkor|vârsta|возраст|вік|ηλικία|yaş|umur|usia)\b|年[齢龄齡]|연령"
+)
 #: Laws under which sums hold.
 _BY_SUMS = ("exact", "stats-nz")
 _GROUPS = 3  # in which changed counts add up by chance in one case of 100
@@ -55,9 +60,10 @@ def ask_for_counts(
     """Leave the law of a file open if sums deny it, or nothing shows that numbers are counts.
 
     Overlapping labels exceed their total, and incomplete labels leave a rest. Sums that miss totals
-    both ways show changed counts. A column counts records if it takes part in sums, has a withheld
-    small count (<3), or has such a heading. A title helps headings that say nothing, and several
-    headings of which none names records. A part of another column counts what that does.
+    both ways show changed counts. A column counts records if it has such a heading, a withheld
+    small count (<3), or takes part in sums beside words for records: money and areas add up as
+    well. A title helps headings that say nothing, and several headings of which none names records.
+    A part of another column counts what that does.
 
     The result is the few columns that may be no counts, with reasons, beside others that sums show.
     """
@@ -68,8 +74,9 @@ def ask_for_counts(
         return {}
     exact, near, denied, counting = _evidence(cells, variables, rules)
     stated = {c for c, t in rules.columns.items() if t == "count" or "=" in t}
-    counting |= {(c.file, c.column) for c in cells if _is_small(c.text)}
     words = {sheet.name: any(map(says_records, titles(sheet))) for sheet in sheets}
+    summed, counting = counting, counting & _beside_records(cells, variables, words)
+    counting |= {(c.file, c.column) for c in cells if _is_small(c.text)}
     units = {sheet.name for sheet in sheets
              if any(map(_is_unit, sheet.captions)) or says_records(stated_unit(sheet))}  # fmt: skip
     for sheet in sheets:
@@ -93,13 +100,14 @@ def ask_for_counts(
         few = few and rules.questions[question][0] in _BY_SUMS and question not in rules.open
         texts = {c.text for c in cells if c.file == file and c.column in heads}
         few = few and all(map(WHOLE.fullmatch, texts)) and "0" not in texts  # else perhaps parts
+        nothing = (
+            "no word" if summed.issuperset((file, head) for head in heads) else "no sum and no word"
+        )
         if heads and few and file not in denied:
-            text = "no sum and no word shows that it counts people or other records: left out"
+            text = f"{nothing} shows that it counts people or other records: left out"
             results |= {head: f"{head!r}: {text} (counts=exact reads it)" for head in heads}
         elif heads:
-            every = (
-                f"no sum and no word of {name} shows that {listing(map(repr, heads))} counts people"
-            )
+            every = f"{nothing} of {name} shows that {listing(map(repr, heads))} counts people"
             setting = f"columns.{heads[0]}=ignored leaves it out"
             rules.leave_open(question, f"{every} or other records ({setting})")
         guess, text = rules.questions[question]
@@ -128,6 +136,43 @@ def _wholes(heads: Sequence[str]) -> dict[str, str]:
         else:
             whole = head
     return results
+
+
+def _beside_records(
+    cells: Sequence[Cell], variables: Mapping[str, TableVariable], words: Mapping[str, bool]
+) -> set[tuple[str, str]]:
+    """Return the columns beside words for records, which show the unit of their sums.
+
+    Such words stand in a title, a heading, the name of the file or a total; sexes and ages are of
+    people. If some headings name records, only parts and totals of other columns share their unit.
+    """
+    told = {file for file, said in words.items() if said or says_records(Path(file).stem)}
+    every: dict[tuple[str, str], dict[str, set[str]]] = {}
+    for cell in cells:
+        labels = every.setdefault((cell.file, cell.column), {})
+        for name, label in cell.labels.items():
+            labels.setdefault(name, set()).add(label)
+    for (file, _), labels in every.items():
+        texts = (text for name in labels for text in (name, *labels[name]) if file not in told)
+        if any(
+            sex(text) or _AGES.search(key(text)) or (total_word(text) == 2 and says_records(text))
+            for text in texts
+        ):
+            told.add(file)
+    joint = {
+        file: {n for pair, labels in every.items() if pair[0] == file
+               for n in labels if not variables[n].separate}
+        for file in told
+    }  # fmt: skip
+    named = {pair for pair in every if says_records(pair[1])}
+    files = {file for file, _ in named}
+    # A column with one label of a variable, or none, is a part or a total of columns beside it.
+    return {
+        pair for pair, labels in every.items()
+        if (file := pair[0]) in told
+        and (file not in files or pair in named
+             or any(len(labels.get(name, ())) < 2 for name in joint[file]))
+    }  # fmt: skip
 
 
 def _is_small(text: str) -> bool:

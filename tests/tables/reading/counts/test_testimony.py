@@ -19,26 +19,59 @@ def reading_of(frame, **settings):
     return br.tables.TableReading.from_frame(frame, **settings)
 
 
-def town_table(seed, heads, *, total):
+def town_table(seed, heads, *, total, name="Total patients"):
     """Return random whole numbers by town, with a last row of their sums or of other numbers."""
     rng = np.random.default_rng(seed)
     counts = rng.integers(20, 900, (len(TOWNS), len(heads)))
     last = counts.sum(axis=0) if total else counts.sum(axis=0) + rng.integers(5, 90, len(heads))
     rows = [[name, *map(str, row)] for name, row in zip(TOWNS, counts, strict=True)]
-    return pd.DataFrame([*rows, ["Total", *map(str, last)]], columns=["town", *heads])
+    return pd.DataFrame([*rows, [name, *map(str, last)]], columns=["town", *heads])
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_sums_that_hold_show_counts_whatever_they_are_called(seed):
+def test_sums_that_hold_show_counts_of_records_that_any_word_names(seed):
     reading = reading_of(town_table(seed, ["Bzzk", "Qrrt"], total=True))
     assert not reading.open
     assert len(reading.accepted().confirmed()) > 0
-    # The same numbers with other totals say nothing about what they are.
-    reading = reading_of(town_table(seed, ["Bzzk", "Qrrt"], total=False))
-    assert reading.open == {"counts"}
-    assert "Bzzk" in reading.questions["counts"][1]
-    with pytest.raises(br.exceptions.ArgumentError, match="counts=exact"):
-        reading.accepted().confirmed()
+    # With other totals they say nothing about what they are; without a word they may be hectares.
+    for other in ({"total": False}, {"total": True, "name": "Total"}):
+        reading = reading_of(town_table(seed, ["Bzzk", "Qrrt"], **other))
+        assert reading.open == {"counts"}
+        assert "Bzzk" in reading.questions["counts"][1]
+        with pytest.raises(br.exceptions.ArgumentError, match="counts=exact"):
+            reading.accepted().confirmed()
+
+
+@pytest.mark.parametrize(
+    ("heads", "is_open"),
+    [
+        (("Area", "Inside", "Outside"), True),
+        (("Patients", "Inside", "Outside"), False),
+        (("Area", "Male", "Female"), False),
+        (("Area", "Aged 0-64", "Aged 65+"), False),
+    ],
+)
+def test_parts_count_what_their_total_counts(heads, is_open):
+    rng = np.random.default_rng(4)
+    counts = rng.integers(20, 900, (len(TOWNS), 2))
+    rows = [[t, a + b, a, b] for t, (a, b) in zip(TOWNS, counts, strict=True)]
+    frame = pd.DataFrame(rows, columns=["town", *heads]).astype(str)
+    reading = reading_of(frame)
+    assert ("counts" in reading.open) == is_open
+
+
+def test_sums_of_hectares_beside_people_are_left_out():
+    rng = np.random.default_rng(4)
+    (men, women), (built, open_) = rng.integers(20, 900, (2, 2, len(TOWNS)))
+    heads = ["town", "Population", "Male", "Female", "Area", "Built", "Open"]
+    columns = [men + women, men, women, built + open_, built, open_]
+    rows = zip(TOWNS, *columns, strict=True)
+    frame = pd.DataFrame(rows, columns=heads).astype(str)
+    reading = reading_of(frame)
+    assert not reading.open
+    assert {*reading.cells["stated"]}.isdisjoint({*frame["Area"]} - {*frame["Population"]})
+    assert len(reading.cells) == 3 * len(TOWNS)
+    assert len(reading_of(frame, counts="exact").cells) > len(reading.cells)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -48,7 +81,10 @@ def test_each_column_needs_a_sum_or_a_word_of_its_own(seed):
     text = reading_of(both).questions["counts"][1]
     assert "Qrrt" in text
     assert "Bzzk" not in text
-    assert reading_of(both.rename(columns={"Qrrt": "Patients"})).open == frozenset()
+    text = reading_of(both.rename(columns={"Qrrt": "Patients"})).questions["counts"][1]
+    assert "Bzzk" in text  # perhaps hectares beside patients
+    assert "Patients" not in text
+    assert reading_of(both.rename(columns={"Bzzk": "Births", "Qrrt": "Deaths"})).open == frozenset()
     named = {"columns.Qrrt": "count", "columns.Bzzk": "count"}
     assert reading_of(both, **named).open == frozenset()
 
@@ -482,7 +518,7 @@ def test_sums_of_columns_show_counts_whatever_the_total_of_rows_leaves_out(sprea
     rows = [[f"town {k}", a, b, a + b] for k, (a, b) in enumerate(counts)]
     a, b = (n + k * spread for n, k in zip(counts.sum(axis=0), (4, 5), strict=True))
     rows.append(["Total", a, b, a + b])
-    frame = pd.DataFrame(rows, columns=["town", "Bzzk", "Qrrt", "Total"]).astype(str)
+    frame = pd.DataFrame(rows, columns=["town", "Bzzk", "Qrrt", "Total persons"]).astype(str)
     reading = reading_of(frame)
     assert reading.open == frozenset()
     # A list of places may leave out who is elsewhere; few of all say nothing of the others.
