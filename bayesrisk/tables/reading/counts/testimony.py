@@ -166,11 +166,17 @@ def _beside_records(
     }  # fmt: skip
     named = {pair for pair in every if says_records(pair[1])}
     files = {file for file, _ in named}
+    trees = {
+        pair: {(pair[0], name, variables[name].wholes.get(key(*texts)))
+               for name, texts in labels.items() if len(texts) == 1 and variables[name].separate}
+        for pair, labels in every.items()
+    }  # fmt: skip
+    shared = {tree for pair in named for tree in trees[pair] if tree[2]}
     # A column with one label of a variable, or none, is a part or a total of columns beside it.
     return {
         pair for pair, labels in every.items()
         if (file := pair[0]) in told
-        and (file not in files or pair in named
+        and (file not in files or pair in named or trees[pair] & shared
              or any(len(labels.get(name, ())) < 2 for name in joint[file]))
     }  # fmt: skip
 

@@ -47,29 +47,34 @@ def test_sums_that_hold_show_counts_of_records_that_any_word_names(seed):
     [
         (("Area", "Inside", "Outside"), True),
         (("Patients", "Inside", "Outside"), False),
+        (("Total births", "Live", "Still", "Total deaths", "Sudden", "Other"), False),
         (("Area", "Male", "Female"), False),
         (("Area", "Aged 0-64", "Aged 65+"), False),
     ],
 )
 def test_parts_count_what_their_total_counts(heads, is_open):
     rng = np.random.default_rng(4)
-    counts = rng.integers(20, 900, (len(TOWNS), 2))
-    rows = [[t, a + b, a, b] for t, (a, b) in zip(TOWNS, counts, strict=True)]
+    parts = rng.integers(20, 900, (len(heads) // 3, 2, len(TOWNS)))
+    columns = [column for a, b in parts for column in (a + b, a, b)]
+    rows = zip(TOWNS, *columns, strict=True)
     frame = pd.DataFrame(rows, columns=["town", *heads]).astype(str)
     reading = reading_of(frame)
     assert ("counts" in reading.open) == is_open
 
 
-def test_sums_of_hectares_beside_people_are_left_out():
+@pytest.mark.parametrize(
+    "people", [["Population", "Male", "Female"], ["Total births", "Live", "Still"]]
+)
+def test_sums_of_hectares_beside_people_are_left_out(people):
     rng = np.random.default_rng(4)
     (men, women), (built, open_) = rng.integers(20, 900, (2, 2, len(TOWNS)))
-    heads = ["town", "Population", "Male", "Female", "Area", "Built", "Open"]
+    heads = ["town", *people, "Area", "Built", "Open"]
     columns = [men + women, men, women, built + open_, built, open_]
     rows = zip(TOWNS, *columns, strict=True)
     frame = pd.DataFrame(rows, columns=heads).astype(str)
     reading = reading_of(frame)
     assert not reading.open
-    assert {*reading.cells["stated"]}.isdisjoint({*frame["Area"]} - {*frame["Population"]})
+    assert {*reading.cells["stated"]}.isdisjoint({*frame["Area"]} - {*frame[people[0]]})
     assert len(reading.cells) == 3 * len(TOWNS)
     assert len(reading_of(frame, counts="exact").cells) > len(reading.cells)
 
