@@ -35,6 +35,11 @@ class _Section(NamedTuple):
         called = total_word(text) and not text.isdecimal()
         return text if len(self.rows) > _PAIR and called else ""
 
+    @property
+    def alone(self) -> bool:
+        """Whether its heading is that of its one row, as of a total."""
+        return len(self.rows) == 1 and self.rows[0][0][0] == self.heading
+
     def sums(self, columns: Collection[int]) -> dict[int, int]:
         """Return the sums of the outermost labels by column, where all counts are known.
 
@@ -84,7 +89,8 @@ def section_headings(
     if called and len(leading) == 1 and _begins_with_parts(parts, columns.beside_ages):
         return named
     listed = by_alphabet([line.row for line in lines])
-    return {} if listed or several_sections or lone.days else named
+    short = several_sections and any(len(part.rows) < _PAIR for part in parts if not part.alone)
+    return {} if listed or short or lone.days else named
 
 
 def _follow_a_column(rows: Sequence[tuple[Line, str]], columns: CountColumns) -> bool:
@@ -128,14 +134,21 @@ def _lone_headings(
     first_section = dict[tuple[str, ...], tuple[str, str]]()
     upper, section, gap, gaps, repeated, flat = "", "", True, True, False, False
     above, inside = False, list[Sequence[str]]()  # the row above is a heading; rows below it
+    least, hidden = Counter[int](), set[int]()  # the sum of all rows, and columns with unknown ones
     depths = list[int](), list[int]()  # of headings, and of rows below them
     for number, row, _, depth, _ in lines:
         if not any(row) or row in heads or row in titles:
             gap = gap or not any(row)
             continue
         alone = _is_lone(row)
-        if section and not alone and _is_beyond(inside, row, group, columns.counts):
-            section, upper = "", ""
+        if section and not alone:
+            wider = _counts_all(least, hidden, inside, row)
+            if wider or _is_beyond(inside, row, group, columns.counts):
+                section, upper = "", ""
+            for j in columns.counts if not _is_total(row) else ():
+                ends = number_range(row[j])
+                least[j] += ends[0] if ends else 0
+                hidden |= {j} if not ends or ends[0] < ends[1] else set()
         inside = [] if alone else [*inside, row]
         if alone or section:
             depths[not alone].append(depth)
@@ -217,6 +230,25 @@ def _is_beyond(
         return True
     sums = _Section("", [(line, 0) for line in inside[:-1]]).sums(counts)
     return bool(sums) and all(number_range(inside[-1][j]) == (n, n) for j, n in sums.items())
+
+
+def _counts_all(
+    least: Mapping[int, int], hidden: Collection[int], inside: Sequence[Sequence[str]],
+    row: Sequence[str],
+) -> bool:  # fmt: skip
+    """Return whether a total is that of all rows so far, and not that of its section's rows.
+
+    It is their sum, ``least``, or no less if some are ``hidden``.
+    """
+    if not inside or not _is_total(row) or any(map(_is_total, inside)):
+        return False
+    wholes = {j: ends[0] for j in least if (ends := number_range(row[j])) and ends[0] == ends[1]}
+    own = _Section("", [(line, 0) for line in inside]).sums(wholes)
+    if not wholes or any(own[j] == n for j, n in wholes.items() if n and j in own):
+        return False
+    near = (least[j] <= n if j in hidden else _ROUNDED * abs(least[j] - n) <= n
+            for j, n in wholes.items())  # fmt: skip
+    return all(near) and any(own.get(j, least[j]) < least[j] for j in wholes)
 
 
 def _is_subtotal(row: Sequence[str]) -> bool:
@@ -355,7 +387,7 @@ def _same_total(sections: Sequence[_Section], counts: Collection[int]) -> bool:
     The total is the first section if that is a single row with its own heading. It may be rounded.
     """
     first = sections[0]
-    stated = len(first.rows) == 1 and first.rows[0][0][0] == first.heading
+    stated = first.alone
     every = [section.sums(counts) for section in sections[stated:] if len(section.rows) > 1]
     total = first.sums(counts) if stated else next(filter(None, every), {})
     rounded = _ROUNDED if stated else 0

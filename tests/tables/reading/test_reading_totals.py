@@ -198,3 +198,84 @@ def test_a_column_withheld_everywhere_may_be_a_part_where_another_is_withheld(tm
     low, high = bounds_of(read(tmp_path, rows).changed({"counts": "exact"}))[3, "x"]
     assert low <= 4
     assert high is pd.NA or high >= 7
+
+
+def sexes(total, *, least=0, ages=True):
+    """Return men and women of four towns, and a total below the second heading."""
+    counts = np.random.default_rng(2).integers(1, 60, (4, 2, 3))
+    wholes = counts[:, 1].sum(axis=1) if total == "of women" else counts.sum(axis=(1, 2))
+    texts = [[n if n >= least else "*" for n in one.ravel()] for one in counts]
+    labels = ["0-17", "18-64", "65+"]
+    rows = [["Town", "Men", "", "", "Women", "", "", ""], ["", *labels, *labels, "Total"]]
+    if not ages:
+        texts = [[*one.sum(axis=1)] for one in counts]
+        rows = [["Town", "Men", "Women", ""], ["", "", "", "Total"]]
+    return [*rows, *([p, *t, n] for p, t, n in zip(PLACES, texts, wholes, strict=False))]
+
+
+@pytest.mark.parametrize("ages", [True, False])
+@pytest.mark.parametrize("least", [0, 15])
+def test_a_total_below_the_last_heading_counts_all_where_sums_say_so(tmp_path, ages, least):
+    cells = read(tmp_path, sexes("of all", least=least, ages=ages)).cells
+    assert {*cells["sex"]} == {"Men", "Women", "all"}
+    assert (cells["sex"] == "all").sum() == 4
+    if ages:
+        cells = read(tmp_path, sexes("of women", least=least)).cells
+        assert (cells["sex"] == "Women").sum() == 16
+
+
+def test_a_total_below_the_last_heading_is_left_out_where_no_sum_says_what_it_counts(tmp_path):
+    rows = sexes("of all")
+    rows = [*rows[:2], *([*row[:4], "*", "*", "*", row[-1]] for row in rows[2:])]
+    assert {*read(tmp_path, rows).cells["sex"]} == {"Men", "Women"}
+    assert not {str(row[-1]) for row in rows[2:]} & {*read(tmp_path, rows).cells["stated"]}
+
+
+def test_a_second_total_below_the_last_heading_counts_all(tmp_path):
+    rows = sexes("of all")
+    heads = [["Town", "Men", "", "", "", "Women", *[""] * 4],
+             ["", *rows[1][1:4], "Total", *rows[1][4:], "Total"]]  # fmt: skip
+    body = [[t, *n[:3], sum(n[:3]), *n[3:6], sum(n[3:6]), n[6]] for t, *n in rows[2:]]
+    cells = read(tmp_path, heads + body).cells
+    assert [(cells["sex"] == x).sum() for x in ("Men", "Women", "all")] == [16, 16, 4]
+
+
+def test_places_that_stand_in_several_groups_are_parts_of_each(tmp_path):
+    """Three groups: a sum of two of them is no second way to count the third's people."""
+    groups = {"Union": "Ash Elm Fir", "Other": "Oak Yew", "League": "Ash Fir Oak"}
+    counts = {"Ash": (9, 8), "Elm": (15, 7), "Fir": (12, 31), "Oak": (4, 3), "Yew": (21, 2)}
+    rows = [["Place", "Jan", "Feb", "Jan-Feb"], ["Total", 61, 51, 112]]
+    for group, places in groups.items():
+        whole = [sum(counts[p][k] for p in places.split()) for k in range(2)]
+        rows.append([group, *whole, sum(whole)])
+        rows += [[f"  {p}", *counts[p], sum(counts[p])] for p in places.split()]
+    reading = read(tmp_path, rows)
+    names = [n for n in reading.cells
+             if n.startswith("place ") and {"Ash", "Oak"} & {*reading.cells[n]}]  # fmt: skip
+    assert [(reading.cells[n] == "Ash").sum() for n in names] == [2 * 3]
+
+
+def districts(last="Country", *, gap=True, hide=False):
+    """Return pupils of seven districts below three headings, with the total of all at the end."""
+    groups, counts = ("AAA", "BB", "CC"), np.random.default_rng(3).integers(9, 90, (7, 2))
+    rows, k = [["District", "First", "Second", "Total"], []], 0
+    for group in groups:
+        rows += [[f"Province {group[0]}", "", "", ""]]
+        for _ in group:
+            n = [*counts[k]]
+            rows.append([f"d{k}", *("*" if hide and x < 20 else x for x in n), sum(n)])
+            k += 1
+        rows += [[]] * gap
+    n = counts.sum(axis=0) if last == "Country" else counts[-2:].sum(axis=0)
+    return [*rows, ["Total", *n, n.sum()]]
+
+
+@pytest.mark.parametrize("gap", [True, False])
+@pytest.mark.parametrize("hide", [True, False])
+def test_a_total_below_the_last_group_counts_all_groups_where_it_is_their_sum(tmp_path, gap, hide):
+    reading = read(tmp_path, districts(gap=gap, hide=hide))
+    total = reading.cells[reading.cells["row"] == len(districts(gap=gap))]
+    assert len(total) == 3
+    assert not any("Province" in str(x) for x in total.iloc[0])
+    own = read(tmp_path, districts("own", gap=gap, hide=hide)).cells
+    assert "Province C" in " ".join(map(str, own[own["row"] == own["row"].max()].iloc[0]))
