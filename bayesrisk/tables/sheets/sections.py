@@ -88,9 +88,10 @@ def section_headings(
         return sections
     if called and len(leading) == 1 and _begins_with_parts(parts, columns.beside_ages):
         return named
+    if not lone.days and _make_up_total(parts, columns.beside_ages):
+        return named
     listed = by_alphabet([line.row for line in lines])
-    short = several_sections and any(len(part.rows) < _PAIR for part in parts if not part.alone)
-    return {} if listed or short or lone.days else named
+    return {} if listed or several_sections or lone.days else named
 
 
 def _follow_a_column(rows: Sequence[tuple[Line, str]], columns: CountColumns) -> bool:
@@ -398,6 +399,16 @@ def _same_total(sections: Sequence[_Section], counts: Collection[int]) -> bool:
             bits.append(sum(math.log2(b) for _, b in pairs))
     weights = [b for b in bits if b >= (_BITS / 2 if stated else _BITS)]
     return len(weights) > 1 and 2 * len(weights) >= len(every) and sum(weights) >= _BITS
+
+
+def _make_up_total(sections: Sequence[_Section], counts: Collection[int]) -> bool:
+    """Return whether all rows of sections, several in each, add up to a row outside of them."""
+    wholes, rest = ([s for s in sections if s.alone is alone] for alone in (True, False))
+    rows = [(row, 0) for section in rest for row, _ in section.rows]
+    sums = _Section("", rows).sums(counts) if len(wholes) == 1 else {}
+    holds = all(number_range(wholes[0].rows[0][0][j]) == (n, n) for j, n in sums.items())
+    several = all(len(section.rows) >= _PAIR for section in rest)
+    return holds and several and sum(math.log2(n + 1) for n in sums.values()) >= _BITS
 
 
 def _begins_with_parts(sections: Sequence[_Section], counts: Collection[int]) -> bool:

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from bayesrisk.exceptions import DataError
 from bayesrisk.reconstruction import count_bounds
 from bayesrisk.tables import PublishedTables, TableReading
 
@@ -277,5 +278,44 @@ def test_a_total_below_the_last_group_counts_all_groups_where_it_is_their_sum(tm
     total = reading.cells[reading.cells["row"] == len(districts(gap=gap))]
     assert len(total) == 3
     assert not any("Province" in str(x) for x in total.iloc[0])
-    own = read(tmp_path, districts("own", gap=gap, hide=hide)).cells
+    if not gap:  # nothing shows that rows of one text are headings
+        with pytest.raises(DataError, match="Province A"):
+            read(tmp_path, districts("own", gap=False, hide=hide))
+        return
+    own = read(tmp_path, districts("own", hide=hide)).cells
     assert "Province C" in " ".join(map(str, own[own["row"] == own["row"].max()].iloc[0]))
+
+
+def causes(*, other=0, note=""):
+    """Return cases by town and illness with row totals, and small counts left blank."""
+    counts = np.random.default_rng(11).poisson((5, 9, 14, 3), (9, 4))
+    counts[range(9), np.arange(9) % 4] = 1 + np.arange(9) % 4  # one in each row at least
+    rows = [["town", "flu", "measles", "mumps", "rubella", "Total"]]
+    rows += [[p, *("" if 1 <= n <= 4 else n for n in one), one.sum() + other]
+             for p, one in zip(PLACES, counts, strict=False)]  # fmt: skip
+    return [*rows, [], [note]] if note else rows
+
+
+def test_blanks_by_which_others_miss_their_total_by_little_are_small_counts(tmp_path):
+    reading = read(tmp_path, causes(), counts="exact")
+    assert reading.questions["totals.category 1"][0] == "complete"
+    assert reading.questions["marks."][0] == "withheld"
+    texts = [text for row in causes()[1:] for text in row]
+    ends = [end for (_, text), end in all_bounds(reading) if text == ""]
+    assert len(ends) == texts.count("") > 9
+    assert max(high for _, high in ends) <= 8
+    far = read(tmp_path, causes(other=40), counts="exact")
+    assert far.rules.get("totals.category 1") != "complete"
+
+
+@pytest.mark.parametrize(
+    ("note", "meaning"),
+    [
+        ("Cells with fewer than 5 cases are left blank.", "0-4"),
+        ("Blank cells: not available", "missing"),
+        ("A blank means 1 to 4 cases", "1-4"),
+        ("Ages of fewer than 5 years are in another table.", "withheld"),
+    ],
+)
+def test_a_note_says_what_blanks_are(tmp_path, note, meaning):
+    assert read(tmp_path, causes(note=note)).questions["marks."][0] == meaning

@@ -257,6 +257,10 @@ def _totals_rule(
         text = (
             f"the labels of {name} do not make up its total in {short} of {groups.telling} groups"
         )
+    elif evidence.missing[0]:
+        guess, (number, most) = "complete", evidence.missing
+        text = f"the labels of {name} miss its total by 1 to {most} for each withheld count in "
+        text += f"{number} groups"
     text += (
         ": complete if they do, partial if they exclude each other and the total may count others, "
         "separate if they may overlap"
