@@ -480,24 +480,24 @@ def _with_lone_total(sheet: Sheet, parts: dict[int, list[str]]) -> dict[int, lis
     groups = dict[str, list[int]]()
     for i, part in parts.items():
         groups.setdefault("".join(part[:1]), []).append(i)
-    if not parts[last]:
+    if not parts[last] or len(groups) < _PAIR or any(map(total_word, groups)):
         return parts
-    own = parts[last][0]
-    groups[own].remove(last)
+    head, size = parts[last][0], max(len(p) for i, p in parts.items() if i != last)
+    groups[head].remove(last)
     stated = {g: [i for i in group if len(parts[i]) < _PAIR or total_word(parts[i][1]) == 2]
               for g, group in groups.items()}  # fmt: skip
-    below = len(parts[last]) == _PAIR == min(len(groups), _PAIR) and max(map(len, parts.values()))
-    alike = {*map(len, stated.values())} in ({0}, {1}) and not any(map(total_word, groups))
-    if below != _PAIR or not alike or not groups[own] or total_word(parts[last][1]) < _PAIR:
+    one_each = {*map(len, stated.values())} in ({0}, {1}) and groups[head]
+    total = len(parts[last]) == _PAIR >= size and total_word(parts[last][1]) == 2
+    if not (one_each and total):
         return parts
     counts = CountedColumns.from_sheet(sheet, [*parts])
-    counted = {g: sum(np.maximum(counts.column(i), 0) for i in stated[g] or group)
-               for g, group in groups.items()}  # fmt: skip
-    known = (whole := counts.column(last)) >= 0
-    of_own, of_all = (np.abs(whole - n)[known].sum() for n in (counted[own], sum(counted.values())))
-    if of_all * _CLEARLY <= of_own > 0:
-        return parts | {last: ["Total"] * max(len(p) for i, p in parts.items() if i != last)}
-    if of_own * _CLEARLY <= of_all > 0:
+    sums = {g: sum(np.maximum(counts.column(i), 0) for i in stated[g] or group)
+            for g, group in groups.items()}  # fmt: skip
+    whole = counts.column(last)
+    misses = [int(np.abs(whole - n)[whole >= 0].sum()) for n in (sums[head], sum(sums.values()))]
+    if misses[1] * _CLEARLY <= misses[0] > 0:
+        return parts | {last: ["Total"] * size}
+    if misses[0] * _CLEARLY <= misses[1] > 0:
         return parts
     return {i: part for i, part in parts.items() if i != last}
 

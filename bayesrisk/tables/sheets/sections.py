@@ -135,21 +135,23 @@ def _lone_headings(
     first_section = dict[tuple[str, ...], tuple[str, str]]()
     upper, section, gap, gaps, repeated, flat = "", "", True, True, False, False
     above, inside = False, list[Sequence[str]]()  # the row above is a heading; rows below it
-    least, hidden = Counter[int](), set[int]()  # the sum of all rows, and columns with unknown ones
+    # The sum of all rows, and that of totals; columns with unknown counts.
+    least, totals, hidden = Counter[int](), Counter[int](), set[int]()
     depths = list[int](), list[int]()  # of headings, and of rows below them
     for number, row, _, depth, _ in lines:
         if not any(row) or row in heads or row in titles:
             gap = gap or not any(row)
             continue
-        alone = _is_lone(row)
+        alone, wider = _is_lone(row), False
         if section and not alone:
-            wider = _counts_all(least, hidden, inside, row)
+            wider = _counts_all(least, hidden, totals, inside, row)
             if wider or _is_beyond(inside, row, group, columns.counts):
                 section, upper = "", ""
-            for j in columns.counts if not _is_total(row) else ():
+            total = _is_total(row)
+            for j in columns.counts:
                 ends = number_range(row[j])
-                least[j] += ends[0] if ends else 0
-                hidden |= {j} if not ends or ends[0] < ends[1] else set()
+                (totals if total else least)[j] += ends[0] if ends else 0
+                hidden |= {j} if not (total or (ends and ends[0] == ends[1])) else set()
         inside = [] if alone else [*inside, row]
         if alone or section:
             depths[not alone].append(depth)
@@ -163,8 +165,8 @@ def _lone_headings(
             section, gaps = name, gaps and (gap or above)
         else:
             texts = tuple(row[j] for j in (columns.labels or [0]))  # ages are numbers, and labels
-            total = row[0] if total_word(row[0]) or not paths else ""
-            path = paths[number] = upper, section or total
+            name = row[0] if wider or total_word(row[0]) or not paths else ""
+            path = paths[number] = upper, section or name
             repeated = repeated or first_section.setdefault(texts, path) != path
         above, gap = alone, False
     if above or not depths[0]:
@@ -234,22 +236,30 @@ def _is_beyond(
 
 
 def _counts_all(
-    least: Mapping[int, int], hidden: Collection[int], inside: Sequence[Sequence[str]],
-    row: Sequence[str],
+    least: Mapping[int, int], hidden: Collection[int], totals: Mapping[int, int],
+    inside: Sequence[Sequence[str]], row: Sequence[str],
 ) -> bool:  # fmt: skip
-    """Return whether a total is that of all rows so far, and not that of its section's rows.
+    """Return whether a row counts all rows so far, and not only those of its section.
 
-    It is their sum, ``least``, or no less if some are ``hidden``.
+    A total is their sum, ``least``, or no less if some are ``hidden``. Another label is exactly
+    their sum, or that of the ``totals`` of all sections.
     """
-    if not inside or not _is_total(row) or any(map(_is_total, inside)):
+    ends_by_column = {j: number_range(row[j]) for j in least}
+    wholes = {j: ends[0] for j, ends in ends_by_column.items() if ends and ends[0] == ends[1]}
+    lines, plain = [(line, 0) for line in inside if not _is_total(line)], not _is_total(row)
+    if not lines or any(_ROUNDED * (least[j] - n) > n for j, n in wholes.items()):
         return False
-    wholes = {j: ends[0] for j in least if (ends := number_range(row[j])) and ends[0] == ends[1]}
-    own = _Section("", [(line, 0) for line in inside]).sums(wholes)
-    if not wholes or any(own[j] == n for j, n in wholes.items() if n and j in own):
+    sums, ended = _Section("", lines).sums(wholes), len(lines) < len(inside)
+    if plain or ended:
+        every = [(least, hidden), *[(totals, set[int]())] * ended]
+        bits = (sum(math.log2(n + 1) if n == parts[j] else -math.inf
+                    for j, n in wholes.items() if j not in unknown)
+                for parts, unknown in every)  # fmt: skip
+        return plain and max(bits) >= _BITS and any(sums.get(j, 0) < least[j] for j in wholes)
+    if any(sums[j] == n for j, n in wholes.items() if n and j in sums):
         return False
-    near = (least[j] <= n if j in hidden else _ROUNDED * abs(least[j] - n) <= n
-            for j, n in wholes.items())  # fmt: skip
-    return all(near) and any(own.get(j, least[j]) < least[j] for j in wholes)
+    near = all(j in hidden or _ROUNDED * (n - least[j]) <= n for j, n in wholes.items())
+    return near and any(sums.get(j, least[j]) < least[j] for j in wholes)
 
 
 def _is_subtotal(row: Sequence[str]) -> bool:

@@ -319,3 +319,25 @@ def test_blanks_by_which_others_miss_their_total_by_little_are_small_counts(tmp_
 )
 def test_a_note_says_what_blanks_are(tmp_path, note, meaning):
     assert read(tmp_path, causes(note=note)).questions["marks."][0] == meaning
+
+
+@pytest.mark.parametrize("name", ["Freedonia", "Total"])
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_country_below_the_last_group_is_all_groups_if_it_is_the_sum_of_their_totals(
+    tmp_path, name, more
+):
+    rows = districts()[:-1]
+    counts = np.array([row[1:] for row in rows[1:] if row and "" not in row])
+    sizes, done = iter((3, 2, 2)), 0
+    for i in range(len(rows) - 1, 0, -1):
+        if not rows[i] and i > 1:
+            rows.insert(i, ["All"])
+    for row in rows:
+        if row == ["All"]:
+            size = next(sizes)
+            row += [*counts[done : done + size].sum(axis=0)]
+            done += size
+    n = counts.sum(axis=0) + np.array([more, 0, more])
+    cells = read(tmp_path, [*rows, [name, *n]]).cells
+    last = " ".join(map(str, cells[cells["row"] == cells["row"].max()].iloc[0]))
+    assert ("Province C" in last) == (name != "Total" and more > 0)

@@ -221,8 +221,8 @@ class LabelSums:
         column, positions = self.column[total], [self.column[p] for p in parts]
         exact = self.present & (self.low == self.high)
         hidden = (self.present & ~self.bounded)[:, positions].sum(axis=1)
-        known = exact[:, positions].sum(axis=1)
-        rows = exact[:, column] & (hidden > 0) & (known > 0) & (hidden + known == len(parts))
+        stated = exact[:, positions].sum(axis=1)
+        rows = exact[:, column] & (hidden > 0) & (stated > 0) & (hidden + stated == len(parts))
         whole, hidden = self.low[rows, column], hidden[rows]
         missed = whole - self.low[rows][:, positions].sum(axis=1)
         if len(missed) < _FEW_MISSED or missed.min() < 1:
