@@ -7,6 +7,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import pairwise
 
+import numpy as np
+
 from bayesrisk.tables.reading.rows import part_paths
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.variables.margins import (
@@ -43,6 +45,7 @@ UNIT = re.compile(
 )
 UNNAMED, _LONGEST, _OLDEST = "category 1", 40, 130
 _PAIR = 2
+_CLEARLY = 4  # times as near
 _FEW_HEADS = 4  # rows that may be headings
 #: Columns of results, reserved as names.
 RESERVED = re.compile(
@@ -140,6 +143,7 @@ def wide(
     heads |= {numeric[position]: path for position, path in paths.items()}
     parts = _without_group(_without_names(_parts(heads)))
     parts = _with_periods({i: _with_totals(part) for i, part in parts.items()})
+    parts = _with_lone_total(sheet, parts)
     size = max(map(len, parts.values()))
     inner = {part[-1] for part in parts.values() if len(part) == size > 1}
     outer = {part[0] for part in parts.values() if len(part) > 1 and not total_word(part[0])}
@@ -464,6 +468,38 @@ def _with_total_of_groups(
     counts, bits = CountedColumns.from_sheet(sheet, [*parts]), _BITS + 2 * len(alone)
     wholes = [i for i in alone if counts.add_up(totals, i, bits)]
     return {**parts, **{i: ["Total", "Total"] for i in wholes}}
+
+
+def _with_lone_total(sheet: Sheet, parts: dict[int, list[str]]) -> dict[int, list[str]]:
+    """Return paths in which the last column, a total below one of several headings, counts all.
+
+    Other headings have no such total. It is nearer to the sum of all headings than to that of its
+    own. If neither is clearly nearer, its column is left out.
+    """
+    last = max(parts)
+    groups = dict[str, list[int]]()
+    for i, part in parts.items():
+        groups.setdefault("".join(part[:1]), []).append(i)
+    if not parts[last] or len(groups) < _PAIR or any(map(total_word, groups)):
+        return parts
+    head, size = parts[last][0], max(len(p) for i, p in parts.items() if i != last)
+    groups[head].remove(last)
+    stated = {g: [i for i in group if len(parts[i]) < _PAIR or total_word(parts[i][1]) == 2]
+              for g, group in groups.items()}  # fmt: skip
+    one_each = {*map(len, stated.values())} in ({0}, {1}) and groups[head]
+    total = len(parts[last]) == _PAIR >= size and total_word(parts[last][1]) == 2
+    if not (one_each and total):
+        return parts
+    counts = CountedColumns.from_sheet(sheet, [*parts])
+    sums = {g: sum(np.maximum(counts.column(i), 0) for i in stated[g] or group)
+            for g, group in groups.items()}  # fmt: skip
+    whole = counts.column(last)
+    misses = [int(np.abs(whole - n)[whole >= 0].sum()) for n in (sums[head], sum(sums.values()))]
+    if misses[1] * _CLEARLY <= misses[0] > 0:
+        return parts | {last: ["Total"] * size}
+    if misses[0] * _CLEARLY <= misses[1] > 0:
+        return parts
+    return {i: part for i, part in parts.items() if i != last}
 
 
 def _with_whole_groups(

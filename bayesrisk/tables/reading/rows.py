@@ -753,8 +753,8 @@ def refuse_same(
         if labels is None and not (head and head in {heads[j] for j in counts}):
             continue
         before = first.setdefault(labels if labels is not None else head, i)
-        # Labels of a setting distinguish equal headings.
-        other = before if labels and f"{head}#2" in rules.columns else first.setdefault(head, i)
+        other = first.setdefault(head, i)
+        other = before if labels else other  # labels distinguish equal headings
         if min(before, other) != i:
             before = min(before, other)
             twice, number = quote([sheet.heads[before], sheet.heads[i]]), heads[: i + 1].count(head)

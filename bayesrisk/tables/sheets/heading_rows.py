@@ -421,7 +421,8 @@ def line_of_heading(
     columns = [j for j, text in enumerate(row) if text]
     if not (below and position and columns and 2 * filled_texts(top) > len(row)):
         return False
-    if not all(rows[position - 1][j] for j in columns):
+    gap = len(columns) == 1 and columns[0] in counts and not top[columns[0]]
+    if not (gap or all(rows[position - 1][j] for j in columns)):
         return False
     if row[0]:
         words = filled_texts(below[0]) > 1 and not any(says_number(below[0][j]) for j in counts)

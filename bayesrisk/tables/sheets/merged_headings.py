@@ -67,7 +67,9 @@ class _Headings(NamedTuple):
                 last = max(last, below) if below - last < _PAIR + 1 else last
         for end in range(last + 1, min(len(rows), begin + _MOST_ROWS)):
             counts = _counts(rows[end + 1 :][:_FEW_ROWS], wide)
-            if sum(1 for j in counts if j < len(rows[end]) and rows[end][j].strip()) >= _PAIR:
+            filled = {j for j, text in enumerate(rows[end]) if text.strip()}
+            spanned = {j for c in wide if c.bottom < end for j in range(c.left, c.right + 1)}
+            if len(filled & counts) >= _PAIR or (filled and filled <= spanned & counts):
                 tall = [c.bottom for c in near if c.top <= end]
                 end = max(end, *tall)
                 counts = _counts(rows[end + 1 :][:_FEW_ROWS], wide)

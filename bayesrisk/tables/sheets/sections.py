@@ -35,6 +35,11 @@ class _Section(NamedTuple):
         called = total_word(text) and not text.isdecimal()
         return text if len(self.rows) > _PAIR and called else ""
 
+    @property
+    def alone(self) -> bool:
+        """Whether its heading is that of its one row, as of a total."""
+        return len(self.rows) == 1 and self.rows[0][0][0] == self.heading
+
     def sums(self, columns: Collection[int]) -> dict[int, int]:
         """Return the sums of the outermost labels by column, where all counts are known.
 
@@ -83,6 +88,8 @@ def section_headings(
         return sections
     if called and len(leading) == 1 and _begins_with_parts(parts, columns.beside_ages):
         return named
+    if not lone.days and _make_up_total(parts, columns.beside_ages):
+        return named
     listed = by_alphabet([line.row for line in lines])
     return {} if listed or several_sections or lone.days else named
 
@@ -128,14 +135,23 @@ def _lone_headings(
     first_section = dict[tuple[str, ...], tuple[str, str]]()
     upper, section, gap, gaps, repeated, flat = "", "", True, True, False, False
     above, inside = False, list[Sequence[str]]()  # the row above is a heading; rows below it
+    # The sum of all rows, and that of totals; columns with unknown counts.
+    least, totals, hidden = Counter[int](), Counter[int](), set[int]()
     depths = list[int](), list[int]()  # of headings, and of rows below them
     for number, row, _, depth, _ in lines:
         if not any(row) or row in heads or row in titles:
             gap = gap or not any(row)
             continue
-        alone = _is_lone(row)
-        if section and not alone and _is_beyond(inside, row, group, columns.counts):
-            section, upper = "", ""
+        alone, wider = _is_lone(row), False
+        if section and not alone:
+            wider = _counts_all(least, hidden, totals, inside, row)
+            if wider or _is_beyond(inside, row, group, columns.counts):
+                section, upper = "", ""
+            total = _is_total(row)
+            for j in columns.counts:
+                ends = number_range(row[j])
+                (totals if total else least)[j] += ends[0] if ends else 0
+                hidden |= {j} if not (total or (ends and ends[0] == ends[1])) else set()
         inside = [] if alone else [*inside, row]
         if alone or section:
             depths[not alone].append(depth)
@@ -149,8 +165,8 @@ def _lone_headings(
             section, gaps = name, gaps and (gap or above)
         else:
             texts = tuple(row[j] for j in (columns.labels or [0]))  # ages are numbers, and labels
-            total = row[0] if total_word(row[0]) or not paths else ""
-            path = paths[number] = upper, section or total
+            name = row[0] if wider or total_word(row[0]) or not paths else ""
+            path = paths[number] = upper, section or name
             repeated = repeated or first_section.setdefault(texts, path) != path
         above, gap = alone, False
     if above or not depths[0]:
@@ -217,6 +233,33 @@ def _is_beyond(
         return True
     sums = _Section("", [(line, 0) for line in inside[:-1]]).sums(counts)
     return bool(sums) and all(number_range(inside[-1][j]) == (n, n) for j, n in sums.items())
+
+
+def _counts_all(
+    least: Mapping[int, int], hidden: Collection[int], totals: Mapping[int, int],
+    inside: Sequence[Sequence[str]], row: Sequence[str],
+) -> bool:  # fmt: skip
+    """Return whether a row counts all rows so far, and not only those of its section.
+
+    A total is their sum, ``least``, or no less if some are ``hidden``. Another label is exactly
+    their sum, or that of the ``totals`` of all sections.
+    """
+    ends_by_column = {j: number_range(row[j]) for j in least}
+    wholes = {j: ends[0] for j, ends in ends_by_column.items() if ends and ends[0] == ends[1]}
+    lines, plain = [(line, 0) for line in inside if not _is_total(line)], not _is_total(row)
+    if not lines or any(_ROUNDED * (least[j] - n) > n for j, n in wholes.items()):
+        return False
+    sums, ended = _Section("", lines).sums(wholes), len(lines) < len(inside)
+    if plain or ended:
+        every = [(least, hidden), *[(totals, set[int]())] * ended]
+        bits = (sum(math.log2(n + 1) if n == parts[j] else -math.inf
+                    for j, n in wholes.items() if j not in unknown)
+                for parts, unknown in every)  # fmt: skip
+        return plain and max(bits) >= _BITS and any(sums.get(j, 0) < least[j] for j in wholes)
+    if any(sums[j] == n for j, n in wholes.items() if n and j in sums):
+        return False
+    near = all(j in hidden or _ROUNDED * (n - least[j]) <= n for j, n in wholes.items())
+    return near and any(sums.get(j, least[j]) < least[j] for j in wholes)
 
 
 def _is_subtotal(row: Sequence[str]) -> bool:
@@ -355,7 +398,7 @@ def _same_total(sections: Sequence[_Section], counts: Collection[int]) -> bool:
     The total is the first section if that is a single row with its own heading. It may be rounded.
     """
     first = sections[0]
-    stated = len(first.rows) == 1 and first.rows[0][0][0] == first.heading
+    stated = first.alone
     every = [section.sums(counts) for section in sections[stated:] if len(section.rows) > 1]
     total = first.sums(counts) if stated else next(filter(None, every), {})
     rounded = _ROUNDED if stated else 0
@@ -366,6 +409,16 @@ def _same_total(sections: Sequence[_Section], counts: Collection[int]) -> bool:
             bits.append(sum(math.log2(b) for _, b in pairs))
     weights = [b for b in bits if b >= (_BITS / 2 if stated else _BITS)]
     return len(weights) > 1 and 2 * len(weights) >= len(every) and sum(weights) >= _BITS
+
+
+def _make_up_total(sections: Sequence[_Section], counts: Collection[int]) -> bool:
+    """Return whether all rows of sections, several in each, add up to a row outside of them."""
+    wholes, rest = ([s for s in sections if s.alone is alone] for alone in (True, False))
+    rows = [(row, 0) for section in rest for row, _ in section.rows]
+    sums = _Section("", rows).sums(counts) if len(wholes) == 1 else {}
+    holds = all(number_range(wholes[0].rows[0][0][j]) == (n, n) for j, n in sums.items())
+    several = all(len(section.rows) >= _PAIR for section in rest)
+    return holds and several and sum(math.log2(n + 1) for n in sums.values()) >= _BITS
 
 
 def _begins_with_parts(sections: Sequence[_Section], counts: Collection[int]) -> bool:

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from bayesrisk.exceptions import DataError
 from bayesrisk.reconstruction import count_bounds
 from bayesrisk.tables import PublishedTables, TableReading
 
@@ -198,3 +199,145 @@ def test_a_column_withheld_everywhere_may_be_a_part_where_another_is_withheld(tm
     low, high = bounds_of(read(tmp_path, rows).changed({"counts": "exact"}))[3, "x"]
     assert low <= 4
     assert high is pd.NA or high >= 7
+
+
+def sexes(total, *, least=0, ages=True):
+    """Return men and women of four towns, and a total below the second heading."""
+    counts = np.random.default_rng(2).integers(1, 60, (4, 2, 3))
+    wholes = counts[:, 1].sum(axis=1) if total == "of women" else counts.sum(axis=(1, 2))
+    texts = [[n if n >= least else "*" for n in one.ravel()] for one in counts]
+    labels = ["0-17", "18-64", "65+"]
+    rows = [["Town", "Men", "", "", "Women", "", "", ""], ["", *labels, *labels, "Total"]]
+    if not ages:
+        texts = [[*one.sum(axis=1)] for one in counts]
+        rows = [["Town", "Men", "Women", ""], ["", "", "", "Total"]]
+    return [*rows, *([p, *t, n] for p, t, n in zip(PLACES, texts, wholes, strict=False))]
+
+
+@pytest.mark.parametrize("ages", [True, False])
+@pytest.mark.parametrize("least", [0, 15])
+def test_a_total_below_the_last_heading_counts_all_where_sums_say_so(tmp_path, ages, least):
+    cells = read(tmp_path, sexes("of all", least=least, ages=ages)).cells
+    assert {*cells["sex"]} == {"Men", "Women", "all"}
+    assert (cells["sex"] == "all").sum() == 4
+    if ages:
+        cells = read(tmp_path, sexes("of women", least=least)).cells
+        assert (cells["sex"] == "Women").sum() == 16
+
+
+def test_a_total_below_the_last_heading_is_left_out_where_no_sum_says_what_it_counts(tmp_path):
+    rows = sexes("of all")
+    rows = [*rows[:2], *([*row[:4], "*", "*", "*", row[-1]] for row in rows[2:])]
+    assert {*read(tmp_path, rows).cells["sex"]} == {"Men", "Women"}
+    assert not {str(row[-1]) for row in rows[2:]} & {*read(tmp_path, rows).cells["stated"]}
+
+
+def test_a_second_total_below_the_last_heading_counts_all(tmp_path):
+    rows = sexes("of all")
+    heads = [["Town", "Men", "", "", "", "Women", *[""] * 4],
+             ["", *rows[1][1:4], "Total", *rows[1][4:], "Total"]]  # fmt: skip
+    body = [[t, *n[:3], sum(n[:3]), *n[3:6], sum(n[3:6]), n[6]] for t, *n in rows[2:]]
+    cells = read(tmp_path, heads + body).cells
+    assert [(cells["sex"] == x).sum() for x in ("Men", "Women", "all")] == [16, 16, 4]
+
+
+def test_places_that_stand_in_several_groups_are_parts_of_each(tmp_path):
+    """Three groups: a sum of two of them is no second way to count the third's people."""
+    groups = {"Union": "Ash Elm Fir", "Other": "Oak Yew", "League": "Ash Fir Oak"}
+    counts = {"Ash": (9, 8), "Elm": (15, 7), "Fir": (12, 31), "Oak": (4, 3), "Yew": (21, 2)}
+    rows = [["Place", "Jan", "Feb", "Jan-Feb"], ["Total", 61, 51, 112]]
+    for group, places in groups.items():
+        whole = [sum(counts[p][k] for p in places.split()) for k in range(2)]
+        rows.append([group, *whole, sum(whole)])
+        rows += [[f"  {p}", *counts[p], sum(counts[p])] for p in places.split()]
+    reading = read(tmp_path, rows)
+    names = [n for n in reading.cells
+             if n.startswith("place ") and {"Ash", "Oak"} & {*reading.cells[n]}]  # fmt: skip
+    assert [(reading.cells[n] == "Ash").sum() for n in names] == [2 * 3]
+
+
+def districts(last="Country", *, gap=True, hide=False):
+    """Return pupils of seven districts below three headings, with the total of all at the end."""
+    groups, counts = ("AAA", "BB", "CC"), np.random.default_rng(3).integers(9, 90, (7, 2))
+    rows, k = [["District", "First", "Second", "Total"], []], 0
+    for group in groups:
+        rows += [[f"Province {group[0]}", "", "", ""]]
+        for _ in group:
+            n = [*counts[k]]
+            rows.append([f"d{k}", *("*" if hide and x < 20 else x for x in n), sum(n)])
+            k += 1
+        rows += [[]] * gap
+    n = counts.sum(axis=0) if last == "Country" else counts[-2:].sum(axis=0)
+    return [*rows, ["Total", *n, n.sum()]]
+
+
+@pytest.mark.parametrize("gap", [True, False])
+@pytest.mark.parametrize("hide", [True, False])
+def test_a_total_below_the_last_group_counts_all_groups_where_it_is_their_sum(tmp_path, gap, hide):
+    reading = read(tmp_path, districts(gap=gap, hide=hide))
+    total = reading.cells[reading.cells["row"] == len(districts(gap=gap))]
+    assert len(total) == 3
+    assert not any("Province" in str(x) for x in total.iloc[0])
+    if not gap:  # nothing shows that rows of one text are headings
+        with pytest.raises(DataError, match="Province A"):
+            read(tmp_path, districts("own", gap=False, hide=hide))
+        return
+    own = read(tmp_path, districts("own", hide=hide)).cells
+    assert "Province C" in " ".join(map(str, own[own["row"] == own["row"].max()].iloc[0]))
+
+
+def causes(*, other=0, note=""):
+    """Return cases by town and illness with row totals, and small counts left blank."""
+    counts = np.random.default_rng(11).poisson((5, 9, 14, 3), (9, 4))
+    counts[range(9), np.arange(9) % 4] = 1 + np.arange(9) % 4  # one in each row at least
+    rows = [["town", "flu", "measles", "mumps", "rubella", "Total"]]
+    rows += [[p, *("" if 1 <= n <= 4 else n for n in one), one.sum() + other]
+             for p, one in zip(PLACES, counts, strict=False)]  # fmt: skip
+    return [*rows, [], [note]] if note else rows
+
+
+def test_blanks_by_which_others_miss_their_total_by_little_are_small_counts(tmp_path):
+    reading = read(tmp_path, causes(), counts="exact")
+    assert reading.questions["totals.category 1"][0] == "complete"
+    assert reading.questions["marks."][0] == "withheld"
+    texts = [text for row in causes()[1:] for text in row]
+    ends = [end for (_, text), end in all_bounds(reading) if text == ""]
+    assert len(ends) == texts.count("") > 9
+    assert max(high for _, high in ends) <= 8
+    far = read(tmp_path, causes(other=40), counts="exact")
+    assert far.rules.get("totals.category 1") != "complete"
+
+
+@pytest.mark.parametrize(
+    ("note", "meaning"),
+    [
+        ("Cells with fewer than 5 cases are left blank.", "0-4"),
+        ("Blank cells: not available", "missing"),
+        ("A blank means 1 to 4 cases", "1-4"),
+        ("Ages of fewer than 5 years are in another table.", "withheld"),
+    ],
+)
+def test_a_note_says_what_blanks_are(tmp_path, note, meaning):
+    assert read(tmp_path, causes(note=note)).questions["marks."][0] == meaning
+
+
+@pytest.mark.parametrize("name", ["Freedonia", "Total"])
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_country_below_the_last_group_is_all_groups_if_it_is_the_sum_of_their_totals(
+    tmp_path, name, more
+):
+    rows = districts()[:-1]
+    counts = np.array([row[1:] for row in rows[1:] if row and "" not in row])
+    sizes, done = iter((3, 2, 2)), 0
+    for i in range(len(rows) - 1, 0, -1):
+        if not rows[i] and i > 1:
+            rows.insert(i, ["All"])
+    for row in rows:
+        if row == ["All"]:
+            size = next(sizes)
+            row += [*counts[done : done + size].sum(axis=0)]
+            done += size
+    n = counts.sum(axis=0) + np.array([more, 0, more])
+    cells = read(tmp_path, [*rows, [name, *n]]).cells
+    last = " ".join(map(str, cells[cells["row"] == cells["row"].max()].iloc[0]))
+    assert ("Province C" in last) == (name != "Total" and more > 0)

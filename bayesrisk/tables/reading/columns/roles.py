@@ -185,6 +185,8 @@ class SheetColumns(ColumnEvidence):
                 numeric = []  # likely differences, none of them below 0
             numeric = self._counts(numeric, names)
             counts = wide(self.sheet, numeric, names, self.rules)
+            unused = {*numeric} - counts.keys()
+            self.reasons |= dict.fromkeys(unused, "the total of its heading, or of all")
         else:
             unused_counts = self._counts(numeric, names) if numeric else []
             self.reasons |= dict.fromkeys(unused_counts, "other counts were named")
@@ -192,10 +194,10 @@ class SheetColumns(ColumnEvidence):
             if len(counts) > 1 and not any(counts.values()):
                 counts = wide(self.sheet, sorted(counts), names, self.rules)
         if not counts:
-            unused = "".join(f"; {self.sheet.heads[i]}: {r}" for i, r in self.reasons.items())
+            reasons = "".join(f"; {self.sheet.heads[i]}: {r}" for i, r in self.reasons.items())
             raise DataError(
                 f"{self.sheet.title}: must have a column of counts, got {listing(self.sheet.heads)}"
-                f"{unused[:200]}; columns.HEADING=count names it (records of people are no table: "
+                f"{reasons[:200]}; columns.HEADING=count names it (records of people are no table: "
                 "tabulate them, or use audit)"
             )
         ignored = [i for i, reason in self.reasons.items() if reason == "ignored"]

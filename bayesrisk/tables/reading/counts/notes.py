@@ -53,6 +53,12 @@ _SHOWN = re.compile(
     r"\b(shown|displayed|denoted|indicated|marked|represented|replaced|flagged|appear|printed|"
     r"identified|given)\b"
 )
+_BLANK_WORDS = r"\b(?:blanks?|empty)\b"
+#: Words before the meaning of a cell without a text.
+_BLANK = re.compile(
+    rf"^(?:an? )?{_BLANK_WORDS}(?: (?:cells?|fields?|entr(?:y|ies)))? ?"
+    r"(?:=|:|-|represents?|indicates?|denotes?|means?|refers? to|stands? for|is|are)\s*"
+)
 #: Signs, with patterns for the signs and their names.
 _SIGNS = {"*": r"\*|asterisks?", "-–—−": "[-–—−]|dash(?:es)?|hyphens?"}
 _NONE = re.compile(
@@ -304,6 +310,9 @@ def marked(mark: str, notes: Sequence[Note], *, alone: bool) -> tuple[str, Note]
 def _explained(mark: str, note: Note) -> tuple[str, Note] | None:
     """Return the setting of a mark that a sentence explains, and the sentence."""
     plain, core = note.text.casefold(), mark.strip("[]() ").casefold()
+    if not mark:
+        meaning = _BLANK.sub("", plain) if re.search(_BLANK_WORDS, plain) else ""
+        return _meaning(meaning, note)
     if not core:
         return None
     quotes = r"[\s'\"‘’“”\[\]()]*"
@@ -316,7 +325,11 @@ def _explained(mark: str, note: Note) -> tuple[str, Note] | None:
         plain,
     )
     display = _SHOWN.search(plain) and re.search(rf"(?<![\w*])(?:{name})(?![\w*])", plain)
-    meaning = first[1] if first else plain if display else ""
+    return _meaning(first[1] if first else plain if display else "", note)
+
+
+def _meaning(meaning: str, note: Note) -> tuple[str, Note] | None:
+    """Return the setting of a mark that words explain, and their sentence."""
     if not meaning or _OTHER.search(meaning):
         return None
     if limits := None if _SECOND.search(meaning) else small_counts(meaning):

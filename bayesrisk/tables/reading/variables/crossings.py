@@ -148,12 +148,24 @@ def _titles(name: str, coded: CodedLabels) -> dict[str, str]:
         parts = [i for i in ways if ways[i] == way]
         if len(totals) != 1 or not columns.sets(parts, totals[0]):
             return {}
+    if _share_a_total(sums, [[i for i in ways if ways[i] == w] for w in {*ways.values()}], totals):
+        return {}
     called = dict[str, str]()
     for way in dict.fromkeys(ways[i] for i in labels if i in ways):
         plain = way if called and way in ("age", "sex") else name
         used = {*coded.names, *called.values()} - ({name} if not called else set())
         called[way] = plain if plain not in used else _next_title(name, used)
     return {key(labels[i]): called[way] for i, way in ways.items()} if len(called) > 1 else {}
+
+
+def _share_a_total(sums: LabelSums, ways: Sequence[Sequence[int]], totals: Sequence[int]) -> bool:
+    """Return whether labels of several ways are together no more than a total in some group."""
+    every = [i for way in ways for i in way]
+    rows = ~(sums.present & ~sums.bounded)[:, [*every, *totals]].any(axis=1)
+    rows &= sums.present[:, totals].any(axis=1)
+    several = sum((sums.low[:, way].sum(axis=1) > 0).astype(int) for way in ways) > 1
+    fits = sums.largest[:, every].sum(axis=1) <= sums.low[:, totals].sum(axis=1)
+    return bool((rows & several & fits).any())
 
 
 def _next_title(name: str, used: Collection[str]) -> str:

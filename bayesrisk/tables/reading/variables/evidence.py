@@ -46,7 +46,9 @@ class LabelEvidence(NamedTuple):
     maps labels that the total may leave out where withheld to numbers of groups. ``listed`` says
     whether many labels, such as places, are nearly all of each total. ``certain`` says that no sum
     of a subtotal holds by chance. ``near`` are sums that hold in most groups. ``second_way`` is a
-    label that others add up to in a second way, and the fewer labels of one way.
+    label that others add up to in a second way, and the fewer labels of one way. ``missing`` are
+    the groups with withheld counts in which the others nearly add up to the total, and the most
+    that is missing for one.
     """
 
     children: dict[str, list[str]]
@@ -60,6 +62,7 @@ class LabelEvidence(NamedTuple):
     certain: bool = False
     near: Mapping[str, NearSum] = MappingProxyType({})
     second_way: tuple[str, Sequence[str]] = ("", ())
+    missing: tuple[int, int] = (0, 0)
 
     def variable(self, labels: Sequence[str], rules: Mapping[str, str]) -> TableVariable:
         """Return the variable with some labels, and settings about these."""
@@ -140,6 +143,7 @@ def all_evidence(
         listed = bool(finding.totals) and all(
             sums.nearly_all(k, parts_by_whole.get(k, ())) for k in finding.totals
         )
+        missing = [sums.missing(k, parts_by_whole[k]) for k in every & parts_by_whole.keys()]
         rest = sums.bounded.any(axis=0).sum() - 1  # others: one group may show that all add up
         sums_by_name[name] = [*wholes.values()]
         inner, groups = [w.numbers for k, w in wholes.items() if k not in every], finding.groups
@@ -148,7 +152,7 @@ def all_evidence(
         near = {} if finding.totals or sums.implied else sums.near([*sums.column], parts_by_whole)
         evidence[name] = finding._replace(
             groups=groups, impossible=(wrong, other), doubts=doubts, listed=listed, near=near,
-            second_way=finding.find_second_way(sums),
+            second_way=finding.find_second_way(sums), missing=max(missing, default=(0, 0)),
             certain=all(
                 w.certain or (len(parts_by_whole[k]) == rest and w.numbers[-1].sum() >= BITS_ALONE)
                 for k, w in wholes.items() if not {k} & (every | tree.keys())

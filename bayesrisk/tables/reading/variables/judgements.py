@@ -1,6 +1,6 @@
 """Judgements on sums of labels: the groups in which they hold, and the odds of chance."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -135,7 +135,3 @@ class NearSum(NamedTuple):
     parts: list[str]
     groups: SumInGroups
     number: str
-
-    def clause(self, label: str, first: Mapping[str, str]) -> str:
-        """Return the clause on this sum, with the first spelling of each label."""
-        return f"; {first[label]!r} is {' + '.join(first[k] for k in self.parts)} in {self.number}"

@@ -135,7 +135,10 @@ def _judge(
         alone = "what is in no sum" if one.wholes else "each"
         tail = f"; no total: {alone} is taken by itself" * one.separate
         one.near = evidence.near if one.separate else {}
-        tail += "".join(near.clause(k, one.first) for k, near in one.near.items())
+        tail += first_sums(
+            f"; {one.first[k]!r} is {_parts_text(k, near.parts, one.first)} in {near.number}"
+            for k, near in one.near.items()
+        )
         rules.lines.append(line + _sums_text(one, evidence) + tail)
         return
     tail = ""
@@ -257,6 +260,10 @@ def _totals_rule(
         text = (
             f"the labels of {name} do not make up its total in {short} of {groups.telling} groups"
         )
+    elif evidence.missing[0]:
+        guess, (size, most) = "complete", evidence.missing
+        text = f"the labels of {name} miss its total by 1 to {most} for each withheld count in "
+        text += f"{size} groups"
     text += (
         ": complete if they do, partial if they exclude each other and the total may count others, "
         "separate if they may overlap"

@@ -29,6 +29,8 @@ _MOST_ENTRIES = 2**24
 #: The square of two standard deviations of a count changed by 2 at most: a small miss.
 _NEAR = 8
 _NEARLY, _LISTED = 20, 20  # a list omits at most 1 / 20 of a total; its least labels
+#: Groups with withheld counts, the most that one may be, and bits that show their sums.
+_FEW_MISSED, _SMALL, _BITS_MISSED = 4, 10, 12
 _FEW_FULL = 2  # groups with all labels, beside others with some
 _MOST_JOINED = 256  # labels, if each group has few
 
@@ -210,6 +212,24 @@ class LabelSums:
         numbers[:, rows] = telling, good, above, telling & ~good & ~above, exact, near, bits
         cells = np.flatnonzero((self.group >= 0) & np.isin(self.label, [column, *positions]))
         return SumInGroups(numbers, cells, self.group[cells])
+
+    def missing(self, total: str, parts: Sequence[str]) -> tuple[int, int]:
+        """Return the groups with withheld parts, and the most that is missing for one of these.
+
+        Both are 0 unless the known parts miss an exact total by little in all of these groups.
+        """
+        column, positions = self.column[total], [self.column[p] for p in parts]
+        exact = self.present & (self.low == self.high)
+        hidden = (self.present & ~self.bounded)[:, positions].sum(axis=1)
+        stated = exact[:, positions].sum(axis=1)
+        rows = exact[:, column] & (hidden > 0) & (stated > 0) & (hidden + stated == len(parts))
+        whole, hidden = self.low[rows, column], hidden[rows]
+        missed = whole - self.low[rows][:, positions].sum(axis=1)
+        if len(missed) < _FEW_MISSED or missed.min() < 1:
+            return 0, 0
+        most = int(np.ceil(missed / hidden).max())
+        bits = np.log2((whole + 1) / (most * hidden + 1)).sum()
+        return (len(missed), most) if most <= _SMALL and bits >= _BITS_MISSED else (0, 0)
 
     def nearly_all(self, total: str, parts: Sequence[str]) -> bool:
         """Return whether many parts are nearly all of a total, and no more, in two groups or more.
