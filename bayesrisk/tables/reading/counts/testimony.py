@@ -146,23 +146,23 @@ def _beside_records(
     Such words stand in a title, a heading, the name of the file or a total; sexes and ages are of
     people. If some headings name records, only parts and totals of other columns share their unit.
     """
-    told = {file for file, said in words.items() if said or says_records(Path(file).stem)}
+    people = {file for file, word in words.items() if word or says_records(Path(file).stem)}
     every: dict[tuple[str, str], dict[str, set[str]]] = {}
     for cell in cells:
         labels = every.setdefault((cell.file, cell.column), {})
         for name, label in cell.labels.items():
             labels.setdefault(name, set()).add(label)
     for (file, _), labels in every.items():
-        texts = (text for name in labels for text in (name, *labels[name]) if file not in told)
+        texts = (text for name in labels for text in (name, *labels[name]) if file not in people)
         if any(
             sex(text) or _AGES.search(key(text)) or (total_word(text) == 2 and says_records(text))
             for text in texts
         ):
-            told.add(file)
+            people.add(file)
     joint = {
         file: {n for pair, labels in every.items() if pair[0] == file
                for n in labels if not variables[n].separate}
-        for file in told
+        for file in people
     }  # fmt: skip
     named = {pair for pair in every if says_records(pair[1])}
     files = {file for file, _ in named}
@@ -175,7 +175,7 @@ def _beside_records(
     # A column with one label of a variable, or none, is a part or a total of columns beside it.
     return {
         pair for pair, labels in every.items()
-        if (file := pair[0]) in told
+        if (file := pair[0]) in people
         and (file not in files or pair in named or trees[pair] & shared
              or any(len(labels.get(name, ())) < 2 for name in joint[file]))
     }  # fmt: skip
