@@ -113,12 +113,21 @@ def write_plan(
     page = pages.findings(
         "The least coarse release that keeps limits", lines, quotes=quotes,
         source="Computed from confidential records and the rules that may be chosen.",
-        settings=settings, figures=[figure],
+        settings=settings, figures=[figure], advice=_advice(plan),
         tables=[pages.table(_settings(plan), "Settings that were looked at, the cheapest first")],
         warning="" if made_up else pages.marked(pages.CONFIDENTIAL),
     )  # fmt: skip
     disk.write_bytes(target / PAGE, page)
     return lines
+
+
+def _advice(plan: ReleasePlan) -> pages.Part:
+    """Return what to do with a plan: release by its rules, or allow coarser ones."""
+    if not plan.rules:
+        then = "Allow coarser rules (`--rule`, `--ladders`), or leave a table out (`--only`)."
+        return pages.what_to_do("none of the rules that were allowed keeps the limits", then=then)
+    then = "`bayesrisk release RECORDS -o NEW --config THIS-FOLDER/plan.toml` follows them."
+    return pages.what_to_do(basis="these rules, these limits and these records", then=then)
 
 
 def _settings(plan: ReleasePlan) -> pd.DataFrame:

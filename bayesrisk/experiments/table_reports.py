@@ -1,6 +1,7 @@
 """Reports of attacks on published tables: opening sentences and quotations."""
 
 import functools
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from bayesrisk.experiments import pages
-from bayesrisk.experiments.pages import Quotes, drawing, findings, origin, table
+from bayesrisk.experiments.pages import Part, Quotes, drawing, findings, origin, table, what_to_do
 from bayesrisk.experiments.runs.folder import RunFolder
 from bayesrisk.plotting.attacks import draw_numbers, plot_bounds
 from bayesrisk.reconstruction.records.bounds import CountBounds, narrowed, positive_sentences
@@ -43,6 +44,34 @@ def _by_status(statuses: Mapping[str, int], level: str) -> list[str]:
         f"In {number:,} of {every:,} places ({level}) {_MEANINGS.get(status, status)}."
         for status, number in sorted(statuses.items(), key=lambda pair: -pair[1])
     ]
+
+
+_COARSER = (
+    "Round or withhold more, as by `bayesrisk release RECORDS -o NEW --tables TABLES --protection "
+    "rounding:base=3`, and attack that again."
+)
+_OPEN = {"unknown", "undecided", "contradictory", "infeasible", "nearest"}
+
+
+def proof_advice(facts: Facts, found: str, judged: str = "", basis: str = "") -> Part:
+    """Return what to do after a search for proofs, with what was ``found``.
+
+    ``judged`` is what only the publisher can judge; ``basis`` what nothing found rests on.
+    """
+    if facts["taken_as_true"]:
+        return what_to_do(undecided="the counts were taken as true, and need not be")
+    if not found and (places := sum(facts["statuses"].get(name, 0) for name in _OPEN)):
+        are = "is" if places == 1 else "are"
+        number = f"{places:,} place{'s' * (places > 1)} {are} not decided, or contradictory"
+        return what_to_do(undecided=number)
+    tables = f"{basis}{' and on ' * bool(basis)}these tables alone"
+    return what_to_do(found, undecided=judged, basis=tables, then=_COARSER * bool(found))
+
+
+def _are(number: int, noun: str, rest: str) -> str:
+    """Return that so many are so: "2 records are proved"; empty of none."""
+    verb = f"s are {rest}" if number > 1 else f" is {rest}"
+    return f"{number:,} {noun}{verb}" * (number > 0)
 
 
 # Reconstructions.
@@ -119,6 +148,7 @@ def reconstruction_page(
     return findings(
         "Reconstruction: which records published tables give away",
         [lead, *places, *differ],
+        advice=proof_advice(facts, _are(proved, "record", "proved")),
         quotes=_reconstruction_quotes(every, proved, lead, [*differ, *places]),
         source=origin(config, "records"),
         settings=config,
@@ -184,6 +214,14 @@ def _claims_quotes(facts: Facts, lead: str, places: list[str]) -> Quotes:
     return Quotes([lead, *places[:1], kind], {identified: NO_NAMES, **wrong})
 
 
+def claims_advice(facts: Facts, most: int | None) -> Part:
+    """Return what to do after a search for statements of at most ``most`` columns."""
+    found = _are(facts["singletons"], "statement", "about one record alone")
+    judged = "whether the statements may be known is yours to judge" * bool(facts["claims"])
+    limit = f"statements of at most {most} columns" if most else ""
+    return proof_advice(facts, found, judged, limit)
+
+
 def claims_page(config: Facts, facts: Facts) -> bytes:
     """Return the report of claims."""
     coverage = pd.DataFrame(facts["coverage"])
@@ -204,6 +242,7 @@ def claims_page(config: Facts, facts: Facts) -> bytes:
             *places,
             *(f"No records fit: {conflict}" for conflict in facts["conflicts"]),
         ],
+        advice=claims_advice(facts, config["max_columns"]),
         quotes=_claims_quotes(facts, lead, places),
         source=origin(config, "claims"),
         settings=config,
@@ -286,6 +325,43 @@ def attack_quotes(first: str, proved: Sequence[str], facts: Mapping[str, int]) -
         safe, fault = "All tables give as much away.", "Only these tables were looked at."
     used = "Nothing but the published counts was used."
     return Quotes([*may, used], {**may_not, safe: fault})
+
+
+def attack_advice(
+    facts: Mapping[str, int],
+    single: int,
+    weaker: int,
+    *,
+    files: Sequence[str],
+    conflict: bool = False,
+    unfinished: bool = False,
+) -> Part:
+    """Return what to do after an attack on published tables.
+
+    ``single`` and ``weaker`` are the numbers of proved statements about exactly one record, and of
+    other statements and narrower bounds.
+    """
+    names = " ".join(map(shlex.quote, files)) or "TABLES"
+    again = f"bayesrisk attack {names} --assume THIS-FOLDER/reading.toml -o NEW"
+    if conflict:
+        then = f"Correct the counts, or the settings in `reading.toml`: `{again}` tries them."
+        return what_to_do(undecided="no records fit the tables as they were read", then=then)
+    hidden = _are(facts["recovered"], "hidden count", "known")
+    one = _are(single, "statement", "about exactly one record")
+    if found := " and ".join(filter(None, (hidden, one))):
+        limit, rest = ("proved", "record is proved")
+        if hidden:
+            limit, rest = ("recovered", "count of 1 or 2 can be worked out")
+        then = (
+            f"`bayesrisk plan RECORDS -o NEW --limit {limit}=0` looks for the least coarse rules "
+            f"under which no {rest}."
+        )
+        return what_to_do(found, then=then)
+    if unfinished:
+        then = f"`{again} --accept --time-limit none` goes to the end."
+        return what_to_do(undecided="the search did not end", then=then)
+    judged = "whether what is proved below may be known is yours to judge" * bool(weaker)
+    return what_to_do(undecided=judged, basis="the reading below, and on these tables alone")
 
 
 def placed(sentence: str, place: Mapping[Any, str]) -> str:

@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bayesrisk.experiments.pages import Quotes, listed
+from bayesrisk.experiments.pages import Part, Quotes, listed, what_to_do
 
 Row = Mapping[Any, Any]
 
@@ -50,6 +50,26 @@ def link_verdict(row: Row, whom: str, confidence: str) -> str:
     elif high < 1.0:
         verdict = "less often than guessing"
     return f"{text} (interval {low:.2f} to {high:.2f}): {verdict}."
+
+
+def link_advice(attackers: Sequence[Row]) -> Part:
+    """Return what to do after a re-identification, by the links beside the guesser."""
+    kinds = {"all": "known people", "nonmodal": "people unlike their block"}
+    linked = [(one, kind) for one in attackers for kind in kinds if one[kind]["putative"]]
+    ratios = [one[kind]["left_out_ratio_lower"] for one, kind in linked]
+    more = [kinds[kind] for (_, kind), low in zip(linked, ratios, strict=True) if low > 1.0]
+    if more:
+        found = f"links to {listed([*dict.fromkeys(more)])} are right more often than a guess"
+        then = (
+            "`bayesrisk audit RECORDS -o NEW --tables TABLES --protection none --protection "
+            "swapping:rate=0.05 --method reconstruction` compares protections."
+        )
+        return what_to_do(found, then=then)
+    # Missing where the guesser is never right, or places are too few.
+    if all(one[kind]["left_out_ratio_upper"] < 1.0 for one, kind in linked):
+        return what_to_do(basis="what these attackers know, and on these records")
+    then = "Records of more places may tell."
+    return what_to_do(undecided="the links are not told from guesses", then=then)
 
 
 def link_quotes(attackers: Sequence[Row], confidence: str) -> Quotes:
@@ -151,6 +171,25 @@ def occupancy_sentence(row: Row, words: Mapping[str, str], confidence: str) -> s
             "said of them."
         )
     return text
+
+
+def occupancy_advice(rows: Sequence[Row], words: Mapping[str, str]) -> Part:
+    """Return what to do after a study of occupancy, by the flags beside a blind guess."""
+    if not rows[0]["violating"]:
+        return what_to_do(basis="blocks that keep the limit: others need not")
+    surely = [r for r in rows if r["putative"] and r["precision_lower"] > r["precision_baseline"]]
+    others = [_case(words[row["protection"]]) for row in rows if row not in surely]
+    then = "More `--blocks` or `--seeds` may tell."
+    if not surely:
+        return what_to_do(undecided="the flags are not told from a blind guess", then=then)
+    then = (
+        f"It is not told {listed(others)}. {then}"
+        if others
+        else "Try a stronger one: `bayesrisk census occupancy study -o NEW --protection "
+        "swapping:rate=0.5`."
+    )
+    cases = listed([_case(words[row["protection"]]) for row in surely])
+    return what_to_do(f"{cases} flags are right more often than a blind guess", then=then)
 
 
 def occupancy_quotes(rows: Sequence[Row], words: Mapping[str, str], confidence: str) -> Quotes:

@@ -31,7 +31,7 @@ from bayesrisk.census.readers.nmf.rows import query_cells
 from bayesrisk.census.studies.measurement_counts import MeasurementSource, NoisyStudy
 from bayesrisk.census.studies.measurement_evidence import Evidence, combined_evidence, surroundings
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.experiments.pages import Quotes, drawing, findings, origin, table
+from bayesrisk.experiments.pages import Part, Quotes, drawing, findings, origin, table, what_to_do
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.inference.count.measurements import MeasurementTables
 from bayesrisk.inference.count.posterior import bayes_rule
@@ -373,6 +373,7 @@ class MeasurementsStudy(NoisyStudy):
         return findings(
             "Noisy measurements: what each noisy count says about one more person",
             self.sentences(facts),
+            advice=advice(facts),
             quotes=quotes(facts),
             source=origin(self.config, "posteriors"),
             settings=self.config,
@@ -461,6 +462,19 @@ def surely_more(facts: Mapping[str, Any]) -> str:
         f"At least {more:,} of {cells:,} cells {hold} {holding}: noise alone does not explain so "
         "many large counts (95 % sure)."
     )
+
+
+def advice(facts: Mapping[str, Any]) -> Part:
+    """Return what to do, by what noise alone does not explain."""
+    if not facts["cells"]:
+        return what_to_do(undecided="no noisy count was read")
+    then = (
+        "Take no single large count for a person. `bayesrisk census measurements MEASUREMENTS "
+        f"--prior {facts['prior']:g} --unit GEOID` shows one place."
+    )
+    judged = "whether such a risk may be is yours to judge" * bool(facts["more_than_known"])
+    basis = f"the prior of {facts['prior']:g} and the query {facts['query']}"
+    return what_to_do(undecided=judged, basis=basis, then=then)
 
 
 def _exceeding(row: Mapping[str, Any], k: int) -> str:
