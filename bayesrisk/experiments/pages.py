@@ -101,18 +101,21 @@ def marked(text: str, *values: object, **names: object) -> "Markup":
     return Markup(text).format(*map(_printable, values), **clean)  # noqa: S704
 
 
-def what_to_do(found: str = "", *, undecided: str = "", basis: str = "", then: str = "") -> Part:
+def what_to_do(
+    finding: str = "", *, undecided: str | bool = "", basis: str = "", step: str = ""
+) -> Part:
     """Return the paragraph of what to do, by the one rule of all reports.
 
-    What is ``found`` speaks against publishing. What is ``undecided`` speaks neither for nor
-    against. Otherwise nothing speaks against it, on a ``basis``. ``then`` is the next step, with
-    commands in backticks, in which capitals stand for files of the reader.
+    A ``finding`` speaks against publishing; what is ``undecided`` (True: what only a publisher
+    can judge), neither for nor against. Else nothing does, on a ``basis``. ``step`` is the next
+    step, with commands in backticks.
     """
-    text = f"Nothing here speaks against publishing; that rests on {basis}."
-    if found or undecided:
-        start = "Do not publish these tables as they are" if found else "This decides nothing yet"
-        text = f"{start}: {found or undecided}."
-    pieces = f"{text} {then}".strip().split("`")
+    undecided = "whether this may be known is yours to judge" if undecided is True else undecided
+    text = f"Nothing here speaks against publishing; that rests on {basis}"
+    if finding or undecided:
+        start = "Do not publish these tables as they are" if finding else "This decides nothing yet"
+        text = f"{start}: {finding or undecided}"
+    pieces = f"{text.rstrip('.')}. {step}".strip().split("`")
     marks = "".join(("{}", "<code>{}</code>")[number % 2] for number in range(len(pieces)))
     return ("sentence", marked(f"<b>What to do.</b> {marks}", *pieces), "advice")
 

@@ -122,12 +122,11 @@ def write_plan(
 
 
 def _advice(plan: ReleasePlan) -> pages.Part:
-    """Return what to do with a plan: release by its rules, or allow coarser ones."""
-    if not plan.rules:
-        then = "Allow coarser rules (`--rule`, `--ladders`), or leave a table out (`--only`)."
-        return pages.what_to_do("none of the rules that were allowed keeps the limits", then=then)
-    then = "`bayesrisk release RECORDS -o NEW --config THIS-FOLDER/plan.toml` follows them."
-    return pages.what_to_do(basis="these rules, these limits and these records", then=then)
+    """Return the advice with a plan: release by its rules, or allow coarser ones."""
+    step = "`bayesrisk release RECORDS -o NEW --config THIS-FOLDER/plan.toml` follows them."
+    none = "" if plan.rules else "none of the rules that were allowed keeps the limits"
+    step = "Allow coarser ones (`--rule`) or leave a table out (`--only`)." if none else step
+    return pages.what_to_do(none, basis="these rules, these limits and these records", step=step)
 
 
 def _settings(plan: ReleasePlan) -> pd.DataFrame:

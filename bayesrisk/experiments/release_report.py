@@ -116,17 +116,16 @@ def release_quotes(release: Contents, exact: str) -> Quotes:
 
 
 def release_advice(release: Contents) -> Part:
-    """Return what to do with a release, which says nothing about what can be learned."""
-    if release["simulation"]:
-        again = "Draw them again without `--simulation-seed`."
-        return what_to_do("this is a simulation", then=again)
-    then = "`bayesrisk attack RELEASE -o NEW` looks for what they give away."
+    """Return the advice with a release, which says nothing about what can be learned."""
+    step = "`bayesrisk attack RELEASE -o NEW` looks for what they give away."
     if release["random"]:
-        then = (
-            "`bayesrisk audit RECORDS -o NEW --tables TABLES --protection none --protection "
-            "RECIPE` measures what is learned."
-        )
-    return what_to_do(undecided="this page says what was changed, not what is learned", then=then)
+        step = "`bayesrisk audit RECORDS -o NEW --protection RECIPE` measures what is learned."
+    if release["simulation"]:
+        step = "Draw them again without `--simulation-seed`."
+    undecided = "this page says what was changed, not what is learned"
+    return what_to_do(
+        "this is a simulation" * release["simulation"], undecided=undecided, step=step
+    )
 
 
 def release_page(release: Contents, exactly: Sequence[str]) -> bytes:

@@ -277,16 +277,14 @@ class Average(NamedTuple):
 
     @property
     def advice(self) -> Part:
-        """What to do, which depends on how much a belief may grow."""
-        if self.ratio is not None and self.ratio < 1.005:
-            return pages.what_to_do(basis="averages, and on the priors and budgets of this sweep")
-        prior = self.prior.partition(" ")[0]
-        moved = "" if self.sensitivity == 1.0 else f" --sensitivity {self.sensitivity:.6g}"
-        then = (
-            f"`bayesrisk convert --max-risk 1.5 --prior {prior}{moved}` gives the rho of Gaussian "
-            "noise at which a belief grows by half."
+        """The advice, which depends on how much a belief may grow."""
+        prior, rho = self.prior.partition(" ")[0], "the rho of Gaussian noise"
+        limit = f"--max-risk 1.5 --prior {prior} --sensitivity {self.sensitivity:.6g}"
+        return pages.what_to_do(
+            undecided=self.ratio is None or self.ratio >= 1.005,
+            basis="averages, and on the priors and budgets of this sweep",
+            step=f"`bayesrisk convert {limit}` gives {rho} at which a belief grows by half.",
         )
-        return pages.what_to_do(undecided="how much may be learned is yours to say", then=then)
 
     @property
     def sentence(self) -> str:

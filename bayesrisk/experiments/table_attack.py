@@ -669,14 +669,14 @@ class _Attack:
         disk.write_bytes(self.target / "report.html", page)
 
     def _advice(self) -> Part:
-        """Return what to do, by the proofs and bounds so far."""
+        """Return the advice by the proofs and bounds so far."""
         claims = self.frames.get("claims", pd.DataFrame({"records": [], "at_least": []}))
         single = int(((claims["records"] == 1) & ~claims["at_least"].astype(bool)).sum())
-        narrower = int(narrowed(self.frames["bounds"]).sum())
+        weaker = int(narrowed(self.frames["bounds"]).sum()) + len(claims) - single
         files = [name for name in self.reading.stated_cells["file"].unique() if Path(name).suffix]
         return attack_advice(
-            self.facts, single + self.unique, narrower + len(claims) - single, files=files,
-            conflict=self.conflict, unfinished=bool(self.missing),
+            self.facts["recovered"], single + self.unique, weaker, files,
+            conflict=self.conflict, ended=not self.missing,
         )  # fmt: skip
 
     def _kinds_of_records(self) -> dict[str, pd.DataFrame]:

@@ -50,28 +50,26 @@ _COARSER = (
     "Round or withhold more, as by `bayesrisk release RECORDS -o NEW --tables TABLES --protection "
     "rounding:base=3`, and attack that again."
 )
-_OPEN = {"unknown", "undecided", "contradictory", "infeasible", "nearest"}
+_OPEN = ("unknown", "undecided", "contradictory", "infeasible", "nearest")
 
 
-def proof_advice(facts: Facts, found: str, judged: str = "", basis: str = "") -> Part:
-    """Return what to do after a search for proofs, with what was ``found``.
+def proof_advice(facts: Facts, finding: str, judged: str | bool = "", basis: str = "") -> Part:
+    """Return the advice after a search for proofs, with a ``finding``.
 
     ``judged`` is what only the publisher can judge; ``basis`` what nothing found rests on.
     """
+    undecided = sum(facts["statuses"].get(name, 0) for name in _OPEN)
+    if undecided and not finding:
+        judged = f"places not decided, or contradictory: {undecided:,}"
     if facts["taken_as_true"]:
-        return what_to_do(undecided="the counts were taken as true, and need not be")
-    if not found and (places := sum(facts["statuses"].get(name, 0) for name in _OPEN)):
-        are = "is" if places == 1 else "are"
-        number = f"{places:,} place{'s' * (places > 1)} {are} not decided, or contradictory"
-        return what_to_do(undecided=number)
-    tables = f"{basis}{' and on ' * bool(basis)}these tables alone"
-    return what_to_do(found, undecided=judged, basis=tables, then=_COARSER * bool(found))
+        finding, judged = "", "the counts were taken as true, and need not be"
+    basis = f"{basis}these tables alone"
+    return what_to_do(finding, undecided=judged, basis=basis, step=_COARSER if finding else "")
 
 
 def _are(number: int, noun: str, rest: str) -> str:
     """Return that so many are so: "2 records are proved"; empty of none."""
-    verb = f"s are {rest}" if number > 1 else f" is {rest}"
-    return f"{number:,} {noun}{verb}" * (number > 0)
+    return f"{number:,} {noun}{'s are' if number > 1 else ' is'} {rest}" if number else ""
 
 
 # Reconstructions.
@@ -215,11 +213,10 @@ def _claims_quotes(facts: Facts, lead: str, places: list[str]) -> Quotes:
 
 
 def claims_advice(facts: Facts, most: int | None) -> Part:
-    """Return what to do after a search for statements of at most ``most`` columns."""
-    found = _are(facts["singletons"], "statement", "about one record alone")
-    judged = "whether the statements may be known is yours to judge" * bool(facts["claims"])
-    limit = f"statements of at most {most} columns" if most else ""
-    return proof_advice(facts, found, judged, limit)
+    """Return the advice after a search for statements of at most ``most`` columns."""
+    finding = _are(facts["singletons"], "statement", "about one record alone")
+    limit = f"statements of at most {most} columns, and on " if most else ""
+    return proof_advice(facts, finding, bool(facts["claims"]), limit)
 
 
 def claims_page(config: Facts, facts: Facts) -> bytes:
@@ -328,40 +325,29 @@ def attack_quotes(first: str, proved: Sequence[str], facts: Mapping[str, int]) -
 
 
 def attack_advice(
-    facts: Mapping[str, int],
-    single: int,
-    weaker: int,
-    *,
-    files: Sequence[str],
-    conflict: bool = False,
-    unfinished: bool = False,
+    recovered: int, single: int, weaker: int, files: Sequence[str], *, conflict: bool, ended: bool
 ) -> Part:
-    """Return what to do after an attack on published tables.
+    """Return the advice after an attack on published tables.
 
-    ``single`` and ``weaker`` are the numbers of proved statements about exactly one record, and of
-    other statements and narrower bounds.
+    Given are the numbers of hidden counts that were recovered, of proved statements about exactly
+    one record, and of other statements and narrower bounds.
     """
     names = " ".join(map(shlex.quote, files)) or "TABLES"
-    again = f"bayesrisk attack {names} --assume THIS-FOLDER/reading.toml -o NEW"
+    command = f"bayesrisk attack {names} --assume THIS-FOLDER/reading.toml -o NEW --accept"
     if conflict:
-        then = f"Correct the counts, or the settings in `reading.toml`: `{again}` tries them."
-        return what_to_do(undecided="no records fit the tables as they were read", then=then)
-    hidden = _are(facts["recovered"], "hidden count", "known")
-    one = _are(single, "statement", "about exactly one record")
-    if found := " and ".join(filter(None, (hidden, one))):
-        limit, rest = ("proved", "record is proved")
-        if hidden:
-            limit, rest = ("recovered", "count of 1 or 2 can be worked out")
-        then = (
-            f"`bayesrisk plan RECORDS -o NEW --limit {limit}=0` looks for the least coarse rules "
-            f"under which no {rest}."
-        )
-        return what_to_do(found, then=then)
-    if unfinished:
-        then = f"`{again} --accept --time-limit none` goes to the end."
-        return what_to_do(undecided="the search did not end", then=then)
-    judged = "whether what is proved below may be known is yours to judge" * bool(weaker)
-    return what_to_do(undecided=judged, basis="the reading below, and on these tables alone")
+        step = f"Correct the counts, or the settings in `reading.toml`: `{command}` tries them."
+        return what_to_do(undecided="no records fit the tables as they were read", step=step)
+    hidden = _are(recovered, "hidden count", "known")
+    finding = [*filter(None, (hidden, _are(single, "statement", "about exactly one record")))]
+    limit = "recovered" if hidden else "proved"
+    step = (
+        f"`bayesrisk plan RECORDS -o NEW --limit {limit}=0` looks for rules that withhold enough."
+    )
+    if not finding:
+        step = "" if ended else f"`{command} --time-limit none` goes to the end."
+    undecided = weaker > 0 if ended else "the search did not end"
+    basis = "the reading below, and on these tables alone"
+    return what_to_do(" and ".join(finding), undecided=undecided, basis=basis, step=step)
 
 
 def placed(sentence: str, place: Mapping[Any, str]) -> str:

@@ -53,23 +53,21 @@ def link_verdict(row: Row, whom: str, confidence: str) -> str:
 
 
 def link_advice(attackers: Sequence[Row]) -> Part:
-    """Return what to do after a re-identification, by the links beside the guesser."""
+    """Return the advice after a re-identification, by the links beside the guesser."""
     kinds = {"all": "known people", "nonmodal": "people unlike their block"}
-    linked = [(one, kind) for one in attackers for kind in kinds if one[kind]["putative"]]
-    ratios = [one[kind]["left_out_ratio_lower"] for one, kind in linked]
-    more = [kinds[kind] for (_, kind), low in zip(linked, ratios, strict=True) if low > 1.0]
-    if more:
-        found = f"links to {listed([*dict.fromkeys(more)])} are right more often than a guess"
-        then = (
-            "`bayesrisk audit RECORDS -o NEW --tables TABLES --protection none --protection "
-            "swapping:rate=0.05 --method reconstruction` compares protections."
-        )
-        return what_to_do(found, then=then)
-    # Missing where the guesser is never right, or places are too few.
-    if all(one[kind]["left_out_ratio_upper"] < 1.0 for one, kind in linked):
-        return what_to_do(basis="what these attackers know, and on these records")
-    then = "Records of more places may tell."
-    return what_to_do(undecided="the links are not told from guesses", then=then)
+    surely = {k for one in attackers for k in kinds if one[k]["left_out_ratio_lower"] > 1.0}
+    more = [words for kind, words in kinds.items() if kind in surely]
+    step = (
+        "`bayesrisk audit RECORDS -o NEW --tables TABLES --protection none --protection "
+        "swapping:rate=0.05 --method reconstruction` compares protections."
+    )
+    linked = any(one["all"]["putative"] for one in attackers)
+    return what_to_do(
+        f"links to {listed(more)} are right more often than a guess" if more else "",
+        undecided="no links are shown to be right more often than a guess" * linked,
+        basis="what these attackers know, and on these records",
+        step=step if more else "",
+    )
 
 
 def link_quotes(attackers: Sequence[Row], confidence: str) -> Quotes:
@@ -174,22 +172,16 @@ def occupancy_sentence(row: Row, words: Mapping[str, str], confidence: str) -> s
 
 
 def occupancy_advice(rows: Sequence[Row], words: Mapping[str, str]) -> Part:
-    """Return what to do after a study of occupancy, by the flags beside a blind guess."""
-    if not rows[0]["violating"]:
-        return what_to_do(basis="blocks that keep the limit: others need not")
+    """Return the advice after a study of occupancy, by the flags beside a blind guess."""
     surely = [r for r in rows if r["putative"] and r["precision_lower"] > r["precision_baseline"]]
-    others = [_case(words[row["protection"]]) for row in rows if row not in surely]
-    then = "More `--blocks` or `--seeds` may tell."
-    if not surely:
-        return what_to_do(undecided="the flags are not told from a blind guess", then=then)
-    then = (
-        f"It is not told {listed(others)}. {then}"
-        if others
-        else "Try a stronger one: `bayesrisk census occupancy study -o NEW --protection "
-        "swapping:rate=0.5`."
+    cases = [_case(words[row["protection"]]) for row in surely]
+    violating = bool(rows[0]["violating"])
+    return what_to_do(
+        f"{listed(cases)} flags are right more often than a blind guess" if cases else "",
+        undecided="the flags are not told from a blind guess" * violating,
+        basis="blocks that keep the limit: others need not",
+        step="More `--blocks` or `--seeds`, or another `--protection`, may tell more." * violating,
     )
-    cases = listed([_case(words[row["protection"]]) for row in surely])
-    return what_to_do(f"{cases} flags are right more often than a blind guess", then=then)
 
 
 def occupancy_quotes(rows: Sequence[Row], words: Mapping[str, str], confidence: str) -> Quotes:

@@ -570,13 +570,12 @@ def _level_sentence(row: Mapping[str, Any]) -> str:
 
 
 def advice(facts: Mapping[str, Any]) -> Part:
-    """Return what to do, by how many counts follow exactly."""
-    if not facts["counts"]:
-        return what_to_do(undecided="no count has a posterior")
-    then = "`bayesrisk census measurements MEASUREMENTS --prior 0.1 --unit GEOID` shows one place."
-    exact = sum(facts["exact"].values())
-    judged = f"whether {exact:,} exact counts may be known is yours to judge" * bool(exact)
-    return what_to_do(undecided=judged, basis=f"the query {facts['query']} alone", then=then)
+    """Return the advice by how many counts follow exactly."""
+    return what_to_do(
+        undecided=any(facts["exact"].values()) if facts["counts"] else "nothing was read",
+        basis=f"the query {facts['query']} alone",
+        step="`bayesrisk census measurements FOLDER --prior 0.1 --unit GEOID` shows a place.",
+    )
 
 
 def _people(row: Mapping[str, Any], sd: float | None = None) -> str:

@@ -465,16 +465,13 @@ def surely_more(facts: Mapping[str, Any]) -> str:
 
 
 def advice(facts: Mapping[str, Any]) -> Part:
-    """Return what to do, by what noise alone does not explain."""
-    if not facts["cells"]:
-        return what_to_do(undecided="no noisy count was read")
-    then = (
-        "Take no single large count for a person. `bayesrisk census measurements MEASUREMENTS "
-        f"--prior {facts['prior']:g} --unit GEOID` shows one place."
+    """Return the advice by what noise alone does not explain."""
+    prior = f"{facts['prior']:g}"
+    return what_to_do(
+        undecided=facts["more_than_known"] > 0 if facts["cells"] else "nothing was read",
+        basis=f"the prior of {prior} and the query {facts['query']}",
+        step=f"`bayesrisk census measurements FOLDER --prior {prior} --unit GEOID` shows a place.",
     )
-    judged = "whether such a risk may be is yours to judge" * bool(facts["more_than_known"])
-    basis = f"the prior of {facts['prior']:g} and the query {facts['query']}"
-    return what_to_do(undecided=judged, basis=basis, then=then)
 
 
 def _exceeding(row: Mapping[str, Any], k: int) -> str:

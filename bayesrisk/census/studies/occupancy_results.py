@@ -197,10 +197,10 @@ def attack_lead(facts: Facts, level: str) -> str:
 
 
 def attack_advice(facts: Facts) -> pages.Part:
-    """Return what to do after an attack on one release."""
+    """Return the advice after an attack on one release."""
     proved = facts["statuses"].get("violation", 0)
-    places = f"{proved:,} place{'s' * (proved > 1)}"
-    return proof_advice(facts, f"{places} must hold such a household" * (proved > 0))
+    finding = f"in {proved:,} of the places a household above the limit is proved" if proved else ""
+    return proof_advice(facts, finding)
 
 
 def _attack_quotes(lead: str, facts: Facts) -> pages.Quotes:

@@ -448,8 +448,8 @@ def _screen(
     """Return the top section of one population's report, and quotable sentences."""
     missing = config.get("missing", ())
     if headline_rows(measures).empty:
-        then = "Ask again with fewer columns or wider groups (`--columns`, `--cut`)."
-        advice = pages.what_to_do(undecided="nobody can be judged", then=then)
+        step = "Ask again with fewer columns or wider groups (`--columns`, `--cut`)."
+        advice = pages.what_to_do(undecided="nobody can be judged", step=step)
         rest = [_full(not_reached(missing))] if missing else []
         return [NOTHING_SAID, advice, *rest], NO_QUOTES
     met = None if choice is None else "".join(choice.loc[choice["cheapest"], "setting"].head(1))

@@ -38,10 +38,6 @@ _VERBS = {
     "doubled": ("doubles the chance of being guessed right for", "doubles it for"),
     "proved": ("lets a true statement be proved of", "lets it be proved of"),
 }
-_AFFECTED = {
-    "doubled": "the chance of being guessed right is doubled for",
-    "proved": "a true statement is proved of",
-}
 _TOLD = {
     "less": "less is learned", "more": "more is learned",
     "no more": "can tell no more, by construction",
@@ -369,43 +365,37 @@ _COMPARE = (
 def audit_advice(
     screen: Screen, basis: str, missing: Sequence[str] = (), met: str | None = None
 ) -> Part:
-    """Return what to do, by the protection that separates, or else is alone.
+    """Return the advice by the protection that separates, or else is alone.
 
     ``met`` is the cheapest that meets a goal, empty if none does; ``basis`` is who learns what.
     """
     rows, only = screen.rows, len(screen.rows) == 1
     if screen.few or missing:
-        reason = "not all protections were reached" if missing else "too few people can be judged"
-        return what_to_do(undecided=reason)
+        return what_to_do(undecided="too few people or protections were reached")
     name = next(iter(rows)) if only else next((n for n, *_ in _winners(screen)), _lowest(screen)[0])
-    if met is not None:
-        name = met if met in rows else None
-    if name is None:
-        reason = "no protection surely gives less away" if met is None else "none meets the target"
-    elif _doubled(rows[name]) == _doubled(rows[name], "proved") == "nobody":
-        reason = ""
-    else:
-        reason = _affected(rows[name]) or "nothing is sure of so few who were asked"
-        reason = f"under {screen.words[name]} {reason}"
-    found = _affected(rows[screen.plain]) if screen.plain else ""
-    then = _COMPARE if only else _AGAIN
+    name = name if met is None else met if met in rows else None
+    finding = _affected(screen, screen.plain)
+    reason, step = "no protection surely gives less away", _COMPARE if only else _AGAIN
+    if name is not None:
+        nobody = _doubled(rows[name]) == _doubled(rows[name], "proved") == "nobody"
+        reason = _affected(screen, name) or "people who were not seen may be affected"
+        reason = "" if nobody else reason
     if name not in (None, screen.plain):
-        then = (
-            f"Where counts may be off by {error_text(rows[name]['error'])}, `bayesrisk release "
-            f"RECORDS -o NEW --from-audit THIS-FOLDER --protection {shlex.quote(name)}` publishes "
-            f"under {screen.words[name]}."
+        step = (
+            f"Where counts may be off by {error_text(rows[name]['error'])}, publish by `bayesrisk "
+            f"release RECORDS -o NEW --from-audit THIS-FOLDER --protection {shlex.quote(name)}`."
         )
-    elif not reason:
-        then = ""
-    found = f"without protection {found}" if found else ""
-    return what_to_do(found, undecided=reason, basis=basis, then=then)
+        step += " Noise may need `--places`, too." * bool(rows[name]["randomised"])
+    return what_to_do(finding, undecided=reason, basis=basis, step=step)
 
 
-def _affected(row: Row) -> str:
-    """Return for how many people the chance is surely doubled, or else of whom one is proved."""
-    for measure, text in _AFFECTED.items():
-        if row[measure] >= 0.5 and not row[f"{measure}_lower"] <= 0.0:
-            return f"{text} {_number(row, measure)}{_population(row, measure)}"
+def _affected(screen: Screen, name: str | None) -> str:
+    """Return for how many people a protection surely doubles the chance, or whom it proves."""
+    row = screen.rows.get(str(name), {})
+    for measure, (verb, _) in _VERBS.items():
+        if row.get(measure, 0.0) >= 0.5 and not row[f"{measure}_lower"] <= 0.0:
+            people = f"{_number(row, measure)} of {row['people']:,} people"
+            return f"{screen.words[str(name)]} {verb} {people}"
     return ""
 
 
