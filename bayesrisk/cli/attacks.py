@@ -375,7 +375,7 @@ def _read_and_attack(
     # Reading is a part of what is asked for.
     clock = Clock(limit if steps.time_limit else None, begun)
 
-    with clock.guard(functools.partial(_late, f"reading takes more than {limit:g} seconds")):
+    with clock.guard(functools.partial(_late, f"reading takes more than {limit or 0.0:g} seconds")):
         reading = _reading(tables, output, options, runner)
     if reading is None:
         return

@@ -101,6 +101,25 @@ def marked(text: str, *values: object, **names: object) -> "Markup":
     return Markup(text).format(*map(_printable, values), **clean)  # noqa: S704
 
 
+def what_to_do(
+    finding: str = "", *, undecided: str | bool = "", basis: str = "", step: str = ""
+) -> Part:
+    """Return the paragraph of what to do, by the one rule of all reports.
+
+    A ``finding`` speaks against publishing; what is ``undecided`` (True: what only a publisher
+    can judge), neither for nor against. Else nothing does, on a ``basis``. ``step`` is the next
+    step, with commands in backticks.
+    """
+    undecided = "whether this may be known is yours to judge" if undecided is True else undecided
+    text = f"Nothing here speaks against publishing; that rests on {basis}"
+    if finding or undecided:
+        start = "Do not publish these tables as they are" if finding else "This decides nothing yet"
+        text = f"{start}: {finding or undecided}"
+    pieces = f"{text.rstrip('.')}. {step}".strip().split("`")
+    marks = "".join(("{}", "<code>{}</code>")[number % 2] for number in range(len(pieces)))
+    return ("sentence", marked(f"<b>What to do.</b> {marks}", *pieces), "advice")
+
+
 # The writer.
 
 
@@ -173,6 +192,7 @@ def findings(
     title: str,
     answer: Sequence[str],
     *,
+    advice: Part,
     quotes: Quotes,
     source: str,
     settings: Mapping[str, object],
@@ -183,13 +203,15 @@ def findings(
 ) -> bytes:
     """Return a page that opens with the answer in sentences, the first in large type.
 
+    ``advice`` on what to do stands after the first.
+
     The settings say whether the people are made up.
     """
     meanings = [("heading", "Words of this page"), ("words", words)] if words else []
     numbers = ("folded", "The numbers", [rows for rows in tables if rows.rows])
     return render(
         title,
-        [("sentence", answer[0], "lead"), ("points", answer[1:])],
+        [("sentence", answer[0], "lead"), advice, ("points", answer[1:])],
         [*figures, numbers, *meanings],
         quotes=quotes, source=source, warning=warning, made_up=bool(settings.get(MADE_UP, False)),
         settings=json.dumps(settings, indent=2, sort_keys=True, default=str),

@@ -113,12 +113,20 @@ def write_plan(
     page = pages.findings(
         "The least coarse release that keeps limits", lines, quotes=quotes,
         source="Computed from confidential records and the rules that may be chosen.",
-        settings=settings, figures=[figure],
+        settings=settings, figures=[figure], advice=_advice(plan),
         tables=[pages.table(_settings(plan), "Settings that were looked at, the cheapest first")],
         warning="" if made_up else pages.marked(pages.CONFIDENTIAL),
     )  # fmt: skip
     disk.write_bytes(target / PAGE, page)
     return lines
+
+
+def _advice(plan: ReleasePlan) -> pages.Part:
+    """Return the advice with a plan: release by its rules, or allow coarser ones."""
+    step = "`bayesrisk release RECORDS -o NEW --config THIS-FOLDER/plan.toml` follows them."
+    none = "" if plan.rules else "none of the rules that were allowed keeps the limits"
+    step = "Allow coarser ones (`--rule`) or leave a table out (`--only`)." if none else step
+    return pages.what_to_do(none, basis="these rules, these limits and these records", step=step)
 
 
 def _settings(plan: ReleasePlan) -> pd.DataFrame:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from bayesrisk._version import __version__
-from bayesrisk.experiments.pages import Quotes, drawing, findings, listed, table
+from bayesrisk.experiments.pages import Part, Quotes, drawing, findings, listed, table, what_to_do
 from bayesrisk.release import NoiseSpec, RangeSpec, RoundingSpec
 from bayesrisk.tables.exchange import MADE_UP, made_up_mark
 from bayesrisk.tables.likelihoods import CellKeySpec, Likelihood
@@ -115,6 +115,19 @@ def release_quotes(release: Contents, exact: str) -> Quotes:
     return Quotes(may, wrong | safe)
 
 
+def release_advice(release: Contents) -> Part:
+    """Return the advice with a release, which says nothing about what can be learned."""
+    step = "`bayesrisk attack RELEASE -o NEW` looks for what they give away."
+    if release["random"]:
+        step = "`bayesrisk audit RECORDS -o NEW --protection RECIPE` measures what is learned."
+    if release["simulation"]:
+        step = "Draw them again without `--simulation-seed`."
+    undecided = "this page says what was changed, not what is learned"
+    return what_to_do(
+        "this is a simulation" * release["simulation"], undecided=undecided, step=step
+    )
+
+
 def release_page(release: Contents, exactly: Sequence[str]) -> bytes:
     """Return the report of a release; ``exactly`` lists its exact parts in words."""
     from bayesrisk.plotting.attacks import draw_numbers  # slow to import
@@ -140,6 +153,7 @@ def release_page(release: Contents, exactly: Sequence[str]) -> bytes:
             *(f"{n:,} of the counts: {law}." for law, n in laws.items()),
             *(f"{name.replace('_', ' ')}: {v:.6g}." for name, v in release["diagnostics"].items()),
         ],
+        advice=release_advice(release),
         quotes=release_quotes(release, exact),
         source=f"Made by bayesrisk {__version__} from the release alone.",
         settings=made_up_mark(release.get(MADE_UP, False))

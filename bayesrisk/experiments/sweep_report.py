@@ -236,6 +236,7 @@ class Average(NamedTuple):
     more: str = ""  # further sentences
     rho: str = ""  # of a budget that is named
     least: Average | None = None  # at the least budget, where none is named
+    sensitivity: float = 1.0
 
     @property
     def gain(self) -> float:
@@ -272,6 +273,17 @@ class Average(NamedTuple):
             f"At the budget {self.budget} an adversary's belief in the truth "
             f"{growth(self.ratio)} on average: from {chance(self.before)} to "
             f"{chance(self.after)}."
+        )
+
+    @property
+    def advice(self) -> Part:
+        """The advice, which depends on how much a belief may grow."""
+        prior, rho = self.prior.partition(" ")[0], "the rho of Gaussian noise"
+        limit = f"--max-risk 1.5 --prior {prior} --sensitivity {self.sensitivity:.6g}"
+        return pages.what_to_do(
+            undecided=self.ratio is None or self.ratio >= 1.005,
+            basis="averages, and on the priors and budgets of this sweep",
+            step=f"`bayesrisk convert {limit}` gives {rho} at which a belief grows by half.",
         )
 
     @property
@@ -330,11 +342,12 @@ def _averages(panels: Sequence[SweepPanel]) -> list[Average]:
 
 def _answer(averages: Sequence[Average]) -> list[Part]:
     if not averages:
-        return [_NO_AVERAGES]
+        return [_NO_AVERAGES, pages.what_to_do(undecided="it has no averages")]
     best = max(averages, key=lambda one: one.gain)
     last = _SINGLE.format("" if best.ratio is None else ", if the truth is so")
     return [
         ("sentence", best.lead, "lead"),
+        best.advice,
         ("points", [*(one.sentence for one in averages), last]),
     ]
 
@@ -397,7 +410,8 @@ def _average(panel: SweepPanel) -> Average | None:
             numbers = prior, row["marginal_posterior"], row["marginal_risk"]
         else:
             numbers = row["decision_baseline"], row["decision_accuracy"], None
-        return Average(panel.title, row["label"], text, *numbers, **more)
+        moved = panel.sensitivity.value
+        return Average(panel.title, row["label"], text, *numbers, sensitivity=moved, **more)
 
     least = wide[(wide["prior"] == prior) & (wide["label"] == labels[0])]
     smallest = average(least.iloc[0]) if unnamed and len(least) and len(labels) > 1 else None

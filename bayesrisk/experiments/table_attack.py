@@ -27,6 +27,7 @@ from bayesrisk.experiments.folder_attack import attack_folder
 from bayesrisk.experiments.pages import Part
 from bayesrisk.experiments.place_bounds import PlaceBounds, write_read_tables
 from bayesrisk.experiments.table_reports import (
+    attack_advice,
     attack_quotes,
     bounds_figures,
     hidden_sentences,
@@ -645,7 +646,13 @@ class _Attack:
         ]
         page = pages.render(
             "What these tables give away",
-            [("sentence", first, "lead"), *next_, *proved, ("points", [*self.rest, *self.last])],
+            [
+                ("sentence", first, "lead"),
+                self._advice(),
+                *next_,
+                *proved,
+                ("points", [*self.rest, *self.last]),
+            ],
             [
                 *bounds_figures(self.frames["bounds"], self.target),
                 ("heading", "How the tables were read"),
@@ -660,6 +667,17 @@ class _Attack:
             settings=self.reading.to_toml(),
         )
         disk.write_bytes(self.target / "report.html", page)
+
+    def _advice(self) -> Part:
+        """Return the advice by the proofs and bounds so far."""
+        claims = self.frames.get("claims", pd.DataFrame({"records": [], "at_least": []}))
+        single = int(((claims["records"] == 1) & ~claims["at_least"].astype(bool)).sum())
+        weaker = int(narrowed(self.frames["bounds"]).sum()) + len(claims) - single
+        files = [name for name in self.reading.stated_cells["file"].unique() if Path(name).suffix]
+        return attack_advice(
+            self.facts["recovered"], single + self.unique, weaker, files,
+            conflict=self.conflict, ended=not self.missing,
+        )  # fmt: skip
 
     def _kinds_of_records(self) -> dict[str, pd.DataFrame]:
         """Return the records that fit, those alike in a row, for the page."""

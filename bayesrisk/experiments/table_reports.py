@@ -1,6 +1,7 @@
 """Reports of attacks on published tables: opening sentences and quotations."""
 
 import functools
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from bayesrisk.experiments import pages
-from bayesrisk.experiments.pages import Quotes, drawing, findings, origin, table
+from bayesrisk.experiments.pages import Part, Quotes, drawing, findings, origin, table, what_to_do
 from bayesrisk.experiments.runs.folder import RunFolder
 from bayesrisk.plotting.attacks import draw_numbers, plot_bounds
 from bayesrisk.reconstruction.records.bounds import CountBounds, narrowed, positive_sentences
@@ -43,6 +44,32 @@ def _by_status(statuses: Mapping[str, int], level: str) -> list[str]:
         f"In {number:,} of {every:,} places ({level}) {_MEANINGS.get(status, status)}."
         for status, number in sorted(statuses.items(), key=lambda pair: -pair[1])
     ]
+
+
+_COARSER = (
+    "Round or withhold more, as by `bayesrisk release RECORDS -o NEW --tables TABLES --protection "
+    "rounding:base=3`, and attack that again."
+)
+_OPEN = ("unknown", "undecided", "contradictory", "infeasible", "nearest")
+
+
+def proof_advice(facts: Facts, finding: str, judged: str | bool = "", basis: str = "") -> Part:
+    """Return the advice after a search for proofs, with a ``finding``.
+
+    ``judged`` is what only the publisher can judge; ``basis`` what nothing found rests on.
+    """
+    undecided = sum(facts["statuses"].get(name, 0) for name in _OPEN)
+    if undecided and not finding:
+        judged = f"places not decided, or contradictory: {undecided:,}"
+    if facts["taken_as_true"]:
+        finding, judged = "", "the counts were taken as true, and need not be"
+    basis = f"{basis}these tables alone"
+    return what_to_do(finding, undecided=judged, basis=basis, step=_COARSER if finding else "")
+
+
+def _are(number: int, noun: str, rest: str) -> str:
+    """Return that so many are so: "2 records are proved"; empty of none."""
+    return f"{number:,} {noun}{'s are' if number > 1 else ' is'} {rest}" if number else ""
 
 
 # Reconstructions.
@@ -119,6 +146,7 @@ def reconstruction_page(
     return findings(
         "Reconstruction: which records published tables give away",
         [lead, *places, *differ],
+        advice=proof_advice(facts, _are(proved, "record", "proved")),
         quotes=_reconstruction_quotes(every, proved, lead, [*differ, *places]),
         source=origin(config, "records"),
         settings=config,
@@ -184,6 +212,13 @@ def _claims_quotes(facts: Facts, lead: str, places: list[str]) -> Quotes:
     return Quotes([lead, *places[:1], kind], {identified: NO_NAMES, **wrong})
 
 
+def claims_advice(facts: Facts, most: int | None) -> Part:
+    """Return the advice after a search for statements of at most ``most`` columns."""
+    finding = _are(facts["singletons"], "statement", "about one record alone")
+    limit = f"statements of at most {most} columns, and on " if most else ""
+    return proof_advice(facts, finding, bool(facts["claims"]), limit)
+
+
 def claims_page(config: Facts, facts: Facts) -> bytes:
     """Return the report of claims."""
     coverage = pd.DataFrame(facts["coverage"])
@@ -204,6 +239,7 @@ def claims_page(config: Facts, facts: Facts) -> bytes:
             *places,
             *(f"No records fit: {conflict}" for conflict in facts["conflicts"]),
         ],
+        advice=claims_advice(facts, config["max_columns"]),
         quotes=_claims_quotes(facts, lead, places),
         source=origin(config, "claims"),
         settings=config,
@@ -286,6 +322,32 @@ def attack_quotes(first: str, proved: Sequence[str], facts: Mapping[str, int]) -
         safe, fault = "All tables give as much away.", "Only these tables were looked at."
     used = "Nothing but the published counts was used."
     return Quotes([*may, used], {**may_not, safe: fault})
+
+
+def attack_advice(
+    recovered: int, single: int, weaker: int, files: Sequence[str], *, conflict: bool, ended: bool
+) -> Part:
+    """Return the advice after an attack on published tables.
+
+    Given are the numbers of hidden counts that were recovered, of proved statements about exactly
+    one record, and of other statements and narrower bounds.
+    """
+    names = " ".join(map(shlex.quote, files)) or "TABLES"
+    command = f"bayesrisk attack {names} --assume THIS-FOLDER/reading.toml -o NEW --accept"
+    if conflict:
+        step = f"Correct the counts, or the settings in `reading.toml`: `{command}` tries them."
+        return what_to_do(undecided="no records fit the tables as they were read", step=step)
+    hidden = _are(recovered, "hidden count", "known")
+    finding = [*filter(None, (hidden, _are(single, "statement", "about exactly one record")))]
+    limit = "recovered" if hidden else "proved"
+    step = (
+        f"`bayesrisk plan RECORDS -o NEW --limit {limit}=0` looks for rules that withhold enough."
+    )
+    if not finding:
+        step = "" if ended else f"`{command} --time-limit none` goes to the end."
+    undecided = weaker > 0 if ended else "the search did not end"
+    basis = "the reading below, and on these tables alone"
+    return what_to_do(" and ".join(finding), undecided=undecided, basis=basis, step=step)
 
 
 def placed(sentence: str, place: Mapping[Any, str]) -> str:

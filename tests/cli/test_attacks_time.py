@@ -43,6 +43,12 @@ def run(folder, hangs, *options):
     return done, time.monotonic() - begun
 
 
+def test_it_may_take_all_the_time(tmp_path):
+    done, _ = run(tmp_path, "", "--json", "--time-limit", "none")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out" / "claims.csv").is_file()
+
+
 @pytest.mark.parametrize(
     "kind", ["a step", *(pytest.param(kind, marks=pytest.mark.slow) for kind in [*HANGS][1:])]
 )

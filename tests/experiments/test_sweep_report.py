@@ -217,7 +217,7 @@ def test_the_first_sentence_is_what_a_belief_was_and_is():
 
 def test_the_panel_that_gains_most_leads():
     averages = [average(1.2), average(1.9, label="large"), average(1.9, label="the same")]
-    (front, text, _), (_, rest) = _answer(averages)
+    (front, text, _), _, (_, rest) = _answer(averages)
     assert (front, "“large”" in text, len(rest)) == ("sentence", True, 4)
     for some in ([], averages, [average(None)]):
         quotes = _quotes(some, "all others")

@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bayesrisk.experiments.pages import Quotes, listed
+from bayesrisk.experiments.pages import Part, Quotes, listed, what_to_do
 
 Row = Mapping[Any, Any]
 
@@ -50,6 +50,24 @@ def link_verdict(row: Row, whom: str, confidence: str) -> str:
     elif high < 1.0:
         verdict = "less often than guessing"
     return f"{text} (interval {low:.2f} to {high:.2f}): {verdict}."
+
+
+def link_advice(attackers: Sequence[Row]) -> Part:
+    """Return the advice after a re-identification, by the links beside the guesser."""
+    kinds = {"all": "known people", "nonmodal": "people unlike their block"}
+    surely = {k for one in attackers for k in kinds if one[k]["left_out_ratio_lower"] > 1.0}
+    more = [words for kind, words in kinds.items() if kind in surely]
+    step = (
+        "`bayesrisk audit RECORDS -o NEW --tables TABLES --protection none --protection "
+        "swapping:rate=0.05 --method reconstruction` compares protections."
+    )
+    linked = any(one["all"]["putative"] for one in attackers)
+    return what_to_do(
+        f"links to {listed(more)} are right more often than a guess" if more else "",
+        undecided="no links are shown to be right more often than a guess" * linked,
+        basis="what these attackers know, and on these records",
+        step=step if more else "",
+    )
 
 
 def link_quotes(attackers: Sequence[Row], confidence: str) -> Quotes:
@@ -151,6 +169,19 @@ def occupancy_sentence(row: Row, words: Mapping[str, str], confidence: str) -> s
             "said of them."
         )
     return text
+
+
+def occupancy_advice(rows: Sequence[Row], words: Mapping[str, str]) -> Part:
+    """Return the advice after a study of occupancy, by the flags beside a blind guess."""
+    surely = [r for r in rows if r["putative"] and r["precision_lower"] > r["precision_baseline"]]
+    cases = [_case(words[row["protection"]]) for row in surely]
+    violating = bool(rows[0]["violating"])
+    return what_to_do(
+        f"{listed(cases)} flags are right more often than a blind guess" if cases else "",
+        undecided="the flags are not told from a blind guess" * violating,
+        basis="blocks that keep the limit: others need not",
+        step="More `--blocks` or `--seeds`, or another `--protection`, may tell more." * violating,
+    )
 
 
 def occupancy_quotes(rows: Sequence[Row], words: Mapping[str, str], confidence: str) -> Quotes:

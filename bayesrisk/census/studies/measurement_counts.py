@@ -27,7 +27,7 @@ from bayesrisk.census.readers.nmf import reader as nmf_reader
 from bayesrisk.census.readers.nmf.reader import NoisyMeasurements
 from bayesrisk.census.readers.nmf.rows import cell_labels
 from bayesrisk.exceptions import ArgumentError, DataError, quote
-from bayesrisk.experiments.pages import Quotes, drawing, findings, origin, table
+from bayesrisk.experiments.pages import Part, Quotes, drawing, findings, origin, table, what_to_do
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.inference import Tree, tree_posterior
@@ -505,6 +505,7 @@ class MeasurementCountsStudy(NoisyStudy):
         return findings(
             "Noisy measurements: what all levels together say about each count",
             facts["brief"],
+            advice=advice(facts),
             quotes=_quotes(rows, facts["query"]),
             source=origin(self.config, "posteriors"),
             settings=self.config,
@@ -566,6 +567,15 @@ def _level_sentence(row: Mapping[str, Any]) -> str:
         text += f"; all levels together leave a count uncertain by {_people(row)}"
         text += "" if np.isnan(noise) else f", its own noise alone by {_people(row, noise)}"
     return f"{text}."
+
+
+def advice(facts: Mapping[str, Any]) -> Part:
+    """Return the advice by how many counts follow exactly."""
+    return what_to_do(
+        undecided=any(facts["exact"].values()) if facts["counts"] else "nothing was read",
+        basis=f"the query {facts['query']} alone",
+        step="`bayesrisk census measurements FOLDER --prior 0.1 --unit GEOID` shows a place.",
+    )
 
 
 def _people(row: Mapping[str, Any], sd: float | None = None) -> str:

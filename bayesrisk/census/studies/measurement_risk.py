@@ -31,7 +31,7 @@ from bayesrisk.census.readers.nmf.rows import query_cells
 from bayesrisk.census.studies.measurement_counts import MeasurementSource, NoisyStudy
 from bayesrisk.census.studies.measurement_evidence import Evidence, combined_evidence, surroundings
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.experiments.pages import Quotes, drawing, findings, origin, table
+from bayesrisk.experiments.pages import Part, Quotes, drawing, findings, origin, table, what_to_do
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.inference.count.measurements import MeasurementTables
 from bayesrisk.inference.count.posterior import bayes_rule
@@ -373,6 +373,7 @@ class MeasurementsStudy(NoisyStudy):
         return findings(
             "Noisy measurements: what each noisy count says about one more person",
             self.sentences(facts),
+            advice=advice(facts),
             quotes=quotes(facts),
             source=origin(self.config, "posteriors"),
             settings=self.config,
@@ -460,6 +461,16 @@ def surely_more(facts: Mapping[str, Any]) -> str:
     return (
         f"At least {more:,} of {cells:,} cells {hold} {holding}: noise alone does not explain so "
         "many large counts (95 % sure)."
+    )
+
+
+def advice(facts: Mapping[str, Any]) -> Part:
+    """Return the advice by what noise alone does not explain."""
+    prior = f"{facts['prior']:g}"
+    return what_to_do(
+        undecided=facts["more_than_known"] > 0 if facts["cells"] else "nothing was read",
+        basis=f"the prior of {prior} and the query {facts['query']}",
+        step=f"`bayesrisk census measurements FOLDER --prior {prior} --unit GEOID` shows a place.",
     )
 
 

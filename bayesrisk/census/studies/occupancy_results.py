@@ -17,13 +17,14 @@ from bayesrisk import plotting
 from bayesrisk._base import disk
 from bayesrisk._base.display import displayed
 from bayesrisk.census.studies.linkage_words import (
+    occupancy_advice,
     occupancy_lead,
     occupancy_quotes,
     occupancy_sentence,
 )
 from bayesrisk.experiments import pages
 from bayesrisk.experiments.runs.folder import CONFIDENTIAL, RunFolder, config_digest
-from bayesrisk.experiments.table_reports import IF_TRUE, NAIVE, NO_NAMES, ROWS
+from bayesrisk.experiments.table_reports import IF_TRUE, NAIVE, NO_NAMES, ROWS, proof_advice
 from bayesrisk.plotting.attacks import draw_numbers
 
 #: Protections, and their names in reports.  ``das``: noise of the 2020 system's budget on census
@@ -119,7 +120,11 @@ class OccupancyResults:
         first, *one_by_one = self.sentences
         page = pages.render(
             "Blocks with households above the occupancy limit",
-            [("sentence", first, "lead"), ("points", one_by_one)],
+            [
+                ("sentence", first, "lead"),
+                occupancy_advice(self._rows(), PROTECTION_WORDS),
+                ("points", one_by_one),
+            ],
             [
                 ("prose", "occupancy_question.html", config["parts"]),
                 ("heading", "Flagged blocks"),
@@ -191,6 +196,13 @@ def attack_lead(facts: Facts, level: str) -> str:
     )
 
 
+def attack_advice(facts: Facts) -> pages.Part:
+    """Return the advice after an attack on one release."""
+    proved = facts["statuses"].get("violation", 0)
+    finding = f"in {proved:,} of the places a household above the limit is proved" if proved else ""
+    return proof_advice(facts, finding)
+
+
 def _attack_quotes(lead: str, facts: Facts) -> pages.Quotes:
     proved = facts["statuses"].get("violation", 0)
     wrong = {"A household above the limit was identified.": NO_NAMES}
@@ -240,6 +252,7 @@ def occupancy_page(config: Facts, folder: RunFolder, facts: Facts) -> bytes:
             *likely,
             *(f"No households fit {block}: {tables}." for block, tables in facts["conflicts"]),
         ],
+        advice=attack_advice(facts),
         quotes=_attack_quotes(lead, facts),
         source=pages.origin(config, "places"),
         settings=config,

@@ -3,7 +3,7 @@
 import functools
 import json
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from bayesrisk._base.disk.delimited import csv_bytes
 from bayesrisk._base.display import displayed
 from bayesrisk._version import __version__
 from bayesrisk.census.readers import record_form
-from bayesrisk.census.studies.linkage_words import link_quotes, link_verdict
+from bayesrisk.census.studies.linkage_words import link_advice, link_quotes, link_verdict
 from bayesrisk.census.studies.linked_counties import (
     PASSES,
     SOURCE,
@@ -352,7 +352,7 @@ def _write(
     every = [pages.table(_abridged(table), _CAPTIONS[name]) for name, table in tables.items()]
     page = pages.render(
         "Re-identification of reconstructed records",
-        [part for one in attackers for part in _answer(one, confidence, lead=one is attackers[0])],
+        _answer(attackers, confidence),
         [
             *parts,
             ("heading", "The records and the truth"),
@@ -371,14 +371,18 @@ def _write(
     return rates
 
 
-def _answer(attacker: Mapping[Any, Any], confidence: str, *, lead: bool) -> list[Part]:
-    """Return sentences on all people known to an attacker, and on unusual ones."""
-    everybody = link_verdict(attacker["all"], "known persons", confidence)
-    few = link_verdict(attacker["nonmodal"], "them", confidence)
-    return [
-        ("sentence", f"Attacker {attacker['name']}. {everybody}", "lead" if lead else ""),
-        f"People who are not what most of their block are: {few}",
-    ]
+def _answer(attackers: Sequence[Mapping[Any, Any]], confidence: str) -> list[Part]:
+    """Return sentences on all people known to each attacker, and on unusual ones."""
+    parts = list[Part]()
+    for one in attackers:
+        everybody = link_verdict(one["all"], "known persons", confidence)
+        few = link_verdict(one["nonmodal"], "them", confidence)
+        parts += [
+            ("sentence", f"Attacker {one['name']}. {everybody}", "" if parts else "lead"),
+            *([] if parts else [link_advice(attackers)]),
+            f"People who are not what most of their block are: {few}",
+        ]
+    return parts
 
 
 def _attacker(

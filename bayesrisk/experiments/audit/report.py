@@ -23,6 +23,7 @@ from bayesrisk.experiments.audit.screen import (
     EVERYBODY,
     NO_QUOTES,
     NOTHING_SAID,
+    audit_advice,
     audit_quotes,
     first_screen,
     headline_rows,
@@ -360,7 +361,7 @@ def audit_files(
             end, title = (f"-{number}", f"{name}: ") if name else ("", "")
             risks.append(people_at_risk(people, mine).assign(**{POPULATION: name} if name else {}))
             answer += [("heading", name)] if name else []
-            first, quotation = _screen(mine, pairs, cost, config)
+            first, quotation = _screen(mine, pairs, cost, config, choice)
             answer += first
             quotes.append(quotation)
             answer += _answer_figures(mine, pairs, cost, Path(folder), end, title)
@@ -438,12 +439,20 @@ _FEW = (
 
 
 def _screen(
-    measures: pd.DataFrame, comparisons: pd.DataFrame, costs: pd.DataFrame, config: Row
+    measures: pd.DataFrame,
+    comparisons: pd.DataFrame,
+    costs: pd.DataFrame,
+    config: Row,
+    choice: pd.DataFrame | None,
 ) -> tuple[list[Part], pages.Quotes]:
     """Return the top section of one population's report, and quotable sentences."""
     missing = config.get("missing", ())
     if headline_rows(measures).empty:
-        return [NOTHING_SAID, *([_full(not_reached(missing))] if missing else [])], NO_QUOTES
+        step = "Ask again with fewer columns or wider groups (`--columns`, `--cut`)."
+        advice = pages.what_to_do(undecided="nobody can be judged", step=step)
+        rest = [_full(not_reached(missing))] if missing else []
+        return [NOTHING_SAID, advice, *rest], NO_QUOTES
+    met = None if choice is None else "".join(choice.loc[choice["cheapest"], "setting"].head(1))
     screen = first_screen(measures, comparisons, costs)
     name = str(next(iter(screen.rows.values()))["adversary"])
     attributes = {one["name"]: one["known"] for one in config["adversaries"]}
@@ -457,6 +466,7 @@ def _screen(
         lines["How sure"] += f" {_FEW}"
     parts: list[Part] = [
         ("sentence", _full(lead(screen, missing)), "lead"),
+        audit_advice(screen, f"what {reader} learns of {secret}, and these people", missing, met),
         ("words", lines, "lines"),
         ("sentence", aside, "aside"),
         ("cards", screen_table(screen, missing)),

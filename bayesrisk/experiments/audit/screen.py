@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from bayesrisk.experiments.audit.words import (
     people_interval,
     people_text,
 )
-from bayesrisk.experiments.pages import PageTable, Quotes, listed
+from bayesrisk.experiments.pages import PageTable, Part, Quotes, listed, what_to_do
 from bayesrisk.mechanisms.registry import NOTHING, shown_name
 from bayesrisk.risk.audit import METHODS
 from bayesrisk.risk.audit.comparisons import AS_MUCH, CONVERSE, HIGHER, LESS, LOWER, NO_MORE
@@ -64,6 +65,12 @@ class Screen(NamedTuple):
         """Name of the protection that publishes every count unchanged, or None."""
         rows = self.rows.items()
         return next((n for n, row in rows if row["error"] == row["withheld"] == 0.0), None)
+
+    @property
+    def few(self) -> bool:
+        """Whether too few people have a posterior, and most are left out."""
+        left = max(row["left_out"] for row in self.rows.values())
+        return any(row["targets"] < min(left, _ENOUGH) for row in self.rows.values())
 
     def fewer(self, one: str, other: str, measure: str, *, exactly: bool = False) -> bool:
         """Return whether ``one`` surely has fewer people doubled or proved than ``other``.
@@ -189,7 +196,7 @@ def _finding(screen: Screen) -> str:
     """Return sentences on significant differences, and on people without a posterior."""
     left = max(int(row["left_out"]) for row in screen.rows.values())
     targets = min(int(row["targets"]) for row in screen.rows.values())
-    if targets < min(left, _ENOUGH):
+    if screen.few:
         people = "1 person has" if targets == 1 else f"{targets:,} people have"
         return (
             f"Too few people can be judged: of {targets + left:,} only {people} a posterior under "
@@ -214,17 +221,11 @@ def _difference(screen: Screen) -> str:
             f"under {words[name]} the chance of being guessed right is doubled for "
             f"{_doubled(row)}{_population(row)}; {_remaining(row)}"
         )
-    for exactly, measure in itertools.product((False, True), ("doubled", "proved")):
-        beats = functools.partial(screen.fewer, measure=measure, exactly=exactly)
-        best = _best(screen, beats, measure)
-        if best is not None and not screen.contradicts(best, measure):
-            return ("in this population " if exactly else "") + _people(
-                screen, best, measure, beats
-            )
-    best = _best(screen, screen.lower, "answers_posterior")
-    beaten = [n for n in rows if best is not None and screen.lower(best, n)]
-    measured = [n for n in beaten if screen.verdicts[str(best), n]["verdict"] == LESS]
-    if not measured and {*beaten} <= {screen.plain}:  # which tells most by construction
+    for fewest, measure, beats in _winners(screen):
+        exactly = bool(beats.keywords["exactly"])
+        return "in this population " * exactly + _people(screen, fewest, measure, beats)
+    best, beaten, measured = _lowest(screen)
+    if best is None:
         answers = [rows[name]["answers_posterior"] for name in rows]
         span = " to ".join(dict.fromkeys(map(answers_text, (min(answers), max(answers)))))
         if math.isinf(max(answers)) and math.isfinite(min(answers)):
@@ -238,8 +239,28 @@ def _difference(screen: Screen) -> str:
     verb = "lets less be learned than" if measured else "can tell no more, by construction, than"
     rest = measured or [n for n in beaten if n != screen.plain]
     against = screen.plain if screen.plain in rest else rest[0]
-    text = f"{words[str(best)]} {verb} {listed([words[n] for n in rest])}"
-    return f"{text}: {_remaining(rows[str(best)], rows[str(against)])}"
+    text = f"{words[best]} {verb} {listed([words[n] for n in rest])}"
+    return f"{text}: {_remaining(rows[best], rows[str(against)])}"
+
+
+def _winners(screen: Screen) -> Iterator[tuple[str, str, functools.partial[bool]]]:
+    """Yield protections that surely affect fewer people than others, the surest first."""
+    for exactly, measure in itertools.product((False, True), ("doubled", "proved")):
+        beats = functools.partial(screen.fewer, measure=measure, exactly=exactly)
+        best = _best(screen, beats, measure)
+        if best is not None and not screen.contradicts(best, measure):
+            yield best, measure, beats
+
+
+def _lowest(screen: Screen) -> tuple[str | None, list[str], list[str]]:
+    """Return the protection that reveals least, what reveals more, and what was measured to.
+
+    None if no order is told but that no protection at all tells most, by construction.
+    """
+    best = _best(screen, screen.lower, "answers_posterior")
+    beaten = [n for n in screen.rows if best is not None and screen.lower(best, n)]
+    measured = [n for n in beaten if screen.verdicts[str(best), n]["verdict"] == LESS]
+    return best if measured or not {*beaten} <= {screen.plain} else None, beaten, measured
 
 
 def _best(
@@ -330,6 +351,52 @@ def _price(screen: Screen) -> str:
     if not costs:
         return ""
     return f"The price: counts off by {listed(costs)}"
+
+
+# What to do.
+
+_AGAIN = "Ask again with more `--targets` and `--releases`, or choose by the price."
+_COMPARE = (
+    "`bayesrisk audit RECORDS -o NEW --protection none --protection swapping:rate=0.05 "
+    "--protection discrete-gaussian:rho=0.1` compares protections."
+)
+
+
+def audit_advice(
+    screen: Screen, basis: str, missing: Sequence[str] = (), met: str | None = None
+) -> Part:
+    """Return the advice by the protection that separates, or else is alone.
+
+    ``met`` is the cheapest that meets a goal, empty if none does; ``basis`` is who learns what.
+    """
+    rows, only = screen.rows, len(screen.rows) == 1
+    if screen.few or missing:
+        return what_to_do(undecided="too few people or protections were reached")
+    name = next(iter(rows)) if only else next((n for n, *_ in _winners(screen)), _lowest(screen)[0])
+    name = name if met is None else met if met in rows else None
+    finding = _affected(screen, screen.plain)
+    reason, step = "no protection surely gives less away", _COMPARE if only else _AGAIN
+    if name is not None:
+        nobody = _doubled(rows[name]) == _doubled(rows[name], "proved") == "nobody"
+        reason = _affected(screen, name) or "people who were not seen may be affected"
+        reason = "" if nobody else reason
+    if name not in (None, screen.plain):
+        step = (
+            f"Where counts may be off by {error_text(rows[name]['error'])}, publish by `bayesrisk "
+            f"release RECORDS -o NEW --from-audit THIS-FOLDER --protection {shlex.quote(name)}`."
+        )
+        step += " Noise may need `--places`, too." * bool(rows[name]["randomised"])
+    return what_to_do(finding, undecided=reason, basis=basis, step=step)
+
+
+def _affected(screen: Screen, name: str | None) -> str:
+    """Return for how many people a protection surely doubles the chance, or whom it proves."""
+    row = screen.rows.get(str(name), {})
+    for measure, (verb, _) in _VERBS.items():
+        if row.get(measure, 0.0) >= 0.5 and not row[f"{measure}_lower"] <= 0.0:
+            people = f"{_number(row, measure)} of {row['people']:,} people"
+            return f"{screen.words[str(name)]} {verb} {people}"
+    return ""
 
 
 # What may be quoted.
