@@ -115,9 +115,7 @@ def what_to_do(
     if finding or undecided:
         start = "Do not publish these tables as they are" if finding else "This decides nothing yet"
         text = f"{start}: {finding or undecided}"
-    pieces = f"{text.rstrip('.')}. {step}".strip().split("`")
-    marks = "".join(("{}", "<code>{}</code>")[number % 2] for number in range(len(pieces)))
-    return ("sentence", marked(f"<b>What to do.</b> {marks}", *pieces), "advice")
+    return ("advice", f"{text.rstrip('.')}. {step}".strip())
 
 
 # The writer.

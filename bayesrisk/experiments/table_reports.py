@@ -375,10 +375,14 @@ def bounds_figures(bounds: pd.DataFrame, folder: Path) -> list[pages.Figure]:
     names = chosen.columns[: chosen.columns.get_loc("stated")]
     rows = chosen[names].to_numpy()
     labels = [", ".join(label for label in row if label != "all") or "total" for row in rows]
+    chosen = chosen.assign(label=labels)
+    for name, words in (("file", " (%s)"), ("row", ", row %s")):  # of labels that stand twice
+        twice = chosen["label"].duplicated(keep=False) & chosen[name].notna()
+        chosen.loc[twice, "label"] += chosen.loc[twice, name].astype(str).map(words.__mod__)
     caption = (
         f"The {'count' if len(chosen) == 1 else f'{len(chosen)} counts'} of which the tables "
         "together say most. Grey: what a count says "
         "by itself, up to the edge where nobody published it; blue: what must be true"
     )
-    draw = functools.partial(plot_bounds, chosen.assign(label=labels))
+    draw = functools.partial(plot_bounds, chosen)
     return [pages.figure(draw, folder / "bounds", caption)]

@@ -13,7 +13,7 @@ from scipy.special import stdtrit
 
 from bayesrisk._base import validation as check
 from bayesrisk._base.disk.delimited import read_own_csv
-from bayesrisk._base.validation import FloatArray
+from bayesrisk._base.validation import BoolArray, FloatArray
 from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.mechanisms.registry import shown_name
 from bayesrisk.plotting import _canvas as canvas
@@ -216,8 +216,22 @@ def _join(
     axes.autoscale(enable=False)
     for low, high in sorted(pairs):
         if not any({(low, name), (name, high)} <= pairs for name in names):
-            line = bent(points, names.index(low), names.index(high), np.ptp(ends, axis=1))
+            span = np.ptp(ends, axis=1)
+            line = bent(points, names.index(low), names.index(high), span)
+            for row in best[~best["protection"].isin((low, high))].to_dict(orient="records"):
+                line[_behind(line, row, error[row["protection"]], span)] = np.nan
             axes.plot(*line.T, color="0.7", linewidth=1.2, zorder=1)
+
+
+def _behind(line: FloatArray, row: Mapping[Any, Any], cost: float, span: FloatArray) -> BoolArray:
+    """Return where a line would cross the point, interval or band of a protection between."""
+    answers, *interval = (row[name] for name in _ANSWERS)
+    drawn = [end for low, high in (one_release(row), interval) if high < WIDE * low
+             for end in (low, high)]  # fmt: skip
+    below, above = min([answers, *drawn]), max([answers, *drawn])
+    middle, reach = np.array([cost, (below + above) / 2.0]), np.array([0.0, (above - below) / 2.0])
+    crossed: BoolArray = (np.abs(line - middle) < reach + _CLEAR * span / 2.0).all(axis=1)
+    return crossed
 
 
 #: Bends of a line, as shares of its length, and the share of a panel that is clear of a marker.
@@ -231,7 +245,7 @@ def bent(points: FloatArray, start: int, stop: int, span: FloatArray) -> FloatAr
     """
     markers = np.delete(points, [start, stop], axis=0) / span
     markers, (x, y) = markers[np.isfinite(markers).all(axis=1)], points[[start, stop]] / span
-    along = np.linspace(0.0, 1.0, 41)[:, None]
+    along = np.linspace(0.0, 1.0, 201)[:, None]
 
     def curve(share: float) -> FloatArray:
         middle = (x + y) / 2.0 + share * np.array([1.0, -1.0]) * (y - x)[::-1]

@@ -49,7 +49,9 @@ def hostile_page():
         ("panels", HOSTILE, [drawn]),
         ("downloads", {HOSTILE: "AAAA"}),
     )
-    return hostile_report([drawn], [table], [panels, ("cards", table), downloads])
+    return hostile_report(
+        [drawn], [table], [panels, ("cards", table), ("advice", HOSTILE), downloads]
+    )
 
 
 def test_no_text_becomes_markup():
@@ -66,8 +68,15 @@ def test_no_text_becomes_markup():
 def test_recipes_on_a_phone_break_after_their_signs():
     table = page.table(pd.DataFrame({"protection": ["swapping:rate=0.1", "<a:b>"]}), "names")
     html = hostile_report([], [], [("cards", table)])
-    assert "<td>swapping:<wbr>rate=<wbr>0.1</td>" in html
-    assert "<td>&lt;a:<wbr>b&gt;</td>" in html
+    assert '<td data-head="protection">swapping:<wbr>rate=<wbr>0.1</td>' in html
+    assert ">&lt;a:<wbr>b&gt;</td>" in html
+
+
+def test_commands_of_advice_break_between_their_words():
+    html = hostile_report([], [], [page.what_to_do("<b>", step="Type `bayesrisk x --y`.")])
+    code = "<code><span>bayesrisk</span> <span>x</span> <span>--y</span></code>"
+    assert code in html
+    assert "&lt;b&gt;" in html
 
 
 def test_the_escaping_can_be_missed():

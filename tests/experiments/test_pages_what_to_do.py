@@ -1,7 +1,6 @@
 """What to do after a report: each branch of each report, and commands that exist."""
 
 import functools
-import html
 import math
 import re
 import shlex
@@ -37,15 +36,15 @@ def help_of(*names):
 
 def told(part):
     """Return the state and the numbers of a paragraph, whose commands exist."""
-    kind, text, look = part
-    assert (kind, look) == ("sentence", "advice")
+    kind, text = part
+    assert kind == "advice"
     (state,) = (name for name, start in STATES.items() if text.startswith(start))
-    for line in re.findall("<code>(bayesrisk .*?)</code>", text):
-        _, *words = shlex.split(html.unescape(line))
+    for line in re.findall("`(bayesrisk .*?)`", text):
+        _, *words = shlex.split(line)
         names = re.match("census( occupancy)? [a-z]+|[a-z]+", " ".join(words))[0].split()
         options = {word for word in words if word.startswith("--")}
         assert options <= {*re.findall(r"--[a-z-]+", help_of(*names))}, line
-    said = re.sub("<code>.*?</code>", "", text)
+    said = re.sub("`.*?`", "", text)
     assert "protects" not in said
     assert ".." not in said
     return state, [int(n.replace(",", "")) for n in re.findall(r"\d[\d,]*(?!\.?\d)", said)]
@@ -56,9 +55,6 @@ def test_one_rule_has_three_states_that_differ():
     assert told(what_to_do("5 things", undecided="6", basis="7", step="8.")) == ("finding", [5, 8])
     assert told(what_to_do(undecided="6 things", basis="7")) == ("undecided", [6])
     assert told(what_to_do(basis="7 things Dr.")) == ("basis", [7])
-    text = what_to_do("a <b> of `x`")[1]
-    assert "&lt;b&gt;" in text
-    assert "<code>x</code>" in text
 
 
 # Published tables.
@@ -238,7 +234,7 @@ def test_after_an_audit_that_tells_protections_apart():
     state, said = told(part)
     assert state == "finding"
     assert said[:2] == [round(screen.rows["none"]["doubled"]), 30]
-    assert "--protection &#39;noise, so&#39;" in part[1]
+    assert "--protection 'noise, so'" in part[1]
     assert "off by 2.5" in part[1]
     # What was not reached, or has too few people, is not told.
     assert told(audit_advice(screen, "race", ["other"]))[0] == "undecided"
@@ -253,7 +249,7 @@ def test_after_an_audit_that_does_not():
     assert "--from-audit" not in part[1]
     # A goal that one of them meets, or none.
     met = audit_advice(screen, "race", met="noise, two")
-    assert "&#39;noise, two&#39;" in met[1]
+    assert "'noise, two'" in met[1]
     assert told(audit_advice(screen, "race", met=""))[0] == "undecided"
 
 

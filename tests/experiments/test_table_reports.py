@@ -88,3 +88,21 @@ def test_claims_have_three_quotations_and_three_faults(claims):
     quotes = words._claims_quotes(facts(claims, claims), "lead.", ["place."])
     assert (len(quotes.may), len(quotes.may_not)) == (3, 3)
     assert ("The tables give nothing away." in quotes.may_not) == (claims == 0)
+
+
+def test_a_label_of_two_files_names_the_file(monkeypatch, tmp_path):
+    """And the row, of one file; a label that stands once stays as it is."""
+    labels = []
+    monkeypatch.setattr(words, "plot_bounds", lambda frame: labels.extend(frame["label"]))
+    monkeypatch.setattr(words.pages, "figure", lambda draw, *_: draw())
+    frame = pd.DataFrame({
+        "age": ["0-17", "0-17", "all", "all", "65+"], "stated": "*",
+        "file": ["a.csv", "b.csv", "a.csv", "a.csv", pd.NA],
+        "row": pd.array([1, 2, 3, 4, pd.NA], dtype="Int64"),
+        "low_stated": 1, "high_stated": 4, "low": 2, "high": 3,
+    })  # fmt: skip
+    words.bounds_figures(frame, tmp_path)
+    files = [[name for name in ("a.csv", "b.csv") if name in label] for label in labels]
+    assert files == [["a.csv"], ["b.csv"], ["a.csv"], ["a.csv"], []]
+    assert len({*labels}) == 5
+    assert labels[-1] == "65+"

@@ -60,6 +60,26 @@ def test_no_line_joins_what_was_not_told(audit, untold):
         assert tuple(untold) not in joined(axes)
 
 
+def test_no_line_crosses_the_interval_of_a_protection_that_it_passes(audit):
+    """All pairs but those with the second protection are told, whose interval is made tall."""
+    _, measures, costs, told = audit
+    made, wide = list(GAINS)[1], measures.copy()
+    mine = wide["protection"] == made
+    middle = float(wide.loc[mine, "answers_posterior"].iloc[0])
+    ends = {"answers_posterior_lower": middle / 2.0, "answers_posterior_upper": middle * 2.0}
+    wide.loc[mine, [*ends]] = [*ends.values()]
+    apart = told["protection"].eq(made) | told["against"].eq(made)
+    some = told.assign(verdict=told["verdict"].mask(apart, "cannot tell"))
+    crossed = []
+    for axes in plotting.plot_audit(wide, costs, some):
+        passed = [line.get_xydata() for line in axes.lines if line.get_color() == "0.7"]
+        assert len(passed) == 2
+        for x, y in np.concatenate(passed):
+            assert not (abs(x - 1.0) < 0.02 and middle / 2.0 <= y <= middle * 2.0)
+        crossed.append(sum(np.isnan(line).any() for line in passed))
+    assert crossed == [1, 1]  # from the first to the third, which has a gap
+
+
 def test_each_adversary_has_its_own_order(audit):
     _, measures, costs, told = audit
     some = told.assign(verdict=told["verdict"].where(told["adversary"] == "linker", "cannot tell"))

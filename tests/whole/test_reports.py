@@ -282,8 +282,10 @@ def test_the_style_of_a_fragment_stays_inside_of_it(pages, tmp_path):
 
 def looks_opened(browser, file):
     """Yield what is seen of a page with all details open, on a phone and on a screen."""
-    for width in (390, 1280):
+    for width, height in ((390, 844), (1280, 800)):
         browser.open(file, width=width)
+        end = "document.querySelector('p.advice').getBoundingClientRect().bottom"
+        assert browser.run(end) <= height  # what to do stands on the first screen
         browser.run("document.querySelectorAll('details').forEach(d => (d.open = true))")
         wide, found = browser.look()
         assert wide <= width

@@ -92,7 +92,7 @@ def _recoded(
     """Return microdata of a folder, or the pieces of a file in the schema that is counted."""
     read = source.pieces(wanted.schema, document.get("schema"), document.get("dialect"))
     if isinstance(read, br.tables.Microdata):
-        advance(sum(len(kind) for kind in (read.persons, read.households) if kind is not None))
+        advance(len(read.for_schema(wanted.schema)))  # not those of the other kind
         return read
     return _counted(read, wanted.schema, advance)
 

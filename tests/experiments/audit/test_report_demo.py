@@ -46,7 +46,8 @@ def test_the_first_screen_is_that_of_the_statements(demo):
     assert clauses[1].startswith("swapping 5 % of people doubles it for ")
     first = page.partition("</h1>")[2].partition("<table")[0]
     assert "Made-up data" in texts(first)
-    assert len(texts(first).split()) <= 120
+    advice = re.search('<p class="advice">.*?</p>', first)[0]
+    assert len(texts(first.replace(advice, "")).split()) <= 120
     assert screen["lead"] in output
     for row in screen["rows"]:
         name = row["protection"].partition(" (")[0]
@@ -61,6 +62,13 @@ def test_the_page_is_no_wider_than_a_phone(demo, tmp_path):
             browser.open(demo[0] / "report.html", width=width)
             browser.run("document.querySelectorAll('details').forEach(d => (d.open = true))")
             assert browser.run("document.scrollingElement.scrollWidth") <= width
+            # A phone shows every column, too.
+            cells = "[...document.querySelectorAll('table.cards td')].map(c => c.offsetHeight)"
+            assert min(browser.run(cells)) > 0
+        browser.open(demo[0] / "report.html", width=660)  # of A4 within its margins
+        browser.ask("Emulation.setEmulatedMedia", media="print")
+        box = "document.querySelector('.answer').getBoundingClientRect().bottom"
+        assert browser.run(box) < 980  # on the first page
         assert browser.faults == []
 
 
