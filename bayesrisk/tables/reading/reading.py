@@ -158,9 +158,18 @@ class TableReading:
             ),
         ):
             lines += [title] * bool(names)
+            alike: dict[tuple[str, str], list[str]] = {}  # one line for marks of one meaning
             for name in [name for name in self.questions if name in names]:
-                number, (guess, text) = number + 1, self.questions[name]
-                lines.append(f"  {number}. {text}  [--set {f'{name}={guess}'!r}]")
+                guess, text = self.questions[name]
+                mark = repr(name.removeprefix("marks."))
+                plain = text.removeprefix(mark) if name.startswith("marks.") else text
+                alike.setdefault((guess, plain), []).append(name)
+            for (guess, plain), several in alike.items():
+                number, marks = number + 1, [repr(name.removeprefix("marks.")) for name in several]
+                text = self.questions[several[0]][1]
+                text = f"each of {listing(marks)}{plain}" if len(marks) > 1 else text
+                more = ", and so on" * (len(marks) > 1)
+                lines.append(f"  {number}. {text}  [--set {f'{several[0]}={guess}'!r}{more}]")
         return lines
 
     def _corner(self) -> list[str]:
