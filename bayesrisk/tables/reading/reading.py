@@ -158,13 +158,13 @@ class TableReading:
             ),
         ):
             lines += [title] * bool(names)
-            alike: dict[tuple[str, str], list[str]] = {}  # one line for marks of one meaning
+            groups: dict[tuple[str, str], list[str]] = {}  # one line for marks of one meaning
             for name in [name for name in self.questions if name in names]:
                 guess, text = self.questions[name]
                 mark = repr(name.removeprefix("marks."))
                 plain = text.removeprefix(mark) if name.startswith("marks.") else text
-                alike.setdefault((guess, plain), []).append(name)
-            for (guess, plain), several in alike.items():
+                groups.setdefault((guess, plain), []).append(name)
+            for (guess, plain), several in groups.items():
                 number, marks = number + 1, [repr(name.removeprefix("marks.")) for name in several]
                 text = self.questions[several[0]][1]
                 text = f"each of {listing(marks)}{plain}" if len(marks) > 1 else text

@@ -55,7 +55,7 @@ _LONG_LABEL = 25  # letters of a label that may continue in the next row
 _RULE = re.compile(r"[-_=*.]{2,}")  # a line before the notes
 _SENTENCE = re.compile(r"(\S+\s+){2}\S")
 _ARROW = re.compile(r"(?<=\w) ?(->|→|›|») ?(?=\w)")  # from a label to its part
-NOTE_BELOW, NO_COUNTS = "a note below the table", "a row without counts"
+_NOTE_BELOW, NO_COUNTS = "a note below the table", "a row without counts"
 
 
 class Body(NamedTuple):
@@ -296,7 +296,7 @@ def _rows_below(
         closed = closed or begins_notes(row) or (alone and _RULE.fullmatch(row[0]) is not None)
         aside = not row[0] and not any(says_number(t) or is_mark(t) for t in row if t)
         if closed or aside or _is_aside(row, columns):  # such as a source below another column
-            reasons[line.number] = NOTE_BELOW
+            reasons[line.number] = _NOTE_BELOW
             continue
         _check_fields(name, line, note=is_note(row))
         if alone:  # no label: a title of notes, or a sentence
@@ -308,7 +308,7 @@ def _rows_below(
             reasons[line.number] = NO_COUNTS
         elif beyond or is_note(row) or not columns.labels or not all(labels):
             _check_note(name, line)
-            beyond, reasons[line.number] = True, NOTE_BELOW
+            beyond, reasons[line.number] = True, _NOTE_BELOW
         elif not alone:
             yield line
         elif not body.sections:

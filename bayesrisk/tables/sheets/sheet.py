@@ -14,14 +14,7 @@ from bayesrisk._base import validation as check
 from bayesrisk._base.compiling import uncollected
 from bayesrisk._base.disk.text import read_bytes
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.tables.sheets.bodies import (
-    NO_COUNTS,
-    NOTE_BELOW,
-    bodied,
-    body_grid,
-    body_lines,
-    is_note,
-)
+from bayesrisk.tables.sheets.bodies import NO_COUNTS, bodied, body_grid, body_lines, is_note
 from bayesrisk.tables.sheets.encodings import decoded
 from bayesrisk.tables.sheets.estimates import refused_estimates, survey_estimates
 from bayesrisk.tables.sheets.grids import (
@@ -72,7 +65,6 @@ EXPONENT = re.compile(r"unit mult(iplier)?( code)?")
 _CLAUSE_ENDS = re.compile(r"[;:,—]|(?<!\btsd)\.(?=\s)", re.IGNORECASE)
 _NOTE_MARK = re.compile(r" ?\[(foot)?notes?:? ?[\w, ]*\]", re.IGNORECASE)
 _FEW_ROWS = 8  # left out that are listed in full
-_FEW_NOTES = 2  # below a table that are listed
 _PAIR, _MOST_SUMS = 2, 10  # tables; sums, one of which may fail
 #: Reasons for leaving out rows that are not part of the table.
 _NO_ROWS = (
@@ -133,12 +125,7 @@ class Sheet(NamedTuple):
         first, last = self.rows[0][0], self.rows[-1][0]
         ranks = [(not full, i > last or (i < first and not full))
                  for (i, _, _), full in zip(self.left, numbered, strict=True)]  # fmt: skip
-        notes = [k for k, (_, _, reason) in enumerate(self.left)
-                 if reason == NOTE_BELOW and not numbered[k]]  # fmt: skip
-        if len(notes) > _FEW_NOTES:
-            texts[notes[0]] += f" and {len(notes) - 1} notes more"
-        rest = {*range(len(texts))} - {*notes[1:] * (len(notes) > _FEW_NOTES)}
-        order = sorted(rest, key=ranks.__getitem__)
+        order = sorted(range(len(texts)), key=ranks.__getitem__)
         every = listing([texts[k] for k in order], 160)
         rows = listing(str(i) for (i, _, _), full in zip(self.left, numbered, strict=True) if full)
         many = any(numbered) and len(texts) > _FEW_ROWS
