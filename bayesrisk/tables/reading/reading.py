@@ -161,15 +161,13 @@ class TableReading:
             groups: dict[tuple[str, str], list[str]] = {}  # one line for marks of one meaning
             for name in [name for name in self.questions if name in names]:
                 guess, text = self.questions[name]
-                mark = repr(name.removeprefix("marks."))
-                plain = text.removeprefix(mark) if name.startswith("marks.") else text
+                plain = text.removeprefix(repr(name.removeprefix("marks.")))
                 groups.setdefault((guess, plain), []).append(name)
-            for (guess, plain), several in groups.items():
-                number, marks = number + 1, [repr(name.removeprefix("marks.")) for name in several]
-                text = self.questions[several[0]][1]
-                text = f"each of {listing(marks)}{plain}" if len(marks) > 1 else text
-                more = ", and so on" * (len(marks) > 1)
-                lines.append(f"  {number}. {text}  [--set {f'{several[0]}={guess}'!r}{more}]")
+            for (guess, plain), (name, *rest) in groups.items():
+                marks = listing(repr(n.removeprefix("marks.")) for n in (name, *rest))
+                text = f"each of {marks}{plain}" if rest else self.questions[name][1]
+                number, more = number + 1, ", and so on" * bool(rest)
+                lines.append(f"  {number}. {text}  [--set {f'{name}={guess}'!r}{more}]")
         return lines
 
     def _corner(self) -> list[str]:

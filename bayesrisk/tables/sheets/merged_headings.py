@@ -6,14 +6,7 @@ from typing import NamedTuple
 
 from bayesrisk.tables.sheets.joined_headings import wrapped
 from bayesrisk.tables.sheets.lines import filled_texts
-from bayesrisk.tables.sheets.texts import (
-    PATH,
-    begins_parts,
-    is_mark,
-    is_year,
-    plain_year,
-    says_number,
-)
+from bayesrisk.tables.sheets.texts import PATH, is_mark, is_year, plain_year, says_number
 
 _MOST_ROWS = 8  # of headings
 _FEW_ROWS = 60  # to look at below headings
@@ -134,10 +127,7 @@ class _Headings(NamedTuple):
         for j in range(max(len(row) for row in self.rows[self.begin : self.end + 1])):
             *upper, lowest = self._paths(j) or [("", None)]
             head, wide = "", False
-            for text, cell in [
-                *(p for p in upper if p[0] not in titles and not begins_parts(p[0])),
-                lowest,
-            ]:
+            for text, cell in [*(part for part in upper if part[0] not in titles), lowest]:
                 head = f"{head}{PATH}{text}" if head and wide else wrapped(head, text)
                 wide = cell is not None
             heads.append(head)

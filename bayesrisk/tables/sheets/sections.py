@@ -429,11 +429,11 @@ def _same_total(sections: Sequence[_Section], counts: Collection[int]) -> bool:
 def _make_up_total(sections: Sequence[_Section], counts: Collection[int]) -> bool:
     """Return whether all rows of sections, several in each, add up to a row outside of them."""
     wholes, rest = ([s for s in sections if s.alone is alone] for alone in (True, False))
-    rows = [(row, 0) for section in rest for row, _ in section.rows]
-    sums = _Section("", rows).sums(counts) if len(wholes) == 1 else {}
+    if len(wholes) != 1 or any(len(section.rows) < _PAIR for section in rest):
+        return False
+    sums = _Section("", [(row, 0) for section in rest for row, _ in section.rows]).sums(counts)
     holds = all(number_range(wholes[0].rows[0][0][j]) == (n, n) for j, n in sums.items())
-    several = all(len(section.rows) >= _PAIR for section in rest)
-    return holds and several and sum(math.log2(n + 1) for n in sums.values()) >= _BITS
+    return holds and sum(math.log2(n + 1) for n in sums.values()) >= _BITS
 
 
 def _begins_with_parts(sections: Sequence[_Section], counts: Collection[int]) -> bool:
