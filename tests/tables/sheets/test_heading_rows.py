@@ -219,3 +219,12 @@ def test_headings_of_ages_or_years_may_stand_above_an_empty_row(tmp_path, heads,
     sheet = file_sheet(tmp_path / "t.csv")
     assert sheet.heads == heads.split(",")
     assert [row[0] for _, row in sheet.rows] == ["Ash", "Elm", "Fir"]
+
+
+@pytest.mark.parametrize("label", ["", "Ivy"])
+def test_ages_are_headings_above_columns_of_marks_if_no_label_stands_beside_them(tmp_path, label):
+    heads = f"town,Men,,,Women,,\n{label},0-4,5-9,10-17,0-4,5-9,10-17\n"
+    rows = "Ash,9,*,*,*,*,*\nElm,*,*,*,12,*,*\nFir,*,*,*,*,*,*\n"
+    (tmp_path / "t.csv").write_text(heads + rows, encoding="utf-8")
+    sheet = file_sheet(tmp_path / "t.csv")
+    assert [row[0] for _, row in sheet.rows] == [label, "Ash", "Elm", "Fir"][not label :]
