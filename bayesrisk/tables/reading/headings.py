@@ -476,14 +476,11 @@ def _with_lone_total(sheet: Sheet, parts: dict[int, list[str]]) -> dict[int, lis
     Other headings have no such total. It is nearer to the sum of all headings than to that of its
     own. If neither is clearly nearer, its column is left out.
     """
-    last = max(parts)
-    groups = dict[str, list[int]]()
-    for i, part in parts.items():
-        groups.setdefault("".join(part[:1]), []).append(i)
-    if not parts[last] or len(groups) < _PAIR or any(map(total_word, groups)):
+    last, heads = max(parts), dict.fromkeys("".join(part[:1]) for part in parts.values())
+    if not parts[last] or len(heads) < _PAIR or any(map(total_word, heads)):
         return parts
     head, size = parts[last][0], max(len(p) for i, p in parts.items() if i != last)
-    groups[head].remove(last)
+    groups = {h: [i for i, p in parts.items() if i != last and "".join(p[:1]) == h] for h in heads}
     stated = {g: [i for i in group if len(parts[i]) < _PAIR or total_word(parts[i][1]) == 2]
               for g, group in groups.items()}  # fmt: skip
     one_each = {*map(len, stated.values())} in ({0}, {1}) and groups[head]

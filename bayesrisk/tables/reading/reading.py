@@ -158,9 +158,16 @@ class TableReading:
             ),
         ):
             lines += [title] * bool(names)
+            groups: dict[tuple[str, str], list[str]] = {}  # one line for marks of one meaning
             for name in [name for name in self.questions if name in names]:
-                number, (guess, text) = number + 1, self.questions[name]
-                lines.append(f"  {number}. {text}  [--set {f'{name}={guess}'!r}]")
+                guess, text = self.questions[name]
+                plain = text.removeprefix(repr(name.removeprefix("marks.")))
+                groups.setdefault((guess, plain), []).append(name)
+            for (guess, plain), (name, *rest) in groups.items():
+                marks = listing(repr(n.removeprefix("marks.")) for n in (name, *rest))
+                text = f"each of {marks}{plain}" if rest else self.questions[name][1]
+                number, more = number + 1, ", and so on" * bool(rest)
+                lines.append(f"  {number}. {text}  [--set {f'{name}={guess}'!r}{more}]")
         return lines
 
     def _corner(self) -> list[str]:

@@ -30,6 +30,7 @@ from bayesrisk.tables.sheets.texts import (
     TABLE,
     WHOLE,
     cut,
+    interval,
     is_date,
     is_mark,
     is_year,
@@ -203,8 +204,8 @@ def _stands_below(
     filled = filled or [j for j in columns.counts if not heads and row[j]]
     texts = [next((head[j] for head in above[::-1] if head[j]), "") for j in filled]
     values = [block[0][j] for j in filled]
-    years = len(texts) > 1 and all(map(_is_noted_year, texts))
-    words = years or not any(map(says_number, texts))
+    plain = [t for t in texts if says_number(t) and (interval(t) is None or t.isdecimal())]
+    words = not plain or (len(texts) > 1 and all(map(_is_noted_year, plain)))
     named = words and texts.count("") * _FEW_BLANKS <= len(texts)
     numbers = all(DECIMAL.fullmatch(t) or WHOLE.fullmatch(t) or is_mark(t) for t in values)
     return named and numbers and not all(map(is_date, values))
@@ -360,7 +361,7 @@ def first_heading_row(name: str, lines: Sequence[Line], start: int, numeric: set
         if filled_texts(rows[top]) > 1 and not any(rows[top - 1]):
             break  # a row above an empty row is no heading
         top -= 1
-    if named and top < start - 1:
+    if named and top < start - 1 and filled_texts(rows[top]) > 1:
         return top
     if len(numbers) == len(row) > 1 or (len(numeric) > 1 and not _are_headings(numbers)):
         raise _without_headings(name, lines[start])

@@ -119,7 +119,8 @@ def _words(
     for text, texts in ((row[j], texts) for j, texts in below.items() if row[j]):
         sign = text in ("%", "#", "$", "€", "£") or any(map(str.isalpha, text))
         mark = is_mark(text) and (text in marks or not sign)
-        wide = number_range(text) and 2 * sum(bool(WHOLE.fullmatch(t)) for t in texts) < len(texts)
+        counted = sum(bool(WHOLE.fullmatch(t)) or (not row[0] and is_mark(t)) for t in texts)
+        wide = number_range(text) and 2 * counted < len(texts)
         number = wide or WHOLE.fullmatch(text) or DECIMAL.fullmatch(text) or noted(text)
         if mark or (number and not in_turn):
             other_texts += 1

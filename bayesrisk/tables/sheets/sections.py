@@ -135,8 +135,7 @@ def _lone_headings(
     first_section = dict[tuple[str, ...], tuple[str, str]]()
     upper, section, gap, gaps, repeated, flat = "", "", True, True, False, False
     above, inside = False, list[Sequence[str]]()  # the row above is a heading; rows below it
-    # The sum of all rows, and that of totals; columns with unknown counts.
-    least, totals, hidden = Counter[int](), Counter[int](), set[int]()
+    every, rows_inside, totals, ended = _RunningSum(), _RunningSum(), _RunningSum(), False
     depths = list[int](), list[int]()  # of headings, and of rows below them
     for number, row, _, depth, _ in lines:
         if not any(row) or row in heads or row in titles:
@@ -144,15 +143,17 @@ def _lone_headings(
             continue
         alone, wider = _is_lone(row), False
         if section and not alone:
-            wider = _counts_all(least, hidden, totals, inside, row)
+            wider = _counts_all(row, every, rows_inside, totals, ended=ended)
             if wider or _is_beyond(inside, row, group, columns.counts):
                 section, upper = "", ""
             total = _is_total(row)
-            for j in columns.counts:
-                ends = number_range(row[j])
-                (totals if total else least)[j] += ends[0] if ends else 0
-                hidden |= {j} if not (total or (ends and ends[0] == ends[1])) else set()
-        inside = [] if alone else [*inside, row]
+            ended = ended or total
+            for one in [totals] if total else [every, rows_inside]:
+                one.add(row, columns.counts)
+        if alone:
+            inside, rows_inside, ended = [], _RunningSum(), False
+        else:
+            inside.append(row)
         if alone or section:
             depths[not alone].append(depth)
         if alone:
@@ -235,31 +236,45 @@ def _is_beyond(
     return bool(sums) and all(number_range(inside[-1][j]) == (n, n) for j, n in sums.items())
 
 
-def _counts_all(
-    least: Mapping[int, int], hidden: Collection[int], totals: Mapping[int, int],
-    inside: Sequence[Sequence[str]], row: Sequence[str],
-) -> bool:  # fmt: skip
-    """Return whether a row counts all rows so far, and not only those of its section.
+class _RunningSum:
+    """The sum of rows by column, and the columns in which some count is unknown."""
 
-    A total is their sum, ``least``, or no less if some are ``hidden``. Another label is exactly
-    their sum, or that of the ``totals`` of all sections.
+    def __init__(self) -> None:
+        self.least, self.hidden = Counter[int](), set[int]()
+
+    def add(self, row: Sequence[str], counts: Collection[int]) -> None:
+        """Add a row."""
+        for j in counts:
+            ends = number_range(row[j])
+            self.least[j] += ends[0] if ends else 0
+            self.hidden |= {j} if not ends or ends[0] < ends[1] else set()
+
+    def bits(self, wholes: Mapping[int, int]) -> float:
+        """Return the bits of the known columns if each is equal to a total, else 0."""
+        plain = {j: n for j, n in wholes.items() if j not in self.hidden}
+        equal = all(self.least[j] == n for j, n in plain.items())
+        return sum(math.log2(n + 1) for n in plain.values()) if equal else 0.0
+
+
+def _counts_all(
+    row: Sequence[str], every: _RunningSum, section: _RunningSum, totals: _RunningSum,
+    *, ended: bool,
+) -> bool:  # fmt: skip
+    """Return whether a row counts ``every`` row so far, and not only those of its section.
+
+    A total is their sum, or no less if some are unknown. Another label is exactly their sum, or
+    that of the ``totals`` of sections if this one has ``ended`` with its own.
     """
-    ends_by_column = {j: number_range(row[j]) for j in least}
+    ends_by_column = {j: number_range(row[j]) for j in section.least}
     wholes = {j: ends[0] for j, ends in ends_by_column.items() if ends and ends[0] == ends[1]}
-    lines, plain = [(line, 0) for line in inside if not _is_total(line)], not _is_total(row)
-    if not lines or any(_ROUNDED * (least[j] - n) > n for j, n in wholes.items()):
+    more = any(j in section.hidden or section.least[j] < every.least[j] for j in wholes)
+    if not more or any(_ROUNDED * (every.least[j] - n) > n for j, n in wholes.items()):
         return False
-    sums, ended = _Section("", lines).sums(wholes), len(lines) < len(inside)
-    if plain or ended:
-        every = [(least, hidden), *[(totals, set[int]())] * ended]
-        bits = (sum(math.log2(n + 1) if n == parts[j] else -math.inf
-                    for j, n in wholes.items() if j not in unknown)
-                for parts, unknown in every)  # fmt: skip
-        return plain and max(bits) >= _BITS and any(sums.get(j, 0) < least[j] for j in wholes)
-    if any(sums[j] == n for j, n in wholes.items() if n and j in sums):
-        return False
-    near = all(j in hidden or _ROUNDED * (n - least[j]) <= n for j, n in wholes.items())
-    return near and any(sums.get(j, least[j]) < least[j] for j in wholes)
+    if not _is_total(row):
+        return max(every.bits(wholes), totals.bits(wholes) if ended else 0.0) >= _BITS
+    inside = any(section.least[j] == n > 0 for j, n in wholes.items() if j not in section.hidden)
+    near = all(j in every.hidden or _ROUNDED * (n - every.least[j]) <= n for j, n in wholes.items())
+    return near and not (ended or inside)
 
 
 def _is_subtotal(row: Sequence[str]) -> bool:
@@ -414,11 +429,11 @@ def _same_total(sections: Sequence[_Section], counts: Collection[int]) -> bool:
 def _make_up_total(sections: Sequence[_Section], counts: Collection[int]) -> bool:
     """Return whether all rows of sections, several in each, add up to a row outside of them."""
     wholes, rest = ([s for s in sections if s.alone is alone] for alone in (True, False))
-    rows = [(row, 0) for section in rest for row, _ in section.rows]
-    sums = _Section("", rows).sums(counts) if len(wholes) == 1 else {}
+    if len(wholes) != 1 or any(len(section.rows) < _PAIR for section in rest):
+        return False
+    sums = _Section("", [(row, 0) for section in rest for row, _ in section.rows]).sums(counts)
     holds = all(number_range(wholes[0].rows[0][0][j]) == (n, n) for j, n in sums.items())
-    several = all(len(section.rows) >= _PAIR for section in rest)
-    return holds and several and sum(math.log2(n + 1) for n in sums.values()) >= _BITS
+    return holds and sum(math.log2(n + 1) for n in sums.values()) >= _BITS
 
 
 def _begins_with_parts(sections: Sequence[_Section], counts: Collection[int]) -> bool:

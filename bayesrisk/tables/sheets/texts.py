@@ -24,11 +24,11 @@ _ENDS: dict[str, Callable[..., tuple[int, int]]] = {
     rf"{_NUMBER} ?(?:and|or|&) {_LESS}": lambda a: (0, a),
 }
 _RANGES = [(re.compile(pattern, re.IGNORECASE), ends) for pattern, ends in _ENDS.items()]
-# A note beside a count: 5(a), 3r, 6ª, 7¹, 12 [note 1], 12[1].
+# A note beside a count: 5(a), 3r, 6ª, 7¹, 12 [note 1], 12[1], 8 1), 8 a,b).
 _RAISED = "ªº¹²³⁰⁴⁵⁶⁷⁸⁹"
 _NOTED = re.compile(
     rf"{_NUMBER} ?(?:[(\[]((?:note )?[\w*†‡#^~]{{1,8}})[)\]]|\[([a-z][a-z ]{{7,24}})\]|"
-    rf"([A-Za-z*†‡#^~{_RAISED}]{{1,3}}))",
+    rf"([A-Za-z*†‡#^~{_RAISED}]{{1,3}})|((?<= )\w{{1,2}}(?:, ?\w{{1,2}})*|[a-z])\))",
     re.IGNORECASE,
 )
 #: After a number: 7 May, 1st.
@@ -228,7 +228,7 @@ def noted(text: str) -> Noted | None:
     match = _NOTED.fullmatch(text)
     if not match or _NO_NOTE.fullmatch(match[4] or ""):
         return None
-    return Noted(match[1], match[2] or match[3] or match[4])
+    return Noted(match[1], match[2] or match[3] or match[4] or match[5])
 
 
 def is_year(text: str) -> bool:

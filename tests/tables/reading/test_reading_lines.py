@@ -266,3 +266,24 @@ def test_numbers_in_one_row_of_each_block_are_no_labels_of_the_block():
     frame["year"] = [year * (k % 2) for k, year in enumerate(frame["year"])]
     frame["births"] = frame["deaths"] = rng.integers(20, 900, 24).astype(str)
     assert TableReading.from_frame(frame).rules["blank"] == "block"
+
+
+def test_notes_beside_counts_are_listed_in_one_line(tmp_path):
+    """Each keeps a setting of its own, and a number may be followed by several notes."""
+    marks = ["1)", "2)", "a)", "a,b)", "¹", "(c)"]
+    rows = [
+        ["town", "men", "women"],
+        *([f"t{k}", 20 + k, f"{9 + k} {m}"] for k, m in enumerate(marks)),
+    ]
+    notes = [f"{mark} The borders were drawn anew." for mark in marks]
+    text = "\n".join(
+        [*(",".join(f'"{x}"' for x in row) for row in rows), "", *(f'"{n}"' for n in notes)]
+    )
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    reading = TableReading.read(tmp_path / "t.csv")
+    settings = {name for name, (guess, _) in reading.questions.items() if guess == "note"}
+    assert settings == {f"marks.{mark}" for mark in ("1", "2", "a", "a,b", "¹", "c")}
+    assert sum("marks." in line for line in reading.screen()) == 1
+    (tmp_path / "t.csv").write_text(text.replace("9 1)", "91)"), encoding="utf-8")
+    with pytest.raises(DataError):  # 9 with a note, or 91
+        TableReading.read(tmp_path / "t.csv")

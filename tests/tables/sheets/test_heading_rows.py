@@ -198,3 +198,33 @@ def test_numbers_that_group_no_names_are_no_headings(codes, names, tmp_path):
     heads = GROUPS.replace("{},,", codes, 1).format(names)
     with pytest.raises(DataError, match="row 1"):
         sheet_of(tmp_path, heads + CAUGHT)
+
+
+@pytest.mark.parametrize(
+    ("heads", "above"),
+    [
+        ("town,2019,2020,Change in %", ""),
+        ("town,All,0-14,15 and over", ""),
+        ("town,All,0-14,15 and over", "People by age\n"),
+        ("town,4,9,15", None),  # counts of another table
+    ],
+)
+def test_headings_of_ages_or_years_may_stand_above_an_empty_row(tmp_path, heads, above):
+    rows = "Ash,41,30,11\nElm,57,40,17\nFir,33,21,12\n"
+    (tmp_path / "t.csv").write_text(f"Table 1\n\n{above or ''}{heads}\n\n{rows}", encoding="utf-8")
+    if above is None:
+        with pytest.raises(DataError):
+            file_sheet(tmp_path / "t.csv")
+        return
+    sheet = file_sheet(tmp_path / "t.csv")
+    assert sheet.heads == heads.split(",")
+    assert [row[0] for _, row in sheet.rows] == ["Ash", "Elm", "Fir"]
+
+
+@pytest.mark.parametrize("label", ["", "Ivy"])
+def test_ages_are_headings_above_columns_of_marks_if_no_label_stands_beside_them(tmp_path, label):
+    heads = f"town,Men,,,Women,,\n{label},0-4,5-9,10-17,0-4,5-9,10-17\n"
+    rows = "Ash,9,*,*,*,*,*\nElm,*,*,*,12,*,*\nFir,*,*,*,*,*,*\n"
+    (tmp_path / "t.csv").write_text(heads + rows, encoding="utf-8")
+    sheet = file_sheet(tmp_path / "t.csv")
+    assert [row[0] for _, row in sheet.rows] == [label, "Ash", "Elm", "Fir"][not label :]

@@ -201,12 +201,8 @@ def _guess(cells: Sequence[Cell], rules: ReadingRules, notes: Sequence[Note]) ->
         return _Guess("midpoint-6", text, doubtful=len(positive) < _BITS)
     if base:
         inside = all(2 * abs(d) <= base * size for d, size in itertools.chain(*missed))
-        text = f"all are multiples of {base}; "
-        text += (
-            f"random holds for nearest, too (counts=nearest-{base} if they are so rounded)"
-            if inside
-            else f"sums miss totals by more than nearest-{base} does"
-        )
+        text = f"all are multiples of {base}; random holds for nearest, too"
+        text += f" (counts=nearest-{base} if they are so rounded)" * inside
         midpoint = base == 3 and all(n % 6 == 3 for n in positive)
         text += "; midpoint-6 fits as well" * midpoint + note_denied
         guess = _rounded(f"random-{base}", text, coded, rules, stated=stated)

@@ -161,11 +161,10 @@ def _titles(name: str, coded: CodedLabels) -> dict[str, str]:
 def _share_a_total(sums: LabelSums, ways: Sequence[Sequence[int]], totals: Sequence[int]) -> bool:
     """Return whether labels of several ways are together no more than a total in some group."""
     every = [i for way in ways for i in way]
-    rows = ~(sums.present & ~sums.bounded)[:, [*every, *totals]].any(axis=1)
-    rows &= sums.present[:, totals].any(axis=1)
+    unknown = (sums.present & ~sums.bounded)[:, [*every, *totals]].any(axis=1)
     several = sum((sums.low[:, way].sum(axis=1) > 0).astype(int) for way in ways) > 1
     fits = sums.largest[:, every].sum(axis=1) <= sums.low[:, totals].sum(axis=1)
-    return bool((rows & several & fits).any())
+    return bool((several & fits & ~unknown).any())
 
 
 def _next_title(name: str, used: Collection[str]) -> str:

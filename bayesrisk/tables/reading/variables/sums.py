@@ -214,10 +214,7 @@ class LabelSums:
         return SumInGroups(numbers, cells, self.group[cells])
 
     def missing(self, total: str, parts: Sequence[str]) -> tuple[int, int]:
-        """Return the groups with withheld parts, and the most that is missing for one of these.
-
-        Both are 0 unless the known parts miss an exact total by little in all of these groups.
-        """
+        """Return the groups whose known parts miss a total by little, and the most for one part."""
         column, positions = self.column[total], [self.column[p] for p in parts]
         exact = self.present & (self.low == self.high)
         hidden = (self.present & ~self.bounded)[:, positions].sum(axis=1)
