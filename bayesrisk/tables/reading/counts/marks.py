@@ -33,6 +33,8 @@ _SHOWN = 8  # counts of 1 and 2, beside which missing zeros are no chance
 UNKNOWN = {"withheld": "withheld, and may be any", "missing": "no count, and left out"}
 #: Sums that hold under a mark's meaning, for each error of an agency.
 _MOST_MISSED = 20
+#: Blanks in combinations of labels without counts, for each other one.
+_FEW_APART = 20
 #: The least number of withheld small counts for each one shown.
 _FEWER = 8
 _ESTIMATED = "(estimat|imput|geschätzt|schätz|estimé|estimad|stimat|skatta|anslå|szacun|推計|추정)"
@@ -59,6 +61,7 @@ def marks_answered(
     answers |= noted_meanings
     answers |= _ask_nothing(rest, rest_laws, rules)
     answers |= _ask_sums(rest, rest_laws, rules, answers)
+    answers |= _ask_not_counted(rest, rules, answers)
     for (_, column), mark in filled.items():
         if answers.get(mark, "withheld") != "withheld" and mark not in noted_meanings:
             text = f"{column}: {mark!r} stands alone there, and may be any, such as 0"
@@ -231,6 +234,42 @@ def _ask_sums(
             text += f", and miss them in {missed}" * bool(missed)
             guess, word = ("0", "0") if mark in DASHES else ("missing", "no count, and left out")
             results[mark] = rules.ask(f"marks.{mark}", guess, f"{mark!r} is {word}: {text}")
+    return results
+
+
+def _ask_not_counted(
+    cells: Sequence[Cell], rules: ReadingRules, answers: Mapping[str, str]
+) -> dict[str, str]:
+    """Ask whether blanks are no counts, if they fill combinations of two labels.
+
+    An example is victims of offences without victims. Each label has counts beside others, and none
+    is a total, which would count what is blank.
+    """
+    texts = {c.text for c in cells if not c.text or NO_COUNT.fullmatch(c.text)} - {*DASHES}
+    results = dict[str, str]()
+    names = dict.fromkeys(name for cell in cells for name in cell.labels)
+    for mark in sorted(t for t in texts - answers.keys() if f"marks.{t}" not in rules.all):
+        for pair in itertools.combinations(names, 2):
+            times, blank = Counter[tuple[str, ...]](), Counter[tuple[str, ...]]()
+            for cell in cells:
+                both = tuple(cell.labels.get(name, "") for name in pair)
+                times[both] += 1
+                blank[both] += cell.text == mark
+            # A few counts beside blanks, and a few blanks beside counts, come with late years.
+            few = _FEW_APART
+            full = {x for x, n in blank.items() if times[x] > 1 and few * (times[x] - n) <= n}
+            counts = [x for x, n in blank.items() if few * n <= times[x]]
+            counted = [{both[side] for both in counts} for side in (0, 1)]
+            inside = all(label in counted[side] for both in full for side, label in enumerate(both))
+            inside = inside and not any(total_word(label) for both in times for label in both)
+            outside = sum(n for both, n in blank.items() if both not in full)
+            if full and inside and few * outside <= blank.total():
+                text = (
+                    f"it fills {len(full)} combinations of {pair[0]} and {pair[1]}, and few others"
+                )
+                text = f"{mark!r} is no count, and left out: {text}"
+                results[mark] = rules.ask(f"marks.{mark}", "missing", text)
+                break
     return results
 
 
