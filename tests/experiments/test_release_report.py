@@ -116,6 +116,7 @@ def test_noise_without_a_size_has_none_and_many_levels_are_one_number():
               for name in ("nation", "state", "block")]  # fmt: skip
     release = {"tables": tables, "places": {"nation": 1, "state": 2, "block": 40}, "rho": None,
                "epsilon": None, "neighbour": None}  # fmt: skip
-    assert "43 places" in release_lead(release)
+    assert "40 places (block)" in release_lead(release)
+    assert "nation" not in release_lead(release)
     for name in ("topdown", "discrete-laplace"):
         assert meaning(name, {}, "2.5").removesuffix(" of 2.5 a count") == meaning(name, {}, "")
