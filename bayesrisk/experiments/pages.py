@@ -110,7 +110,8 @@ def what_to_do(
     can judge), neither for nor against. Else nothing does, on a ``basis``. ``step`` is the next
     step, with commands in backticks.
     """
-    undecided = "whether this may be known is yours to judge" if undecided is True else undecided
+    if undecided and not isinstance(undecided, str):  # a truth value, of NumPy perhaps
+        undecided = "whether this may be known is yours to judge"
     text = f"Nothing here speaks against publishing; that rests on {basis}"
     if finding or undecided:
         start = "Do not publish these tables as they are" if finding else "This decides nothing yet"

@@ -58,6 +58,7 @@ def release_lead(release: Contents) -> str:
     """Return the opening sentences: number of tables, their protection, and the budget."""
     tables = pd.DataFrame(release["tables"], columns=["level", "table", "how", "off_by", "off"])
     places = [f"{n:,} {_plural('place', n)} ({level})" for level, n in release["places"].items()]
+    places = places if len(places) < 3 else [places[-1], "the levels above"]
     ways = []
     for way, rows in tables.groupby("how", sort=False):
         off = [f"{n:.2g}" if n < 10 else f"{n:,.0f}" for n in sorted(rows["off_by"].dropna())]

@@ -390,7 +390,11 @@ def _noise(parameters: Mapping[str, Any], error: str) -> str:
     rho = float(Fraction(parameters.get("rho", 0)))
     if math.isclose(rho, census, rel_tol=0.01):
         return "noise of the 2020 census's size"
-    return f"noise of {error} a count"
+    return _sized("noise", error)
+
+
+def _sized(noise: str, error: str) -> str:
+    return f"{noise} of {error} a count" if error else noise
 
 
 def _swapping(parameters: Mapping[str, Any], error: str) -> str:
@@ -426,9 +430,9 @@ _WORDS: dict[str, Callable[[Mapping[str, Any], str], str]] = {
     "none": lambda _, __: NOTHING,
     "identity": lambda _, __: NOTHING,  # in files of the version before
     "discrete-gaussian": _noise,
-    "discrete-laplace": lambda _, error: f"noise of {error} a count",
-    "topdown": lambda _, error: f"noise made consistent, of {error} a count",
-    "bottom-up": lambda _, error: f"noise made consistent, of {error} a count",
+    "discrete-laplace": lambda _, error: _sized("noise", error),
+    "topdown": lambda _, error: _sized("consistent noise", error),
+    "bottom-up": lambda _, error: _sized("consistent noise", error),
     "swapping": _swapping,
     "rounding": _rounding,
     "ranges": _ranges,

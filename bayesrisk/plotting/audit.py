@@ -226,9 +226,9 @@ def _join(
 def _behind(line: FloatArray, row: Mapping[Any, Any], cost: float, span: FloatArray) -> BoolArray:
     """Return where a line would cross the point, interval or band of a protection between."""
     answers, *interval = (row[name] for name in _ANSWERS)
-    drawn = [end for low, high in (one_release(row), interval) if high < WIDE * low
+    reaches = [end for low, high in (one_release(row), interval) if high < WIDE * low
              for end in (low, high)]  # fmt: skip
-    below, above = min([answers, *drawn]), max([answers, *drawn])
+    below, above = min([answers, *reaches]), max([answers, *reaches])
     middle, reach = np.array([cost, (below + above) / 2.0]), np.array([0.0, (above - below) / 2.0])
     crossed: BoolArray = (np.abs(line - middle) < reach + _CLEAR * span / 2.0).all(axis=1)
     return crossed

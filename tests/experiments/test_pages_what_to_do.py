@@ -6,6 +6,7 @@ import re
 import shlex
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from first_screen import errors_of, frames_of, statements_of
 from typer.testing import CliRunner
@@ -47,6 +48,7 @@ def told(part):
     said = re.sub("`.*?`", "", text)
     assert "protects" not in said
     assert ".." not in said
+    assert "True" not in said
     return state, [int(n.replace(",", "")) for n in re.findall(r"\d[\d,]*(?!\.?\d)", said)]
 
 
@@ -55,6 +57,8 @@ def test_one_rule_has_three_states_that_differ():
     assert told(what_to_do("5 things", undecided="6", basis="7", step="8.")) == ("finding", [5, 8])
     assert told(what_to_do(undecided="6 things", basis="7")) == ("undecided", [6])
     assert told(what_to_do(basis="7 things Dr.")) == ("basis", [7])
+    assert what_to_do(undecided=np.True_) == what_to_do(undecided=True)
+    assert told(what_to_do(undecided=np.False_, basis="7")) == ("basis", [7])
 
 
 # Published tables.
@@ -142,7 +146,8 @@ def test_after_a_plan():
 
 
 @pytest.mark.parametrize(
-    ("ratio", "state"), [(1.63, "undecided"), (None, "undecided"), (1.001, "basis"), (0.9, "basis")]
+    ("ratio", "state"),
+    [(np.float64(1.63), "undecided"), (None, "undecided"), (1.001, "basis"), (0.9, "basis")],
 )
 def test_after_a_sweep(ratio, state):
     average = Average("Noise", "large", "1/864 (0.116%)", 1 / 864, 0.002, ratio, sensitivity=2**0.5)

@@ -109,3 +109,14 @@ def test_a_law_without_closed_form_is_said_by_its_mechanism():
     assert cost(law, 0)["how"] == "changed (by how much, running the mechanism tells)"
     exact = make_mechanism("none").spec.likelihood("block", "P1")
     assert cost(exact, 0, words)["how"] == "as they are"
+
+
+def test_noise_without_a_size_has_none_and_many_levels_are_one_number():
+    tables = [{"level": name, "table": "P1", "how": "as they are", "off_by": None, "off": ""}
+              for name in ("nation", "state", "block")]  # fmt: skip
+    release = {"tables": tables, "places": {"nation": 1, "state": 2, "block": 40}, "rho": None,
+               "epsilon": None, "neighbour": None}  # fmt: skip
+    assert "40 places (block)" in release_lead(release)
+    assert "nation" not in release_lead(release)
+    for name in ("topdown", "discrete-laplace"):
+        assert meaning(name, {}, "2.5").removesuffix(" of 2.5 a count") == meaning(name, {}, "")

@@ -606,7 +606,8 @@ def _exactly(release: Mapping[str, Any]) -> list[str]:
     for level in dict.fromkeys(part["level"] for part in exact):
         mine = [part for part in exact if part["level"] == level]
         cells = sum(part["cells"] for part in mine)
-        lines.append(f"{level} {', '.join(part['table'] for part in mine)} ({cells:,} counts)")
+        counts = f"{cells:,} count{'s' * (cells != 1)}"
+        lines.append(f"{level} {', '.join(part['table'] for part in mine)} ({counts})")
     return lines
 
 
