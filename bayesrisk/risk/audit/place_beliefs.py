@@ -244,8 +244,8 @@ class PlaceLaws:
             if means is not None:
                 law = replace(law, mean=means)
                 return law, belief_without_record(law, self._position, shares, prior, question)
-            asked = law, self._position, shares, prior, question, record
-            belief = reweighted_belief(*asked, rest.removals)
+            arguments = law, self._position, shares, prior, question, record
+            belief = reweighted_belief(*arguments, rest.removals)
             if belief is not None:
                 return law, belief
         key = (target.known_cells.tobytes(), record if self._place.additive else ~target.row)
