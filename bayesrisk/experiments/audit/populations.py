@@ -489,6 +489,10 @@ class PopulationInParts:
         """Return the name of the random stream, shared by settings of one mechanism by default."""
         return self._streams.get((protection.name, protection.setting), protection.mechanism)
 
+    def additive(self, protection: Protection) -> bool:
+        """Return whether a release without a record is the release less the record."""
+        return is_additive(self.mechanism(protection).spec)
+
     def randomised(self, protection: Protection) -> bool:
         """Return whether releases of a protection are random."""
         return randomised(self.mechanism(protection).spec, self.question.workload)
@@ -657,14 +661,15 @@ class PopulationInParts:
             release = max(one / rows.size - target - person, 0.0)
             return Pilot(0.0, release, target, person=person)
         if all(without is None for _, without, *_ in laws):
-            seconds = []
-            for number in (1, _PILOT):  # another release, for which nothing is kept
-                begin = time.process_time()
-                self.statements(protection, [1], self._pilot_rows(1, number), too_large)
-                seconds.append(time.process_time() - begin)
-            target = max(seconds[1] - seconds[0], 0.0) / (_PILOT - 1)
-            release = max(seconds[0] - target, 0.0)
-            return Pilot(max(first - seconds[0], 0.0), release, target)
+            begin = time.process_time()  # another release, for which nothing is kept
+            self.statements(protection, [1], self._pilot_rows(1, 1), too_large)
+            seconds = time.process_time() - begin
+            share, rows = min(seconds / first, 1.0), self._pilot_rows(1, _PILOT)
+            target = self._try(protection, rows)[0] / max(rows.size - 1, 1)
+            with suppress(PilotTimeError):  # of other places, which may be smaller, laws are kept
+                rows = self._pilot_rows(_PILOT, 1)
+                first = (first + self._try(protection, rows)[0]) / rows.size
+            return Pilot(first * (1.0 - share), first * share, target)
         self._try(protection, self._pilot_rows(_PILOT, -(-_PILOT // rows.size)))
         return self.least(protection) or Pilot(0.0, first)
 
@@ -680,8 +685,8 @@ class PopulationInParts:
         alone = took.dropna()
         place = took[took["without"].isna()].groupby("place")["seconds"]
         if alone.empty:
-            additive = is_additive(self.mechanism(protection).spec)
-            return Pilot(0.0, place.sum().mean(), 0.0 if additive else took["seconds"].mean())
+            target = 0.0 if self.additive(protection) else took["seconds"].mean()
+            return Pilot(0.0, place.sum().mean(), target)
         release = place.size().mean() * alone["seconds"].mean()  # laws of all readings
         target = alone["seconds"].sum() / alone["without"].nunique()
         pilot = max(place.sum().mean() - release, 0.0), release, target
