@@ -491,7 +491,8 @@ class PopulationInParts:
 
     def additive(self, protection: Protection) -> bool:
         """Return whether a release without a record is the release less the record."""
-        return is_additive(self.mechanism(protection).spec)
+        part = self.target_parts(self.survey.targets[:1])[0]
+        return is_additive(self.release(protection, 0, part)[1].spec)
 
     def randomised(self, protection: Protection) -> bool:
         """Return whether releases of a protection are random."""
@@ -607,7 +608,7 @@ class PopulationInParts:
         """Return the least cost of a protection whose pilot was cut, or None if it drew nothing."""
         store = self._law_stores.get(protection.setting, DrawnLaws())
         took = {key: seconds for key, (_, seconds) in store.laws.items()} | store.least
-        return self._drawn_costs(protection, took) if took else None
+        return self._drawn_costs(took) if took else None
 
     def take_pilots(self, other: PopulationInParts) -> None:
         """Copy the pilot results of another audit of the same records."""
@@ -673,10 +674,10 @@ class PopulationInParts:
         self._try(protection, self._pilot_rows(_PILOT, -(-_PILOT // rows.size)))
         return self.least(protection) or Pilot(0.0, first)
 
-    def _drawn_costs(self, protection: Protection, laws: Mapping[tuple[Any, ...], float]) -> Pilot:
+    def _drawn_costs(self, laws: Mapping[tuple[Any, ...], float]) -> Pilot:
         """Return the CPU seconds of a protection, given those of the laws drawn by its pilots.
 
-        If no law without a target's record was drawn, its cost is taken to be that of one with it.
+        If no law without a target's record was drawn, targets cost nothing: it is the least.
         """
         took = pd.DataFrame(
             [(*key[:2], seconds) for key, seconds in laws.items()],
@@ -685,8 +686,7 @@ class PopulationInParts:
         alone = took.dropna()
         place = took[took["without"].isna()].groupby("place")["seconds"]
         if alone.empty:
-            target = 0.0 if self.additive(protection) else took["seconds"].mean()
-            return Pilot(0.0, place.sum().mean(), target)
+            return Pilot(0.0, place.sum().mean())
         release = place.size().mean() * alone["seconds"].mean()  # laws of all readings
         target = alone["seconds"].sum() / alone["without"].nunique()
         pilot = max(place.sum().mean() - release, 0.0), release, target
