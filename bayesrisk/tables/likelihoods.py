@@ -200,6 +200,11 @@ class SimulationOnly(Likelihood):
         return self.drawn
 
 
+@lru_cache(maxsize=256)
+def _noise(law: str, scale: Fraction) -> DiscreteGaussian | DiscreteLaplace:
+    return (DiscreteGaussian if law == "discrete-gaussian" else DiscreteLaplace)(scale)
+
+
 @dataclass(frozen=True)
 class NoiseSpec(Likelihood):
     """The law of the independent noise in every cell of a table, exactly.
@@ -230,8 +235,7 @@ class NoiseSpec(Likelihood):
 
     def to_law(self) -> DiscreteGaussian | DiscreteLaplace:
         """Return the law of the noise, around 0, to evaluate and to draw from."""
-        kind = DiscreteGaussian if self.law == "discrete-gaussian" else DiscreteLaplace
-        return kind(self.scale)
+        return _noise(self.law, self.scale)
 
     def probability(self, released: ArrayLike, true_count: ArrayLike) -> FloatArray:
         """Return the probability of the difference of the counts, as accurate as the law's pmf."""

@@ -489,6 +489,11 @@ class PopulationInParts:
         """Return the name of the random stream, shared by settings of one mechanism by default."""
         return self._streams.get((protection.name, protection.setting), protection.mechanism)
 
+    def additive(self, protection: Protection) -> bool:
+        """Return whether a release without a record is the release less the record."""
+        part = self.target_parts(self.survey.targets[:1])[0]
+        return is_additive(self.release(protection, 0, part)[1].spec)
+
     def randomised(self, protection: Protection) -> bool:
         """Return whether releases of a protection are random."""
         return randomised(self.mechanism(protection).spec, self.question.workload)
@@ -603,7 +608,7 @@ class PopulationInParts:
         """Return the least cost of a protection whose pilot was cut, or None if it drew nothing."""
         store = self._law_stores.get(protection.setting, DrawnLaws())
         took = {key: seconds for key, (_, seconds) in store.laws.items()} | store.least
-        return self._drawn_costs(protection, took) if took else None
+        return self._drawn_costs(took) if took else None
 
     def take_pilots(self, other: PopulationInParts) -> None:
         """Copy the pilot results of another audit of the same records."""
@@ -657,21 +662,22 @@ class PopulationInParts:
             release = max(one / rows.size - target - person, 0.0)
             return Pilot(0.0, release, target, person=person)
         if all(without is None for _, without, *_ in laws):
-            seconds = []
-            for number in (1, _PILOT):  # another release, for which nothing is kept
-                begin = time.process_time()
-                self.statements(protection, [1], self._pilot_rows(1, number), too_large)
-                seconds.append(time.process_time() - begin)
-            target = max(seconds[1] - seconds[0], 0.0) / (_PILOT - 1)
-            release = max(seconds[0] - target, 0.0)
-            return Pilot(max(first - seconds[0], 0.0), release, target)
+            begin = time.process_time()  # another release, for which nothing is kept
+            self.statements(protection, [1], self._pilot_rows(1, 1), too_large)
+            seconds = time.process_time() - begin
+            share, rows = min(seconds / first, 1.0), self._pilot_rows(1, _PILOT)
+            target = self._try(protection, rows)[0] / max(rows.size - 1, 1)
+            with suppress(PilotTimeError):  # of other places, which may be smaller, laws are kept
+                rows = self._pilot_rows(_PILOT, 1)
+                first = (first + self._try(protection, rows)[0]) / rows.size
+            return Pilot(first * (1.0 - share), first * share, target)
         self._try(protection, self._pilot_rows(_PILOT, -(-_PILOT // rows.size)))
         return self.least(protection) or Pilot(0.0, first)
 
-    def _drawn_costs(self, protection: Protection, laws: Mapping[tuple[Any, ...], float]) -> Pilot:
+    def _drawn_costs(self, laws: Mapping[tuple[Any, ...], float]) -> Pilot:
         """Return the CPU seconds of a protection, given those of the laws drawn by its pilots.
 
-        If no law without a target's record was drawn, its cost is taken to be that of one with it.
+        If no law without a target's record was drawn, targets cost nothing: it is the least.
         """
         took = pd.DataFrame(
             [(*key[:2], seconds) for key, seconds in laws.items()],
@@ -680,8 +686,7 @@ class PopulationInParts:
         alone = took.dropna()
         place = took[took["without"].isna()].groupby("place")["seconds"]
         if alone.empty:
-            additive = is_additive(self.mechanism(protection).spec)
-            return Pilot(0.0, place.sum().mean(), 0.0 if additive else took["seconds"].mean())
+            return Pilot(0.0, place.sum().mean())
         release = place.size().mean() * alone["seconds"].mean()  # laws of all readings
         target = alone["seconds"].sum() / alone["without"].nunique()
         pilot = max(place.sum().mean() - release, 0.0), release, target

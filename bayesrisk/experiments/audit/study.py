@@ -581,9 +581,10 @@ class AuditStudy(Study):
     def _cost(self, population: PopulationInParts, protection: Protection) -> fitting.Cost:
         """Return the function of people and releases that says how long a protection takes."""
         pilot = population.pilot(protection) or Pilot()
-        if protection.name in population.cut:  # each kind may take what the first person took
-            pilot = pilot._replace(target=pilot.target or pilot.release)
         random = population.randomised(protection)
+        if protection.name in population.cut and not (random and population.additive(protection)):
+            # each kind may take what the first person took
+            pilot = pilot._replace(target=pilot.target or pilot.release)
         every = np.unique(population.survey.target_places).size
         kinds = population.kinds(population.survey.targets)
 

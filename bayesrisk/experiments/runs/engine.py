@@ -86,6 +86,11 @@ class Outlook(NamedTuple):
     optional: float = 0.0  # seconds of these that may turn out not to be needed
     unknown: Sequence[str] = ()  # names of what takes time that nobody knows yet
 
+    def shard_seconds(self, shards: Sequence[int]) -> list[float]:
+        """Return the seconds of shards, those that nobody knows as long as any; [] without any."""
+        longest = max(self.seconds.values(), default=0.0)
+        return [self.seconds.get(one, longest) or 1e-6 for one in shards if self.seconds]
+
     def sentences(
         self, workers: int, pace: float = 1.0, load: float = 0.0, start: float = 0.0
     ) -> list[str]:
@@ -340,7 +345,7 @@ def run(
             if announce is not None and todo:
                 begin = clocks()
                 outlook = study.outlook(todo)
-                power = fastest([*outlook.seconds.values()], workers, pace_since(begin))
+                power = fastest(outlook.shard_seconds(todo), workers, pace_since(begin))
                 if executor is None and outlook.seconds and power[0] == 1:
                     pool = SerialExecutor()
                 progress = _timed(outlook, todo, power, announce, progress)
@@ -419,8 +424,7 @@ def _timed(
     """
     for sentence in outlook.sentences(*power):
         announce(sentence, False)
-    usual = max(outlook.seconds.values(), default=1.0)
-    seconds = [outlook.seconds.get(shard, usual) or 1e-6 for shard in todo]
+    seconds = outlook.shard_seconds(todo) or [1.0] * len(todo)
     ends, work = ends_of_shards(seconds, *power), np.cumsum(seconds)
     begin, ahead = time.monotonic(), ends[-1] if outlook.seconds else 0.0
 

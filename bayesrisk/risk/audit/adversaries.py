@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -13,12 +13,17 @@ from bayesrisk._base.display import displayed
 from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
 from bayesrisk.inference import RecordPrior
 from bayesrisk.inference.microdata.posterior import RecordLaw
+from bayesrisk.inference.microdata.system import MicrodataSystem
+from bayesrisk.release import NoiseSpec
 from bayesrisk.tables.cells import CellSpace
 
 _WORTH = 0.2  # of the draws, for weights to be used
+_TELLING = 10  # draws that tell what others like them weigh
 _FAR = 4.0  # standard deviations of how often a record is alone
 _ROUNDING = 1e-12  # of a probability whose ends are the same
 _BATCHES = 20  # of all chains together at least, for the Monte Carlo error
+# Of removals: numbers that are kept, that are held at once, and products that are summed
+_ROOM, _PIECE, _MOST = 2**25, 2**22, 2**34
 
 
 @dataclass(frozen=True)
@@ -114,6 +119,72 @@ def belief_without_record(
     return _ratio(base + law.draws @ by_group, weight)
 
 
+class Removals(NamedTuple):
+    r"""Each record of every draw removed in turn, and how well another would fit in its place.
+
+    Removing a record of group d, drawn at random, from all records x leaves others y with density
+
+    .. math:: Q(y) \propto P(y) \sum_d (A \theta_d + y_d) L(R \mid y + 1_d),
+
+    P being :func:`prior_of_others`. Without a record of group t the others have the density
+    :math:`P(y) L(R \mid y + 1_t)`: the ratio is a weight of at most :math:`1 / (A \theta_t + y_t)`.
+    """
+
+    draw: IntArray  # (pairs,): draw and group of each removed record, and how many are like it
+    group: IntArray
+    number: IntArray
+    cells: FloatArray  # (cells, groups): which of the noisy cells count a record
+    gain: FloatArray  # (pairs, cells): log likelihood that one more record in a cell adds
+    whole: FloatArray  # (pairs,): log of the sum of Q
+
+    @classmethod
+    def make(cls, system: MicrodataSystem, law: RecordLaw) -> Self | None:
+        """Return the removals of a law's draws; None where counts other than a total are exact.
+
+        None also where there would be too many, or where a record counts more than once.
+        """
+        (layer,) = system.layers
+        noises = {
+            c: law.to_law()
+            for c, law in enumerate(layer.likelihoods)
+            if isinstance(law, NoiseSpec) and not layer.hidden[0, c]
+        }
+        cells = layer.weights[[*noises], :].toarray().astype(np.float64)
+        if law.draws is None or law.engine != "people" or cells.max(initial=0.0) > 1.0:
+            return None
+        flat = law.draws.reshape(-1, law.mass.size)
+        draw, group = np.nonzero(flat)
+        size = draw.size * len(cells)
+        if size > _ROOM or size * law.mass.size > _MOST:
+            return None
+        error = layer.counts[0, [*noises]] - (flat @ cells.T)[draw] + cells.T[group]
+        gain, whole = np.zeros(error.shape), np.zeros(draw.size)
+        for noise in dict.fromkeys(noises.values()):
+            mine = [one is noise for one in noises.values()]
+            difference = error[:, mine].astype(np.int64)
+            low = int(difference.min())
+            log_law = noise.logpmf(np.arange(low - 1, int(difference.max()) + 1))
+            gain[:, mine] = -np.diff(log_law)[difference - low]
+        for piece in np.array_split(np.arange(draw.size), 1 + draw.size * law.mass.size // _PIECE):
+            mass = law.mass + flat[draw[piece]]
+            mass[np.arange(piece.size), group[piece]] -= 1.0
+            fit = gain[piece] @ cells
+            peak = fit.max(axis=1)
+            whole[piece] = peak + np.log((mass * np.exp(fit - peak[:, None])).sum(axis=1))
+        return cls(draw, group, flat[draw, group], cells, gain, whole)
+
+    def weights(
+        self, record: int, by_group: FloatArray, shape: tuple[int, ...]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return each draw's weight without a record, and the mean value of what is removed."""
+        weight = self.number * np.exp(self.gain @ self.cells[:, record] - self.whole)
+        size = int(np.prod(shape))
+        total = np.bincount(self.draw, weight, size)
+        values = [np.bincount(self.draw, weight * v, size) for v in by_group[self.group].T]
+        removed = np.stack(values, axis=-1) / np.where(total > 0.0, total, 1.0)[:, None]
+        return np.reshape(total, shape), np.reshape(removed, (*shape, -1))
+
+
 def reweighted_belief(
     law: RecordLaw,
     place: int,
@@ -121,6 +192,7 @@ def reweighted_belief(
     prior: RecordPrior,
     question: TargetQuestion,
     record: int,
+    removals: Removals | None = None,
 ) -> TargetBelief | None:
     r"""Return the belief without the target's record, by reweighting draws that include it.
 
@@ -130,7 +202,8 @@ def reweighted_belief(
     .. math:: P(r) \propto E[w(x) (A \theta_r + x_r - 1_{t \in r})], \quad
         w(x) = \frac{x_t}{A \theta_t + x_t - 1},
 
-    where t is the group of the record, and 0 if there is no such record. It is None without draws,
+    where t is the group of the record, and 0 if there is no such record. With ``removals`` any
+    other record may be removed instead, with the weight that they give. It is None without draws,
     or if their weights are worth less than a fifth of the draws. It is also None if slightly more
     or fewer draws of such a record alone would have this effect. Draws with a rare record weigh
     most.
@@ -142,19 +215,25 @@ def reweighted_belief(
         return None
     by_group = _by_group(law, place, shares)
     x, mass = law.draws[..., group], law.mass[group]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        weight = np.where(x > 0, x / (mass + x - 1.0), 0.0)
-    # Whether a record is often enough alone is not decided by how often it happens to be: else
-    # draws would be kept that by chance have it too rarely.
-    alone, rest = np.count_nonzero(x == 1), np.where(x > 1, weight, 0.0)
-    plausible = np.maximum(alone + np.linspace(-_FAR, _FAR, 33) * np.sqrt(alone + 1.0), 0.0)
-    square = (rest**2).sum() + plausible / mass**2
-    worth = (rest.sum() + plausible / mass) ** 2 / np.maximum(square, 1e-300)
+    removed = by_group[group]
+    if removals is None:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            weight = np.where(x > 0, x / (mass + x - 1.0), 0.0)
+    else:
+        weight, removed = removals.weights(group, by_group, x.shape)
+    # Whether a record is often enough alone, or absent, is not decided by how often it happens to
+    # be: else draws would be kept that by chance have it too rarely.
+    few = weight[(x <= 1) & (weight > 0.0)]
+    known = few.size >= _TELLING  # else each may weigh as much as can be
+    one, square = (few.mean(), (few**2).mean()) if known else (1.0 / mass, 1.0 / mass**2)
+    more = np.maximum(np.linspace(-_FAR, _FAR, 33) * np.sqrt(few.size + 1.0), -few.size)
+    squares = (weight**2).sum() + more * square
+    worth = (weight.sum() + more * one) ** 2 / np.maximum(squares, 1e-300)
     if not worth.min() >= _WORTH * weight.size:
         return None
     base = prior.concentration * question.sums(prior.shares_of_cells)
-    unseen = 0.0 if alone else 1.0 / mass
-    return _ratio(base + law.draws @ by_group - by_group[group], weight, float(unseen))
+    unseen = 0.0 if few.size else 1.0 / float(mass)
+    return _ratio(base + law.draws @ by_group - removed, weight, unseen)
 
 
 def _by_group(law: RecordLaw, place: int, values: FloatArray) -> FloatArray:

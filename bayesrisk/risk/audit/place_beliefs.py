@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,6 +22,7 @@ from bayesrisk.inference.microdata.system import MicrodataSystem, make_system
 from bayesrisk.release import Release
 from bayesrisk.risk.audit.adversaries import (
     Adversary,
+    Removals,
     TargetBelief,
     TargetQuestion,
     belief_without_record,
@@ -54,6 +56,11 @@ class _Rest:
     other_prior: RecordPrior  # of these records without the target's
     system: MicrodataSystem
     law: RecordLaw
+
+    @functools.cached_property
+    def removals(self) -> Removals | None:
+        """Draws of the law less one record each."""
+        return Removals.make(self.system, self.law)
 
 
 # By what is known, laws of the rest, and of the others by a record or a row
@@ -237,7 +244,8 @@ class PlaceLaws:
             if means is not None:
                 law = replace(law, mean=means)
                 return law, belief_without_record(law, self._position, shares, prior, question)
-            belief = reweighted_belief(law, self._position, shares, prior, question, record)
+            arguments = law, self._position, shares, prior, question, record
+            belief = reweighted_belief(*arguments, rest.removals)
             if belief is not None:
                 return law, belief
         key = (target.known_cells.tobytes(), record if self._place.additive else ~target.row)

@@ -333,6 +333,22 @@ def test_a_pilot_that_is_cut_after_one_target_knows_the_cost_of_its_place(people
     assert population.pilot(WHAT[1]).release_time(3, 8, 8) == 7.5
 
 
+@pytest.mark.parametrize(
+    ("mechanism", "kinds"), [("discrete-gaussian:rho=1", 0), ("rounding:base=3", 1)]
+)
+def test_under_noise_the_draws_of_a_place_serve_all_its_people(people, mechanism, kinds):
+    """A pilot that was cut knows one law; rounding needs more for each kind."""
+    asked = study(people, protections=[Protection(mechanism)], targets=None)
+    population = asked._populations[""]
+    population.cut.add(mechanism)
+    population._pilots[mechanism, asked.protections[0].setting] = Pilot(0.0, 3.0)
+    number = population.kinds(population.survey.targets)
+    places = np.unique(population.survey.target_places).size
+    assert number > places
+    cost = asked._cost(population, asked.protections[0])
+    assert cost(len(population.survey.targets), 2) == 2 * 3.0 * (places + kinds * number)
+
+
 def test_what_is_known_to_be_too_large_costs_a_place_nothing_more(people, monkeypatch):
     population = study(people)._populations[""]
     places = np.unique(population.survey.target_places).size

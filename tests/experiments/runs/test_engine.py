@@ -204,6 +204,13 @@ def test_this_process_works_alone_where_that_is_sooner(monkeypatch):
     assert engine.fastest([7.0, 7.0], 2, (1.0, 0.0)) == (2, 1.0, 0.0, 2.0)  # 9, not 14
 
 
+def test_a_shard_without_a_forecast_is_as_long_as_any():
+    outlook = Outlook(seconds={0: 7.0, 1: 5.0, 2: 0.0})
+    assert outlook.shard_seconds([0, 1, 2]) == [7.0, 5.0, 1e-6]
+    assert outlook.shard_seconds([1, 5, 6]) == [5.0, 7.0, 7.0]
+    assert Outlook().shard_seconds([0, 1]) == []
+
+
 def test_the_pace_of_this_process_and_of_all_others_is_measured(monkeypatch):
     monkeypatch.setattr(engine, "_pace", [(1.0, 0.0)])
     times = iter([(6.0, 108.0, 73.0), (6.0, 100.1, 73.0), (6.0, 105.0, 73.0)])

@@ -1,6 +1,7 @@
 """What is believed of a target, against complete enumeration of all data sets."""
 
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from bayesrisk.inference.microdata.questions import question_functions
 from bayesrisk.inference.microdata.system import make_system
 from bayesrisk.release import MechanismSpec, NoiseSpec, Release
 from bayesrisk.risk.audit.adversaries import (
+    Removals,
     TargetQuestion,
     belief_without_record,
     posterior_belief,
@@ -185,13 +187,14 @@ def test_before_is_the_composition_of_the_group():
         assert not found.error.any()
 
 
-def by_weights(seeds):
+def by_weights(seeds, *, any_record=False):
     scores, refused = [], 0
     for case in cases("noisy", seeds):
         record, shares, law, _ = case.laws(**CHAINS)
         if law.draws is None or not law.decided or case.concentration is None:
             continue
-        found = reweighted_belief(law, 0, shares, case.prior, case.asked, record)
+        removals = Removals.make(case.system(), law) if any_record else None
+        found = reweighted_belief(law, 0, shares, case.prior, case.asked, record, removals)
         if found is None:
             refused += 1
         else:
@@ -199,12 +202,30 @@ def by_weights(seeds):
     return scores, refused
 
 
-def test_weights_give_what_the_law_of_the_others_gives():
-    scores, _ = by_weights(range(14))
+@pytest.mark.parametrize("any_record", [False, True])
+def test_weights_give_what_the_law_of_the_others_gives(any_record):
+    scores, _ = by_weights(range(14), any_record=any_record)
     assert agree(scores).size > 2
 
 
-def independent(mass, released, seeds, draws=1000):
+def races(number):
+    """Return a schema of people of so many races."""
+    geography = Geography("towns", ("block",), (3,))
+    return Schema("people", (Attribute("race", number),), geography)
+
+
+def one_table(released, variance, prior):
+    """Return the system of one place with a noisy count of each race."""
+    eye = np.eye(len(released), dtype=int)
+    table = Table("R", tuple("abc"[: len(released)]), {"race": eye})
+    workload = Workload(prior.schema, {("block", "R"): table})
+    spec = MechanismSpec("by hand", {}, {("block", "R"): NoiseSpec("discrete-gaussian", variance)})
+    counts = {("block", "R"): np.array([released])}
+    release = Release(spec, PublishedTables(workload, {"block": ["100"]}, counts))
+    return make_system(release, level="block", place="100", prior=prior)
+
+
+def independent(mass, released, seeds, *, variance=2, any_record=False, draws=1000):
     """Return errors in standard errors of what weights say, of independent draws of the law.
 
     And the shares of beliefs that are given up, and of draws of which none has the record alone.
@@ -212,7 +233,7 @@ def independent(mass, released, seeds, draws=1000):
     shares = np.array([0.6, 0.4 - mass / 2.0, mass / 2.0])  # concentration 2
     size, eye = np.full(19, 1 / 19), np.eye(3, dtype=int)
     terms = [
-        ([0], row, lambda s, r=r: -((s - r) ** 2) / 4.0)
+        ([0], row, lambda s, r=r: -((s - r) ** 2) / (2.0 * float(Fraction(variance))))
         for row, r in zip(eye.tolist(), released, strict=True)
     ]
     law = record_law.posterior(1, 3, shares, 2.0, size, terms)
@@ -221,18 +242,18 @@ def independent(mass, released, seeds, draws=1000):
     )
     exact = oracle.without(others, shares, 2.0, [True] * 3, [0, 1, 2], 3)
     weight, x = np.array([w for w, _ in law]), np.array([x for _, (x,) in law])
-    schema = Schema("people", (Attribute("race", 3),), Geography("towns", ("block",), (3,)))
-    prior = RecordPrior(schema, shares, 2.0, size)
+    prior = RecordPrior(races(3), shares, 2.0, size)
+    system = one_table(released, variance, prior)
     asked = TargetQuestion(np.ones(3, bool), np.arange(3), 3)
     z, given_up, unseen = [], 0, 0
     for seed in range(seeds):
         drawn = x[np.random.default_rng(seed).choice(weight.size, (4, draws // 4), p=weight)]
         unseen += not (drawn[..., 2] == 1).any()
-        found = reweighted_belief(
-            RecordLaw(
-                np.arange(3), np.ones(3), 2.0 * shares, drawn.mean(axis=(0, 1)), drawn, "people"
-            ), 0, np.eye(3), prior, asked, 2,
-        )  # fmt: skip
+        law = RecordLaw(
+            np.arange(3), np.ones(3), 2.0 * shares, drawn.mean(axis=(0, 1)), drawn, "people"
+        )
+        removals = Removals.make(system, law) if any_record else None
+        found = reweighted_belief(law, 0, np.eye(3), prior, asked, 2, removals)
         if found is None:
             given_up += 1
         else:
@@ -249,26 +270,44 @@ def test_samples_that_miss_large_weights_by_chance_are_not_kept(mass, released):
     assert not z.size
 
 
+@pytest.mark.parametrize("released", [[5, 4, 7], [5, 4, 1]])
+def test_where_another_record_is_removed_a_rare_one_needs_no_draws(released):
+    """No count has much to say, and a thousandth of the prior is of the target's kind."""
+    assert independent(0.002, released, 20, variance=20)[1] == 1.0
+    z, given_up, unseen = independent(0.002, released, 100, variance=20, any_record=True)
+    assert given_up == 0.0
+    assert unseen > 0.1
+    assert 0.85 < np.sqrt(np.mean(z**2)) < 1.15
+    assert np.abs(z).max() < 4.5
+
+
+def test_removals_that_miss_large_weights_by_chance_are_not_kept():
+    """With little noise only one of the target's kind leaves the others as they are without it."""
+    for mass, released in ((0.002, [5, 4, 7]), (0.02, [5, 4, 6])):
+        assert independent(mass, released, 40, variance="1/4", any_record=True)[1] == 1.0
+    z, given_up, _ = independent(0.002, [5, 4, 7], 100, any_record=True)
+    assert given_up > 0.8
+    assert np.abs(z).max(initial=0.0) < 4.5
+
+
+@pytest.mark.parametrize("any_record", [False, True])
 @pytest.mark.parametrize("mass", [0.05, 0.2, 0.6])
-def test_errors_of_weights_are_those_of_independent_draws(mass):
-    z, given_up, _ = independent(mass, [5, 4, 5], 200)
+def test_errors_of_weights_are_those_of_independent_draws(mass, any_record):
+    z, given_up, _ = independent(mass, [5, 4, 5], 200, any_record=any_record)
     assert given_up < 0.5
     assert 0.9 < np.sqrt(np.mean(z**2)) < 1.1
     assert np.abs(z).max() < 4.5  # of 600, with 19 degrees of freedom
 
 
-def test_weights_of_another_record_give_another_answer():
+@pytest.mark.parametrize("any_record", [False, True])
+def test_weights_of_another_record_give_another_answer(any_record):
     """Negative control: six people of two kinds, counted with little noise, and the wrong kind."""
-    schema = Schema("people", (Attribute("race", 2),), Geography("towns", ("block",), (3,)))
-    table = Table("R", ("a", "b"), {"race": np.eye(2, dtype=int)})
-    workload = Workload(schema, {("block", "R"): table})
-    spec = MechanismSpec("by hand", {}, {("block", "R"): NoiseSpec("discrete-gaussian", "1/4")})
-    tables = PublishedTables(workload, {"block": ["100"]}, {("block", "R"): np.array([[4, 2]])})
-    prior = RecordPrior(schema, np.array([0.5, 0.5]), 2.0, np.full(13, 1 / 13))
-    system = make_system(Release(spec, tables), level="block", place="100", prior=prior)
+    prior = RecordPrior(races(2), np.array([0.5, 0.5]), 2.0, np.full(13, 1 / 13))
+    system = one_table([4, 2], "1/4", prior)
     asked = TargetQuestion(np.ones(2, bool), np.array([0, 1]), 2)
     law, shares = find_law(system, rng=1, **CHAINS), np.eye(2)
-    right, wrong = (reweighted_belief(law, 0, shares, prior, asked, r) for r in (0, 1))
+    removals = Removals.make(system, law) if any_record else None
+    right, wrong = (reweighted_belief(law, 0, shares, prior, asked, r, removals) for r in (0, 1))
     less = replace(system, prior=prior_of_others(prior)).without_records(0, np.array([1, 0]))
     alone = belief_without_record(find_law(less, rng=2), 0, shares, prior, asked)
     assert abs(right.probability[0] - alone.probability[0]) < 5.0 * np.hypot(
@@ -281,7 +320,8 @@ def test_weights_of_another_record_give_another_answer():
 
 @pytest.mark.slow
 def test_weights_give_what_the_law_of_the_others_gives_in_many_places():
-    assert agree(by_weights(range(200, 230))[0]).size > 5
+    for any_record in (False, True):
+        assert agree(by_weights(range(200, 230), any_record=any_record)[0]).size > 5
 
 
 def test_weights_are_refused_where_no_draw_has_such_a_record():
