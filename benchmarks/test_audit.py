@@ -13,7 +13,7 @@ from bayesrisk.cli.app import app
 from bayesrisk.experiments.audit import read_audit
 from bayesrisk.inference.microdata.posterior import record_law
 from bayesrisk.mechanisms import Identity
-from bayesrisk.risk.audit import Adversary, AuditedPopulation, AuditQuestion, adversaries
+from bayesrisk.risk.audit import Adversary, AuditedPopulation, AuditQuestion, place_beliefs
 from bayesrisk.tables import Attribute, Geography, Schema, Table, Workload
 
 MOST, MOST_TOWN = lasting(600), lasting(60)
@@ -81,10 +81,10 @@ def test_everybody_of_a_ward_from_one_law(compare, monkeypatch):
 
     def twin():  # a law of the others for each record
         def alone(system, **options):
-            return replace(record_law(system, **options | {"removed": ()}), others={})
+            return replace(record_law(system, **options | {"removed": ()}), reduced_means={})
 
         with monkeypatch.context() as patch:
-            patch.setattr(adversaries, "record_law", alone)
+            patch.setattr(place_beliefs, "record_law", alone)
             return ours()
 
     one, other = ours(), twin()
