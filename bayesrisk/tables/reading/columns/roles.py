@@ -45,6 +45,7 @@ from bayesrisk.tables.reading.rows import (
     says_no_count,
     tell_apart,
 )
+from bayesrisk.tables.reading.variables.margins import CountedColumns
 from bayesrisk.tables.sheets.estimates import refused_estimates
 from bayesrisk.tables.sheets.records import says_money, says_records
 from bayesrisk.tables.sheets.texts import (
@@ -381,7 +382,8 @@ class SheetColumns(ColumnEvidence):
                 doubts[i] = ""
         every = [self.columns[j] for j in [*names, *(i for i in numeric if doubts[i] in _LABELS)]]
         counted = {i: self.numbers[i] for i in numeric if not doubts[i] and self.numbers[i]}
-        for i, j in running_sums(counted, every).items():
+        running = running_sums(counted, every)
+        for i, j in running.items() - self._summed(running, counted):
             doubts[i] = f"the running sum of {self.sheet.heads[j]!r}"
         fixed = [i for i in numeric if self.fixed[i] and doubts[i]]
         labels = {i: self.heads[i] for i in numeric if doubts[i] in _LABELS and i not in fixed}
@@ -453,6 +455,17 @@ class SheetColumns(ColumnEvidence):
         self.unused = [i for i in unused if self.heads[i] and len({*self.numbers[i]}) > 1]
         self.repeating = [i for i, reason in self.reasons.items() if reason == repeats.get(i)]
         return chosen
+
+    def _summed(self, running: Mapping[int, int], columns: Iterable[int]) -> set[tuple[int, int]]:
+        """Return the running sums in a sum of columns with others: *all* = *active* + *dead*."""
+        rest = list(columns)
+        counts = CountedColumns.from_sheet(self.sheet, rest) if running else None
+        sums = [
+            {total, *parts} for total in rest if counts is not None
+            for parts in counts.sets([i for i in rest if i != total], total)
+        ]  # fmt: skip
+        inside = {i for one in sums if not one <= running.keys() for i in one}
+        return {(i, j) for i, j in running.items() if i in inside}
 
     def _ask_unused(self, names: Mapping[int, str], counts: Iterable[int]) -> None:
         """Keep totals that repeat in rows, and ask about other unused whole numbers."""

@@ -447,6 +447,19 @@ def test_a_running_sum_is_no_count_beside_what_it_sums(tmp_path):
     assert len(read_text(tmp_path, changed).cells) == 2 * len(rows)
 
 
+@pytest.mark.parametrize("open_cases", [True, False])
+def test_a_running_sum_in_a_sum_of_columns_is_kept(open_cases, tmp_path):
+    rows, (known, well, dead) = [], (40, 9, 3)
+    for day in range(1, 13):
+        new = [7 + day * day % 11, 2 + day * 3 % 5, 1 + day % 2]
+        known, well, dead = known + new[0], well + new[1], dead + new[2]
+        still = known - well - dead if open_cases else 5 + day * 7 % 13
+        rows.append(f"2020-06-{day:02},{known},{still},{new[0]},{well},{new[1]},{dead},{new[2]}")
+    heads = "day,cases,open cases,new cases,cured cases,newly cured cases,deaths,new deaths"
+    reading = read_text(tmp_path, "\n".join([heads, *rows]) + "\n")
+    assert len(reading.stated_cells) == len(rows) * (7 if open_cases else 4)
+
+
 def test_a_count_that_is_named_keeps_labels_that_are_numbers(tmp_path):
     rows = [f"{p},{y},{k * 3},{k + 40}" for k, (p, y) in enumerate(product("AB", (2019, 2020)), 1)]
     text = "place,year,ill,dead\n" + "\n".join(rows) + "\n"
