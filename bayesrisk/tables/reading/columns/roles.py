@@ -36,18 +36,16 @@ from bayesrisk.tables.reading.columns.repeats import counted_over
 from bayesrisk.tables.reading.counts.notes import estimates, no_counts, stated_unit
 from bayesrisk.tables.reading.headings import RESERVED, UNIT, free_name, is_group, numbered, wide
 from bayesrisk.tables.reading.rows import (
-    UNITS,
     codes_below_0,
     name_blanks,
     refuse_same,
     says_change,
     says_mean,
-    says_no_count,
     tell_apart,
 )
 from bayesrisk.tables.reading.variables.margins import CountedColumns
-from bayesrisk.tables.sheets.estimates import refused_estimates
-from bayesrisk.tables.sheets.records import says_money, says_records
+from bayesrisk.tables.sheets.estimates import refused_estimates, refused_units, units_of_nobody
+from bayesrisk.tables.sheets.records import UNITS, says_no_count, says_records
 from bayesrisk.tables.sheets.texts import (
     DECIMAL,
     NEGATIVE,
@@ -327,19 +325,17 @@ class SheetColumns(ColumnEvidence):
             got = measure
         if got:
             raise DataError(f"{self.sheet.title}: must hold counts of people, got {got}{advice}")
+        if units := units_of_nobody([self.sheet.heads, *(row for _, row in self.sheet.rows)]):
+            raise refused_units(self.sheet.title, units)
         if words := estimates(self.sheet):
             raise refused_estimates(self.sheet.name, words).advised(advice)
 
     def _measures(self) -> str:
-        """Return a text on the column that calls all rows means or names another unit."""
-        counted = any(map(says_records, self.sheet.heads))
-        for head, plain, rows in zip(self.sheet.heads, self.heads, self.row_counts, strict=True):
+        """Return a text on the column that calls all rows means."""
+        for head, rows in zip(self.sheet.heads, self.row_counts, strict=True):
             texts = [key(t) for t in rows if t]
             if texts and all(map(says_mean, texts)):
                 return f"means, of which column {quote(head)} is: {listing([*rows])}"
-            no_counts = (says_no_count(t) or says_money(t) for t in texts)
-            if texts and not counted and UNITS.fullmatch(plain) and all(no_counts):
-                return f"numbers in {listing([*rows])}, as column {quote(head)} says"
         return ""
 
     def _counts(self, numeric: Sequence[int], names: dict[int, str]) -> list[int]:
