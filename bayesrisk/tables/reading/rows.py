@@ -11,6 +11,7 @@ from bayesrisk.exceptions import DataError, quote
 from bayesrisk.tables.reading.columns.attributes import is_ordinal
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.sheets.grids import FEWER, MOST
+from bayesrisk.tables.sheets.records import says_no_count
 from bayesrisk.tables.sheets.sheet import Sheet
 from bayesrisk.tables.sheets.texts import (
     BLANK,
@@ -32,36 +33,12 @@ from bayesrisk.tables.sheets.texts import (
     total_word,
 )
 
-#: Headings of columns with the unit of a row.
-UNITS = re.compile(
-    r"units?( of measure(ment)?)?|uom|measure|(maß)?einheit|unité|enhet|enhed|unidades?|"
-    r"unidad( de medida)?|unità( di misura)?|eenheid|jednost?ka|birim|satuan|"
-    r"единица измерения|[単单單]位|단위"
-)
 _CODED, _CODE_ROWS = 20, 3  # texts for each code below 0, and its rows
 _FEW_MEANS = 3  # rows for each with a mean
 _FEW = 16  # rows for each with the labels of another
 _BITS = 32  # of evidence that sums make up the rows of a label
 _MOST_WHOLES = 3  # labels of the largest counts, perhaps totals
 _SEVERAL, _FEW_NOTES = 3, 2  # count columns; fewer of them hold a note
-_NO_COUNT = re.compile(
-    r".*(((?<![\d ]) ?|\b(19|20)\d\d([-–/]\d{2,4})? )%|\b(perc(ent\w*)?|pct|[bd]?rates?|"
-    r"ratings?|ratio|share|proportion|mean|median|purchasing power|"
-    r"average (age|income|price|rent|wage|salary|earnings|score|size|length|cost|months?|days?)|"
-    r"index|uptake|coverage|prevalence|percentile|per ?1[0 ,]*00\w*|"
-    r"per (day|week|month|year|unit|person|household)|"
-    r"lower ?b|upper ?b|(lower|upper)\W+(\d+ ?%\W+)?(ci|cl|confidence)|"
-    r"confidence (limit|interval)s?|"
-    r"expected (deaths|cases|counts?|numbers?|values?)|excess( deaths)?|"
-    r"years? of (potential )?life( \w+)?|y?pyll|life expectancy|person[- ]years|"
-    r"per capita|full[- ]time equivalents?|ftes?)\b).*|(.* )?p\d\d?(th)?|expected|"
-    r"(.* )?(rank(ing)?|esperad[oa]s?|excesso)( \w+)?|"
-    r"(.*\W)?(min|max)imum( (in|of|for|over|since|values?)\b.*)?|"
-    r"(months|weeks|days|hours) (from|since|until|per)\b.*|"
-    r"(\w+ ){0,2}(spending|expenditures?|revenues?|payroll|turnover)|"
-    r".*(\b(per|je|pro|par|por|pr|na)\.? (1 )?|/ ?)(km|qkm|sq\b|square|ha\b|hekt|hect|kvadr|quadr|"
-    r"vierk|mile|einw|kopf|habit|hab\b|inwon|invån|indbyg|innbyg|mieszk).*"
-)
 #: Units of areas, weights and energy, in brackets.
 SIZE = re.compile(
     r".*[(\[] ?(in )?(1[., ]?000 ?)?(ha|he[ck]t[aá]r\w*|acres?|k?m[2²]|qkm|(sq\.?|square) ?\w+|"
@@ -107,11 +84,6 @@ _DIFFERENCE = re.compile(
 )
 
 
-def says_no_count(head: str) -> bool:
-    """Return whether a heading names shares, rates and other numbers that count nobody."""
-    return _NO_COUNT.fullmatch(head) is not None
-
-
 def says_mean(head: str) -> bool:
     """Return whether a heading names means or medians in some language, or incomes."""
     return any(pattern.fullmatch(head) for pattern in (_MEANS, _INCOME))
@@ -128,8 +100,8 @@ def titles_rates(title: str) -> bool:
 
 
 def _rates(text: str) -> bool:
-    patterns = (_NO_COUNT, _CHANGE, _DIFFERENCE, _MEANS, SIZE)
-    return any(pattern.fullmatch(key(text)) for pattern in patterns)
+    patterns = (_CHANGE, _DIFFERENCE, _MEANS, SIZE)
+    return says_no_count(key(text)) or any(pattern.fullmatch(key(text)) for pattern in patterns)
 
 
 def codes_below_0(rows: Mapping[str, int]) -> list[str]:

@@ -82,6 +82,31 @@ _MONEY = re.compile(
     r"доход\w*|выручк\w*|рубл\w*|руб|грн|гривень)\b",
     re.IGNORECASE,
 )
+#: Headings of columns with the unit of a row.
+UNITS = re.compile(
+    r"units?( of measure(ment)?)?|uom|measure|(maß)?einheit|unité|enhet|enhed|unidades?|"
+    r"unidad( de medida)?|unità( di misura)?|eenheid|jednost?ka|birim|satuan|"
+    r"единица измерения|[単单單]位|단위"
+)
+#: Headings of numbers that count nobody.
+_NO_COUNT = re.compile(
+    r".*(((?<![\d ]) ?|\b(19|20)\d\d([-–/]\d{2,4})? )%|\b(perc(ent\w*)?|pct|[bd]?rates?|"
+    r"ratings?|ratio|share|proportion|mean|median|purchasing power|"
+    r"average (age|income|price|rent|wage|salary|earnings|score|size|length|cost|months?|days?)|"
+    r"index|uptake|coverage|prevalence|percentile|per ?1[0 ,]*00\w*|"
+    r"per (day|week|month|year|unit|person|household)|"
+    r"lower ?b|upper ?b|(lower|upper)\W+(\d+ ?%\W+)?(ci|cl|confidence)|"
+    r"confidence (limit|interval)s?|"
+    r"expected (deaths|cases|counts?|numbers?|values?)|excess( deaths)?|"
+    r"years? of (potential )?life( \w+)?|y?pyll|life expectancy|person[- ]years|"
+    r"per capita|full[- ]time equivalents?|ftes?)\b).*|(.* )?p\d\d?(th)?|expected|"
+    r"(.* )?(rank(ing)?|esperad[oa]s?|excesso)( \w+)?|"
+    r"(.*\W)?(min|max)imum( (in|of|for|over|since|values?)\b.*)?|"
+    r"(months|weeks|days|hours) (from|since|until|per)\b.*|"
+    r"(\w+ ){0,2}(spending|expenditures?|revenues?|payroll|turnover)|"
+    r".*(\b(per|je|pro|par|por|pr|na)\.? (1 )?|/ ?)(km|qkm|sq\b|square|ha\b|hekt|hect|kvadr|quadr|"
+    r"vierk|mile|einw|kopf|habit|hab\b|inwon|invån|indbyg|innbyg|mieszk).*"
+)
 #: Words for numbers about people that are no counts.
 _OTHER = re.compile(
     r"\b(mean|median|average|code|id|rank|index|score|per|(?<!\d )(days|hours))\b|"
@@ -115,6 +140,11 @@ def says_events(text: str) -> bool:
 def says_money(text: str) -> bool:
     """Return whether a text names money and no records: *Money amounts are in thousands*."""
     return _MONEY.search(_without_accents(text)) is not None and not says_records(text)
+
+
+def says_no_count(head: str) -> bool:
+    """Return whether a heading names shares, rates and other numbers that count nobody."""
+    return _NO_COUNT.fullmatch(head) is not None
 
 
 def titles_records(title: str) -> bool:

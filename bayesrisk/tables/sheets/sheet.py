@@ -16,7 +16,12 @@ from bayesrisk._base.disk.text import read_bytes
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.tables.sheets.bodies import NO_COUNTS, bodied, body_grid, body_lines, is_note
 from bayesrisk.tables.sheets.encodings import decoded
-from bayesrisk.tables.sheets.estimates import refused_estimates, survey_estimates
+from bayesrisk.tables.sheets.estimates import (
+    refused_estimates,
+    refused_units,
+    survey_estimates,
+    units_of_nobody,
+)
 from bayesrisk.tables.sheets.grids import (
     codes_above,
     grid_tables,
@@ -370,7 +375,11 @@ def _table(name: str, grid: Grid) -> Sheet:
     columns = count_columns(lines)
     table = headed(name, lines, columns)
     body, words = bodied(table, columns)
-    row_lines, other_rows = body_lines(name, body, columns)
+    try:
+        row_lines, other_rows = body_lines(name, body, columns)
+    except DataError as fault:
+        named = units_of_nobody([line.row for line in lines])
+        raise (refused_units(name, named) if named else fault) from fault
     head, rows = body_grid(body, row_lines, columns)
     heads = [_NOTE_MARK.sub("", text).strip() or text for text in map(plain_year, head)]
     titles = [short(line.row) for line in table.above if filled_texts(line.row) in (1, 2)]

@@ -36,17 +36,16 @@ from bayesrisk.tables.reading.columns.repeats import counted_over
 from bayesrisk.tables.reading.counts.notes import estimates, no_counts, stated_unit
 from bayesrisk.tables.reading.headings import RESERVED, UNIT, free_name, is_group, numbered, wide
 from bayesrisk.tables.reading.rows import (
-    UNITS,
     codes_below_0,
     name_blanks,
     refuse_same,
     says_change,
     says_mean,
-    says_no_count,
     tell_apart,
 )
-from bayesrisk.tables.sheets.estimates import refused_estimates
-from bayesrisk.tables.sheets.records import says_money, says_records
+from bayesrisk.tables.reading.variables.margins import CountedColumns
+from bayesrisk.tables.sheets.estimates import refused_estimates, refused_units, units_of_nobody
+from bayesrisk.tables.sheets.records import UNITS, says_no_count, says_records
 from bayesrisk.tables.sheets.texts import (
     DECIMAL,
     NEGATIVE,
@@ -326,19 +325,17 @@ class SheetColumns(ColumnEvidence):
             got = measure
         if got:
             raise DataError(f"{self.sheet.title}: must hold counts of people, got {got}{advice}")
+        if units := units_of_nobody([self.sheet.heads, *(row for _, row in self.sheet.rows)]):
+            raise refused_units(self.sheet.title, units)
         if words := estimates(self.sheet):
             raise refused_estimates(self.sheet.name, words).advised(advice)
 
     def _measures(self) -> str:
-        """Return a text on the column that calls all rows means or names another unit."""
-        counted = any(map(says_records, self.sheet.heads))
-        for head, plain, rows in zip(self.sheet.heads, self.heads, self.row_counts, strict=True):
+        """Return a text on the column that calls all rows means."""
+        for head, rows in zip(self.sheet.heads, self.row_counts, strict=True):
             texts = [key(t) for t in rows if t]
             if texts and all(map(says_mean, texts)):
                 return f"means, of which column {quote(head)} is: {listing([*rows])}"
-            no_counts = (says_no_count(t) or says_money(t) for t in texts)
-            if texts and not counted and UNITS.fullmatch(plain) and all(no_counts):
-                return f"numbers in {listing([*rows])}, as column {quote(head)} says"
         return ""
 
     def _counts(self, numeric: Sequence[int], names: dict[int, str]) -> list[int]:
@@ -381,7 +378,8 @@ class SheetColumns(ColumnEvidence):
                 doubts[i] = ""
         every = [self.columns[j] for j in [*names, *(i for i in numeric if doubts[i] in _LABELS)]]
         counted = {i: self.numbers[i] for i in numeric if not doubts[i] and self.numbers[i]}
-        for i, j in running_sums(counted, every).items():
+        running = running_sums(counted, every)
+        for i, j in running.items() - self._summed(running, counted):
             doubts[i] = f"the running sum of {self.sheet.heads[j]!r}"
         fixed = [i for i in numeric if self.fixed[i] and doubts[i]]
         labels = {i: self.heads[i] for i in numeric if doubts[i] in _LABELS and i not in fixed}
@@ -453,6 +451,17 @@ class SheetColumns(ColumnEvidence):
         self.unused = [i for i in unused if self.heads[i] and len({*self.numbers[i]}) > 1]
         self.repeating = [i for i, reason in self.reasons.items() if reason == repeats.get(i)]
         return chosen
+
+    def _summed(self, running: Mapping[int, int], columns: Iterable[int]) -> set[tuple[int, int]]:
+        """Return the running sums in a sum of columns with others: *all* = *active* + *dead*."""
+        rest = list(columns)
+        counts = CountedColumns.from_sheet(self.sheet, rest) if running else None
+        sums = [
+            {total, *parts} for total in rest if counts is not None
+            for parts in counts.sets([i for i in rest if i != total], total)
+        ]  # fmt: skip
+        inside = {i for one in sums if not one <= running.keys() for i in one}
+        return {(i, j) for i, j in running.items() if i in inside}
 
     def _ask_unused(self, names: Mapping[int, str], counts: Iterable[int]) -> None:
         """Keep totals that repeat in rows, and ask about other unused whole numbers."""

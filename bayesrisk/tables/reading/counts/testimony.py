@@ -11,11 +11,10 @@ from bayesrisk.exceptions import DataError, quote
 from bayesrisk.tables.reading.cells import Cell
 from bayesrisk.tables.reading.counts.laws import OF_AN_ERROR
 from bayesrisk.tables.reading.counts.notes import stated_unit, titles
-from bayesrisk.tables.reading.rows import UNITS
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.variables.nested import REST
 from bayesrisk.tables.reading.variables.variable import TableVariable
-from bayesrisk.tables.sheets.records import says_records, titles_records
+from bayesrisk.tables.sheets.records import UNITS, says_records, titles_records
 from bayesrisk.tables.sheets.sheet import Sheet
 from bayesrisk.tables.sheets.texts import (
     PART,

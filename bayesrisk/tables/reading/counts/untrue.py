@@ -4,7 +4,8 @@ import re
 
 from bayesrisk.tables.reading.counts.notes import Note, sheet_notes
 from bayesrisk.tables.reading.headings import UNIT
-from bayesrisk.tables.reading.rows import says_mean, says_no_count, titles_rates
+from bayesrisk.tables.reading.rows import says_mean, titles_rates
+from bayesrisk.tables.sheets.records import says_no_count
 from bayesrisk.tables.sheets.sheet import EXPONENT, Sheet
 from bayesrisk.tables.sheets.texts import key
 

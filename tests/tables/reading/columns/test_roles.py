@@ -447,6 +447,57 @@ def test_a_running_sum_is_no_count_beside_what_it_sums(tmp_path):
     assert len(read_text(tmp_path, changed).cells) == 2 * len(rows)
 
 
+@pytest.mark.parametrize("open_cases", [True, False])
+def test_a_running_sum_in_a_sum_of_columns_is_kept(open_cases, tmp_path):
+    rows, (known, well, dead) = [], (40, 9, 3)
+    for day in range(1, 13):
+        new = [7 + day * day % 11, 2 + day * 3 % 5, 1 + day % 2]
+        known, well, dead = known + new[0], well + new[1], dead + new[2]
+        still = known - well - dead if open_cases else 5 + day * 7 % 13
+        rows.append(f"2020-06-{day:02},{known},{still},{new[0]},{well},{new[1]},{dead},{new[2]}")
+    heads = "day,cases,open cases,new cases,cured cases,newly cured cases,deaths,new deaths"
+    reading = read_text(tmp_path, "\n".join([heads, *rows]) + "\n")
+    assert len(reading.stated_cells) == len(rows) * (7 if open_cases else 4)
+
+
+#: Sections of one text above their parts, and the unit of each row.
+UNITS_OF_ROWS = """Table 7,,Spending on courts,,,
+,,Unit,North,South,West
+Courts,,,,,
+2020-21,,,,,
+,Civil,{0},782,809,773
+,Criminal,{0},1059,1118,1141
+2021-22,,,,,
+,Civil,{1},64,31,57
+,Criminal,{1},36,69,43
+"""
+
+
+@pytest.mark.parametrize("units", [("$m", "%"), ("per 1000 people", "€ per head")])
+@pytest.mark.parametrize("removed", [(), ("Courts,,,,,\n",), ("Courts,,,,,\n", "2020-21,,,,,\n")])
+def test_units_that_count_nobody_are_the_reason_of_a_refusal(units, removed, tmp_path):
+    text = UNITS_OF_ROWS.format(*units)
+    for line in removed:
+        text = text.replace(line, "")
+    with pytest.raises(DataError, match="numbers in ") as refused:
+        read_text(tmp_path, text)
+    assert all(unit in str(refused.value) for unit in units)
+    persons = text.replace(units[0], "persons")  # some rows count people
+    if removed:
+        assert "782" in stated(read_text(tmp_path, persons))
+        return
+    with pytest.raises(DataError, match="row 3"):
+        read_text(tmp_path, persons)
+
+
+def test_units_of_other_columns_beside_people_refuse_nothing(tmp_path):
+    text = "area,persons,income,unit\n" + "".join(f"{p},{7 + k},{90 + k * k},$m\n"
+                                                  for k, p in enumerate("ABCDE"))  # fmt: skip
+    assert {"7", "11"} <= stated(read_text(tmp_path, text))
+    with pytest.raises(DataError, match="numbers in"):
+        read_text(tmp_path, text.replace("persons", "rent"))
+
+
 def test_a_count_that_is_named_keeps_labels_that_are_numbers(tmp_path):
     rows = [f"{p},{y},{k * 3},{k + 40}" for k, (p, y) in enumerate(product("AB", (2019, 2020)), 1)]
     text = "place,year,ill,dead\n" + "\n".join(rows) + "\n"
