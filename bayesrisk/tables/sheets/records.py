@@ -17,7 +17,7 @@ def _without_accents(text: str) -> str:
 _EVENTS = (
     r"admission|discharge|hospitali|episode|referral|attendance|appointment|"
     r"births?\b|deaths?\b|died|dead\b|death|deceased|suicide|marriage|matrimon|divor[cz]|"
-    r"cases?\b|infection|diagnos|vaccinat|doses?\b|victim|offen[cs]|offender|crime|incident|"
+    r"cases?\b|infection|diagnos|vaccinat|booster|doses?\b|recover(ed|ies)|victim|offen[cs]|offender|crime|incident|"
     r"arrest|homicid|femici[dc]|murder|casualt|injur|"
     r"misdrij|misdaad|brott\b|lovbrudd|rikokse|straftat|reat[oi]\b|przest[eę]p|преступл|ingress[io]\b|"
     r"fatalit|collision|accident|claim|tests?\b|rapes?\b|robber|burglar|theft|larcen|assault|arson"
@@ -62,7 +62,7 @@ _WORDS = (
     r"hanehalk|evlenme|boşanma|vaka|mağdur|pasien|murid|mahasiswa|kasus|rumah tangga|peserta|"
     r"pelajar|dân số|người|học sinh|poblogaeth|disgybl|genedigaeth|marwolaeth|daonra|"
     r"случа|родени|починал|смърт|смерт|учен[иц]|учащ|студент|домакинств|домогосподар|"
-    r"население|населення|заболев|захворю|मृत्यु|जनसंख्या|व्यक्ति|जन्म)|"
+    r"население|населення|заболев|захворю|(хо|го)спитали|пациент|тестове|излекув|выздоров|зараж|मृत्यु|जनसंख्या|व्यक्ति|जन्म)|"
     r"人口|人数|人數|世帯|户数|戶數|死亡|出生|件数|件數|[総總总]数|人員|生徒|児童|患者|婚姻|離婚|结婚|結婚|"
     r"[学學]生|病例|者数|인구|세대|사망|출생|학생|환자|혼인|이혼|가구|교원|근로자|^명$|^人$|"
     r"ประชากร|ผู้ป่วย|นักเรียน|เสียชีวิต|سكان|السكان|نسمة|وفيات|مواليد|طلاب|طلبة|مرضى|حالات|"

@@ -252,17 +252,17 @@ def _ask_not_counted(
         for pair in itertools.combinations(names, 2):
             times, blank = Counter[tuple[str, ...]](), Counter[tuple[str, ...]]()
             for cell in cells:
-                both = tuple(cell.labels.get(name, "") for name in pair)
-                times[both] += 1
-                blank[both] += cell.text == mark
+                crossing = tuple(cell.labels.get(name, "") for name in pair)
+                times[crossing] += 1
+                blank[crossing] += cell.text == mark
             # A few counts beside blanks, and a few blanks beside counts, come with late years.
             few = _FEW_APART
             full = {x for x, n in blank.items() if times[x] > 1 and few * (times[x] - n) <= n}
             counts = [x for x, n in blank.items() if few * n <= times[x]]
-            counted = [{both[side] for both in counts} for side in (0, 1)]
-            inside = all(label in counted[side] for both in full for side, label in enumerate(both))
-            inside = inside and not any(total_word(label) for both in times for label in both)
-            outside = sum(n for both, n in blank.items() if both not in full)
+            counted = [{x[side] for x in counts} for side in (0, 1)]
+            inside = all(label in counted[side] for x in full for side, label in enumerate(x))
+            inside = inside and not any(total_word(label) for x in times for label in x)
+            outside = sum(n for x, n in blank.items() if x not in full)
             if full and inside and few * outside <= blank.total():
                 text = (
                     f"it fills {len(full)} combinations of {pair[0]} and {pair[1]}, and few others"
