@@ -382,6 +382,38 @@ def test_numbers_of_schools_lie_within_districts_as_their_names_do(tmp_path):
     assert {*reading.cells["district"]} - {"all", "Total"} == labels
 
 
+@pytest.mark.parametrize(("first", "others"), [(201, 0), (201, 4), (840, 0), (1101, 0)])
+def test_regions_rounded_above_places_whose_numbers_are_no_ages(first, others, tmp_path):
+    """Groups of all regions together show a rounded sum; totals with others are no such sums."""
+    draw, lines, truth = np.random.default_rng(5), ["Year,Region,Code,Plans"], {}
+    hidden = {(2011, 1), (2015, 2), (2015, 3)}
+    for year in range(2011, 2019):
+        for r, region in enumerate(("North", "South", "West")):
+            counts = draw.integers(6, 90, 6).tolist()
+            lines.append(f"{year},{region},,{(sum(counts) + others + 5) // 10 * 10}")
+            for i, n in enumerate(counts):
+                code = first + 6 * r + i
+                lines.append(f"{year},{region},{code},{'c' if (year, i) in hidden else n}")
+                truth[len(lines)] = n
+    reading = indented(tmp_path, "\n".join(lines))
+    guess = reading.questions.get("totals.code", ("separate", ""))[0]
+    assert guess == ("separate" if others else "complete")
+    marked = bounds_of(reading).query("stated == 'c'")
+    assert len(marked) == 9
+    for cell in marked.itertuples():
+        assert cell.low <= truth[cell.row] <= cell.high
+    width = marked["high"] - marked["low"]
+    assert (width[marked["year"] == "2011"] == 9).all() == (not others)
+
+
+def test_ages_lie_in_no_group_called_as_people():
+    rows = [(group, str(age), 9 + age) for group, first in (("Children", 5), ("Adults", 61))
+            for age in range(first, first + 4)]  # fmt: skip
+    rows += [(g, "Total", sum(n for a, _, n in rows if a == g)) for g in ("Children", "Adults")]
+    reading = TableReading.from_frame(pd.DataFrame(rows, columns=["Group", "Age", "count"]))
+    assert {"5", "64"} <= {*reading.cells["age"]}
+
+
 def test_a_total_above_its_places_is_none_of_them_alone(tmp_path):
     text = "Region,Town,A,B\nAll Alba,All Alba,61,131\nFife,Leven,21,41\nFife,Cupar,12,52\n"
     reading = indented(tmp_path, text + "Tay,Perth,17,22\nTay,Dundee,10,14\n")

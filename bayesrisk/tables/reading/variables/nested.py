@@ -24,6 +24,7 @@ from bayesrisk.tables.sheets.texts import (
     SOME,
     interval,
     is_date,
+    is_year,
     key,
     listing,
     sex,
@@ -33,7 +34,7 @@ from bayesrisk.tables.sheets.texts import (
 REST = "others"  # the label of records that a total counts and no other row does
 #: Bits that show that labels exclude each other, if a word names the total.
 _SHOWN = 7
-_DIGITS = 4  # of years
+_OLDEST = 130  # years of age; larger numbers are codes
 _FEW_AGAIN = 4  # labels for each that repeats in another place, as in another level
 _FEW_LABELS = 3  # with the blank one; a sum of two in a single group may be chance
 
@@ -397,14 +398,17 @@ def _common(pairs: IntArray) -> Iterator[int]:
 
 
 def _settled(name: str, labels: Iterable[str], rules: ReadingRules) -> bool:
-    """Return whether labels are sexes, ages or dates, or have settings on what they count."""
+    """Return whether labels are sexes, ages or dates, or have settings on what they count.
+
+    If most are numbers above all ages, they are codes of places.
+    """
     choices = rules.section(f"labels.{name}")
     changed = any(" | " in v for v in choices.values())
     plain = [x for x in labels if not _is_total(x, name, choices)]
-    ages = not all(x.isdecimal() and len(x) > _DIGITS for x in plain)  # else school numbers
-    return (
-        changed or not plain or (ages and all(sex(x) or interval(x) or is_date(x) for x in plain))
-    )
+    ends = [interval(x) for x in plain if x.isdecimal() and not is_year(x)]
+    codes = 2 * sum(end is not None and end[0] > _OLDEST for end in ends) > len(plain)
+    meant = not codes and all(sex(x) or interval(x) or is_date(x) for x in plain)
+    return changed or not plain or meant
 
 
 def _below(parent: str, part: str) -> str:
@@ -458,15 +462,16 @@ def _kinds(pair: _Pair, sums: LabelSums, rules: ReadingRules) -> dict[str, str]:
     if rest:
         guess = "partial" if all(exclusive(pair.parts[parent]) for parent in rest) else "separate"
         holds = any(g.good for g in judged) and all(g.good == g.telling for g in judged)
-        rounded = [g.balanced and g.fitting for g in judged if not adds_up(g)]
-        if holds and (rules.summed or all(rounded)):
+        rounded = all(g.balanced and g.fitting for g in judged if not adds_up(g))
+        rounded = rounded or (most and every.balanced and every.fitting)
+        if holds and (rules.summed or rounded):
             guess = "complete"  # a spreadsheet sums up the rows that stand there
         text = (
             f"too few groups show whether the labels of {pair.inner} make up {listing(rest)}: "
             "complete if they do, partial if they exclude each other and others may be counted, "
             "separate if they may overlap"
         )
-        if holds and all(rounded) and not rules.summed:
+        if holds and rounded and not rules.summed:
             text = f"sums hold within rounding: the labels of {pair.inner} make up {listing(rest)}"
         kinds |= dict.fromkeys(rest, rules.ask(name, guess, text))
     elif name in rules.choices:
