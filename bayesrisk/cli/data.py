@@ -42,7 +42,8 @@ def data_path(argument: Path, kind: str, part: str = "") -> Path:
     text = str(argument)
     if not text.startswith(_PREFIX):
         if not os.path.lexists(argument):
-            raise ArgumentError(MISSING, str(argument), advice=nearby(argument))
+            named = f"; {_PREFIX}{text} is a sample" if text in br.datasets.names() else ""
+            raise ArgumentError(MISSING, str(argument), advice=named or nearby(argument))
         if kind == TABLES and _is_microdata(argument):
             raise ArgumentError(
                 f"{argument} holds microdata, not tables: make some by `bayesrisk release "

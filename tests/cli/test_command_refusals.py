@@ -37,6 +37,7 @@ CASES = """
 --prior .5 --hierarchy={levels} --rho 1 | states its noise
 = sweep
 no.toml -o {out} | no such file or folder: no.toml
+dare-county-sweep -o {out} | no such file or folder: dare-county-sweep; sample:dare-county-sweep
 {used} -o {out} | must be a TOML file of a sweep
 {own} -o {out} | must be a TOML file of a sweep .. sample:dare-county-sweep
 sample:dare-county-sweep -o {out} --shard 2 | --shard must be i/n
