@@ -21,7 +21,7 @@ from bayesrisk._base import disk
 from bayesrisk._base.disk.delimited import csv_bytes, guarded_table, own_text
 from bayesrisk.cli.app import app, main
 from bayesrisk.cli.printing import print_answer, say
-from bayesrisk.experiments.pages import Quotes, findings, fragment, table
+from bayesrisk.experiments.pages import Quotes, findings, fragment, table, what_to_do
 from bayesrisk.experiments.sweep_document import parse_config
 
 #: Those that a file in UTF-8 may have.
@@ -149,6 +149,7 @@ def pages(texts):
     page = findings(
         texts[0],
         texts,
+        advice=what_to_do(texts[3], step=texts[4]),
         quotes=Quotes(texts, dict(zip(texts, texts, strict=True))),
         source=texts[1],
         settings=dict(zip(texts, texts, strict=True)),

@@ -395,10 +395,9 @@ def _affected(screen: Screen, name: str | None) -> str:
     for measure, (verb, _) in _VERBS.items():
         if row.get(measure, 0.0) >= 0.5 and not row[f"{measure}_lower"] <= 0.0:
             people = f"{_number(row, measure)} of {row['people']:,} people"
-            what = (
-                "publishing without protection" if name == screen.plain else screen.words[str(name)]
-            )
-            return f"{what} {verb} {people}"
+            plain = name == screen.plain
+            cause = "publishing without protection" if plain else screen.words[str(name)]
+            return f"{cause} {verb} {people}"
     return ""
 
 

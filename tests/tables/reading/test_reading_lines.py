@@ -262,7 +262,7 @@ def test_numbers_in_one_row_of_each_block_are_no_labels_of_the_block():
                  [str(year), "register of births", births, ""]]  # fmt: skip
     frame = pd.DataFrame(rows, columns=["year", "register", "births", "deaths"])
     stated = TableReading.from_frame(frame).cells["stated"]
-    assert (stated == "").sum() == 24
+    assert sorted(stated) == sorted(n for _, _, *counts in rows for n in counts if n)
     frame["year"] = [year * (k % 2) for k, year in enumerate(frame["year"])]
     frame["births"] = frame["deaths"] = rng.integers(20, 900, 24).astype(str)
     assert TableReading.from_frame(frame).rules["blank"] == "block"

@@ -341,3 +341,58 @@ def test_a_country_below_the_last_group_is_all_groups_if_it_is_the_sum_of_their_
     cells = read(tmp_path, [*rows, [name, *n]]).cells
     last = " ".join(map(str, cells[cells["row"] == cells["row"].max()].iloc[0]))
     assert ("Province C" in last) == (name != "Total" and more > 0)
+
+
+def thefts(seed, *, gone=(), hidden=None):
+    """Return thefts by year, with those of bicycles and of cars not recorded in the first years.
+
+    ``gone`` are other rows without those of bicycles. In ``hidden``, one was, and is in the total.
+    """
+    counts = np.random.default_rng(seed).integers(3, 4000, (30, 7))
+    counts[:14, 3] = counts[:9, 4] = 0
+    rows = [["year", "shops thefts", "home thefts", "other thefts", "bicycle thefts", "car thefts",
+             "all thefts", "threats cases", "other crimes"]]  # fmt: skip
+    for k, row in enumerate(counts):
+        row[3] = (k == hidden) if k in gone or k < 14 else row[3]
+        texts = [*row[:3], row[3] * (k > 13 and k not in gone) or "", row[4] or ""]
+        rows.append([1980 + k, *texts, row[:5].sum(), row[5] * (k < 20) or "", row[6]])
+    return rows
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_blanks_at_one_end_are_0_in_columns_of_sums_alone(tmp_path, seed):
+    """Threats are in no sum, so that nothing is known of those of the last years."""
+    reading = read(tmp_path, thefts(seed))
+    names = {name: text for name, text in reading.rules.items() if "marks" in name}
+    assert names == {"columns.bicycle thefts.marks": "0", "columns.car thefts.marks": "0",
+                     "marks.": "withheld"}  # fmt: skip
+    blank = [end for (_, text), end in all_bounds(reading) if not text]
+    assert sorted(high == 0 for _, high in blank if high is not pd.NA) == [True] * (14 + 9)
+    numbers = {(row, text) for (row, text), (low, high) in all_bounds(reading)
+               if text and not low == high == int(text)}  # fmt: skip
+    assert not numbers
+
+
+@pytest.mark.parametrize("change", [{"gone": (17, 22, 25)}, {"hidden": 4}, {"hidden": 13}])
+def test_blanks_that_may_hide_counts_are_not_0(tmp_path, change):
+    """They stand among stated counts, as withheld ones do, or the total has one more."""
+    rules = read(tmp_path, thefts(3, **change)).rules
+    assert "columns.bicycle thefts.marks" not in rules
+    assert rules["marks."] == "withheld"
+
+
+def test_the_meaning_of_marks_in_a_column_is_not_that_of_its_numbers(tmp_path):
+    rows = [["ward", "men", "women"], ["a", 7, 9], ["b", "*", "*"], ["c", 15, 12]]
+    reading = read(tmp_path, rows, counts="exact", **{"columns.men.marks": "1-4"})
+    assert {(7, 7), (15, 15), (1, 4)} <= {*bounds_of(reading).values()}
+
+
+@pytest.mark.parametrize("off", [0, 1])
+def test_a_part_of_a_sum_may_be_0_in_many_first_rows(tmp_path, off):
+    counts = np.random.default_rng(8).integers(3, 4000, (420, 6))
+    counts[:300, 3] = 0
+    counts[:, 2] = counts[:, [0, 3, 5]].sum(axis=1)
+    counts[410, 2] += off
+    heads = ["day", "robbery", "fraud", "robbery and theft", "theft", "arson", "theft of cars"]
+    rows = [heads, *([f"day {k}", *row] for k, row in enumerate(counts))]
+    assert bool(read(tmp_path, rows).trees) is (off == 0)

@@ -13,6 +13,7 @@ from bayesrisk.tables.reading.counts.laws import PlainLaw, counted, plain_number
 from bayesrisk.tables.reading.counts.notes import Note, marked, replaced, small_counts
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.variables.ages import Ends
+from bayesrisk.tables.reading.variables.evidence import sums_shown
 from bayesrisk.tables.reading.variables.judgements import Groups
 from bayesrisk.tables.reading.variables.sums import CodedLabels, LabelSums
 from bayesrisk.tables.sheets.texts import (
@@ -28,6 +29,7 @@ from bayesrisk.tables.sheets.texts import (
 _NEAR = 10  # less common numbers on each side of a common one
 #: Texts for no cases in many offices, and the number of rows that show it.
 DASHES, _ROWS = ("-", "–", "—", "−"), 4
+_ENDS = 2  # blocks of a column that has a mark in its first or last rows alone
 _SHORTEST = 3  # the least upper end of a range with both ends shown
 _SHOWN = 8  # counts of 1 and 2, beside which missing zeros are no chance
 UNKNOWN = {"withheld": "withheld, and may be any", "missing": "no count, and left out"}
@@ -61,6 +63,7 @@ def marks_answered(
     answers |= noted_meanings
     answers |= _ask_nothing(rest, rest_laws, rules)
     answers |= _ask_sums(rest, rest_laws, rules, answers)
+    _ask_unrecorded(rest, rest_laws, rules, answers)
     answers |= _ask_not_counted(rest, rules, answers)
     for (_, column), mark in filled.items():
         if answers.get(mark, "withheld") != "withheld" and mark not in noted_meanings:
@@ -271,6 +274,43 @@ def _ask_not_counted(
                 results[mark] = rules.ask(f"marks.{mark}", "missing", text)
                 break
     return results
+
+
+def _ask_unrecorded(
+    cells: Sequence[Cell], laws: Sequence[PlainLaw], rules: ReadingRules, answers: Mapping[str, str]
+) -> None:
+    """Ask whether a mark is 0 in the first or last rows of columns, if sums of columns show it.
+
+    These are columns of what was not recorded by itself there. Columns add up to others in rows
+    without the mark, and in all rows if it is 0. What is withheld stands in rows of any kind.
+    """
+    columns: dict[tuple[str, str], list[int]] = {}
+    for i, cell in enumerate(cells if all(law.law == TrueCounts() for law in laws) else ()):
+        if cell.row:
+            columns.setdefault((cell.file, cell.column), []).append(i)
+    texts = {cell.text for cell in cells} - answers.keys()
+    marks = {t for t in texts if not t or NO_COUNT.fullmatch(t)}
+    for mark in sorted(t for t in marks if f"marks.{t}" not in rules.all):
+        blocks = {c: [k for k, _ in itertools.groupby(cells[i].text == mark for i in places)]
+                  for c, places in columns.items()}  # fmt: skip
+        begun = {c for c, block in blocks.items() if len(block) == _ENDS}
+        every = [plain_number(cell.text) or (0, UNBOUNDED) for cell in cells]
+        zero = [(0, 0) if c.text == mark and (c.file, c.column) in begun else e
+                for c, e in zip(cells, every, strict=True)]  # fmt: skip
+        before, after = (CodedLabels([c.labels for c in cells], ends) for ends in (every, zero))
+        for name, wholes in sums_shown(after, rules).items() if begun else ():
+            sides = [LabelSums(name, coded, {}) for coded in (before, after)]
+            for whole, parts in wholes.items():
+                groups, filled = (sums.adding_up(parts)(whole) for sums in sides)
+                if not groups.good == groups.telling > 1 or filled.good < groups.good + _ROWS:
+                    continue
+                reason = f"{mark!r} is 0, as sums of columns are in {filled.good} groups"
+                for column in sorted(begun):
+                    labels = {key(cells[i].labels.get(name, "")) for i in columns[column]}
+                    if labels <= {*parts}:
+                        setting = f"columns.{column[1]}.marks"
+                        answer = rules.ask(setting, "0", f"{setting!r}: {reason}")
+                        rules.columns[f"{key(column[1])}.marks"] = answer
 
 
 def _shown_sums(mark: str, cells: Sequence[Cell], every: Sequence[Ends]) -> tuple[int, int]:

@@ -62,7 +62,7 @@ def values(cells: Sequence[Cell], rules: ReadingRules, sheets: Sequence[Sheet]) 
     by_column = {column: rules.columns.get(f"{key(column)}.marks", "") for _, column in heads}
     results = []
     for cell, law in zip(cells, laws, strict=True):
-        meaning = by_column.get(cell.column, "")
+        meaning = "" if WHOLE.fullmatch(cell.text) else by_column.get(cell.column, "")
         words = (cell.text, cell.unit, cell.row > 0, id(law), meaning)
         if (value := cache.get(words)) is None:
             one = {cell.text: meaning} if meaning else answers

@@ -227,7 +227,8 @@ class SumSearch(LabelSums):
         names, stated = [*self.column], (self.low == self.high) & self.present
         columns = np.array([self.column[k] for k in labels], np.int64)
         columns = columns[2 * stated[:, columns].sum(axis=0) > len(stated)]
-        rows = np.flatnonzero(stated[:, columns].all(axis=1))[:_MOST_ROWS]
+        rows = np.flatnonzero(stated[:, columns].all(axis=1))
+        rows = rows[:: len(rows) // (_MOST_ROWS + 1) + 1]
         counts = self.low[np.ix_(rows, columns)]
         wholes, free = dict(trees), list[int]()
         order = counts.sum(axis=0).argsort(kind="stable").tolist()
