@@ -161,10 +161,10 @@ class TableReading:
             groups: dict[tuple[str, str], list[str]] = {}  # one line for marks of one meaning
             for name in [name for name in self.questions if name in names]:
                 guess, text = self.questions[name]
-                plain = text.removeprefix(repr(name.removeprefix("marks.")))
+                plain = text.removeprefix(repr(_marked(name)))
                 groups.setdefault((guess, plain), []).append(name)
             for (guess, plain), (name, *rest) in groups.items():
-                marks = listing(repr(n.removeprefix("marks.")) for n in (name, *rest))
+                marks = listing(repr(_marked(n)) for n in (name, *rest))
                 text = f"each of {marks}{plain}" if rest else self.questions[name][1]
                 number, more = number + 1, ", and so on" * bool(rest)
                 lines.append(f"  {number}. {text}  [--set {f'{name}={guess}'!r}{more}]")
@@ -209,6 +209,11 @@ class TableReading:
     def to_toml(self) -> str:
         """Return the text of the file that ``assume`` reads."""
         return to_toml(self.rules, self.open & self.questions.keys())
+
+
+def _marked(name: str) -> str:
+    """Return the mark that a setting is about, or the column with marks."""
+    return name.removeprefix("marks.").removeprefix("columns.").removesuffix(".marks")
 
 
 def _short(labels: pd.Series) -> dict[str, str]:

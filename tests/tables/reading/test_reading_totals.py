@@ -396,3 +396,19 @@ def test_a_part_of_a_sum_may_be_0_in_many_first_rows(tmp_path, off):
     heads = ["day", "robbery", "fraud", "robbery and theft", "theft", "arson", "theft of cars"]
     rows = [heads, *([f"day {k}", *row] for k, row in enumerate(counts))]
     assert bool(read(tmp_path, rows).trees) is (off == 0)
+
+
+@pytest.mark.parametrize("apart", [14, 25])
+def test_districts_that_add_up_to_the_last_row_in_most_columns_say_that_counts_are_exact(apart):
+    """Moves within a city are none of the city, so its sums miss."""
+    draw = np.random.default_rng(3)
+    counts = draw.integers(500, 9000, (12, 38))
+    total = counts[-5:].sum(axis=0) - np.where(np.arange(38) < apart, 77 + 31 * np.arange(38), 0)
+    frame = pd.DataFrame(
+        {f"{noun} {i}": [*column, n] for i, (noun, column, n) in
+         enumerate(zip(["Persons", "Pupils"] * 19, counts.T, total, strict=True))}
+    )  # fmt: skip
+    frame.insert(0, "Place", [f"Quarter {x}" for x in "abcdefg"] + [*"PQRST"] + ["Upton"])
+    reading = TableReading.from_frame(frame)
+    near = any(f"{38 - apart} of 38 groups" in text for _, text in reading.questions.values())
+    assert near == (apart == 14)

@@ -309,7 +309,7 @@ def _ask_unrecorded(
                     labels = {key(cells[i].labels.get(name, "")) for i in columns[column]}
                     if labels <= {*parts}:
                         setting = f"columns.{column[1]}.marks"
-                        answer = rules.ask(setting, "0", f"{setting!r}: {reason}")
+                        answer = rules.ask(setting, "0", f"{column[1]!r}: {reason}")
                         rules.columns[f"{key(column[1])}.marks"] = answer
 
 

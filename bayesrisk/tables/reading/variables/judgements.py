@@ -25,24 +25,16 @@ def judgement(low: IntArray, high: IntArray, least: IntArray, most: IntArray) ->
     return fit, (most > 0) & (2 * (high - low + most - least) <= most)
 
 
-def moments(missed: NDArray[np.float64], most: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the number of misses, their sum, that of their squares, and that of ``most``."""
-    return np.array([len(missed), missed.sum(), (missed**2).sum(), most.sum()])
-
-
-def is_balanced(misses: NDArray[np.float64]) -> bool:
+def is_balanced(missed: NDArray[np.float64], most: NDArray[np.float64]) -> bool:
     """Return whether sums miss totals equally above and below, in many groups.
 
-    ``misses`` are :func:`moments` of the misses of totals. The last one is their sum if withheld
-    counts are small, as most counts are.
+    ``most`` is the miss if withheld counts are small, as most counts are.
     """
-    number = misses[0]
-    errors = 3 if number >= _MORE else 2  # chance exceeds 2 in one case of 20
-    if number < MANY:
+    errors = 3 if len(missed) >= _MORE else 2  # chance exceeds 2 in one case of 20
+    if len(missed) < MANY:
         return False
-    mean, square, most = misses[1:] / number
-    chance = errors * (max(square - mean**2, 0.0) / number) ** 0.5
-    return bool(mean <= chance and most >= -chance)
+    chance = errors * missed.std() / len(missed) ** 0.5
+    return bool(missed.mean() <= chance and most.mean() >= -chance)
 
 
 class Groups(NamedTuple):
@@ -51,7 +43,7 @@ class Groups(NamedTuple):
     ``bits`` is minus the log to base 2 of the probability that all fit by chance. ``balanced`` says
     that sums of rounded counts miss totals equally above and below. ``contrary`` counts groups
     whose age ranges contradict each other. ``vague`` counts complete groups with uninformative
-    ranges. ``misses`` are the :func:`moments` of their misses.
+    ranges.
     """
 
     telling: int = 0
@@ -62,17 +54,14 @@ class Groups(NamedTuple):
     balanced: bool = False
     contrary: int = 0
     vague: int = 0
-    misses: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0)
 
     @classmethod
     def joint(cls, groups: Iterable["Groups"]) -> "Groups":
         """Return the joint judgement on several sums, such as those of a tree."""
         every = [*groups]
-        misses = np.array([g.misses for g in every]).reshape(-1, 4).sum(axis=0)
         return cls(
             sum(g.telling for g in every), sum(g.good for g in every), sum(g.above for g in every),
-            sum(g.exact for g in every), sum(g.bits for g in every), is_balanced(misses),
-            misses=tuple(misses.tolist()),
+            sum(g.exact for g in every), sum(g.bits for g in every),
         )  # fmt: skip
 
     @property

@@ -16,7 +16,7 @@ from bayesrisk.tables.reading.cells import Cell
 from bayesrisk.tables.reading.rows import exclusive
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.variables.ages import Ends
-from bayesrisk.tables.reading.variables.judgements import MANY, Groups
+from bayesrisk.tables.reading.variables.judgements import Groups
 from bayesrisk.tables.reading.variables.searches import SumSearch
 from bayesrisk.tables.reading.variables.sums import CodedLabels, LabelSums
 from bayesrisk.tables.sheets.texts import (
@@ -463,8 +463,6 @@ def _kinds(pair: _Pair, sums: LabelSums, rules: ReadingRules) -> dict[str, str]:
         guess = "partial" if all(exclusive(pair.parts[parent]) for parent in rest) else "separate"
         holds = any(g.good for g in judged) and all(g.good == g.telling for g in judged)
         rounded = all(g.balanced and g.fitting for g in judged if not adds_up(g))
-        few = all(g.balanced or g.misses[0] < MANY for g in judged)  # too few to say so alone
-        rounded = rounded or (most and few and every.balanced and every.fitting)
         if holds and (rules.summed or rounded):
             guess = "complete"  # a spreadsheet sums up the rows that stand there
         text = (

@@ -128,7 +128,7 @@ class SumSearch(LabelSums):
                 sums = self.low[:, columns].cumsum(axis=1)
                 several = (self.low[:, columns] > 0).cumsum(axis=1) > 1
                 good = full & several & (sums == self.low[:, [self.column[label]]])
-                most = (good.sum(axis=0) >= MANY) & (3 * good.sum(axis=0) >= 2 * full.sum(axis=0))
+                most = (good.sum(axis=0) >= MANY) & (2 * good.sum(axis=0) > full.sum(axis=0))
                 for last in map(int, np.flatnonzero(most)[:1]):
                     parts = sorted(rest[: last + 1], key=labels.index)
                     groups = self.in_groups(label, parts)

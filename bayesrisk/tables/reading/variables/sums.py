@@ -20,7 +20,6 @@ from bayesrisk.tables.reading.variables.judgements import (
     SumInGroups,
     is_balanced,
     judgement,
-    moments,
 )
 from bayesrisk.tables.sheets.texts import key
 
@@ -277,11 +276,10 @@ class LabelSums:
             part = inner and column in counting
             missed = [middles[rows, column] - side[rows] + part * ends[rows, column]
                       for side, ends in zip(sides, (middles, small), strict=True)]  # fmt: skip
-            misses = [moments(*(one[mask] for one in missed))
-                      for mask in (full & positive[rows], full)]  # fmt: skip
-            balanced, bits = any(map(is_balanced, misses)), float(every[-1].sum())
-            every_miss = tuple(misses[1].tolist())
-            return Groups(telling, good, above, exact, bits, balanced, 0, vague, every_miss)
+            balanced = any(is_balanced(*(one[mask] for one in missed))
+                           for mask in (full & positive[rows], full))  # fmt: skip
+            bits = float(every[-1].sum())
+            return Groups(telling, good, above, exact, bits, balanced, vague=vague)
 
         return judge
 
