@@ -6,9 +6,21 @@ from bayesrisk.tables.sheets.texts import sex, total_word
 
 SAID = (
     "Ambos sexos", "Ambos os sexos", "Les deux sexes", "Båda könen", "Begge kjønn", "합계", "總計",
+    "Sum", "Suma", "Summa", "Súčet", "Всичко", "รวม", "Tổng số", "المجموع",
 )  # fmt: skip
 MAY = ("Hela riket", "Hele landet", "Koko maa", "全国", "Todas las edades", "Tutti", "Alle Alter")
-OTHERS = ("Rike", "Landet", "Halle", "Allenstein", "Tutor", "Toulouse", "全国大会", "Sexos")
+OTHERS = (
+    "Rike",
+    "Sums",
+    "Sumy",
+    "Landet",
+    "Halle",
+    "Allenstein",
+    "Tutor",
+    "Toulouse",
+    "全国大会",
+    "Sexos",
+)
 
 
 @pytest.mark.parametrize(
