@@ -100,9 +100,9 @@ _TOTALS = re.compile(
     r"insgesamt|gesamt|zusammen|sum(?:m[ae]|a)?|somma|součet|súčet|ensemble|totaal|totalt|"
     r"in totale|i alt|yhteensä|samtals|celkem|spolu|og[oó]łem|razem|összesen|toplam|ukupno|"
     r"skupaj|iš viso|kopā|kokku|общо|всичко|всего|всього|итого|σ[υύ]νολο|cyfanswm|"
-    r"iomlán|guztira|jumlah|tổng(?: số)?|รวม|المجموع|סך הכל|所有|合计|合計|总计|總計|総計|総数|總數|总数|計|"
-    r"[総总總]人口|人口[总總]数|男女計|합계|총계|계|전체|총인구수?|ambos(?: os)? (?:sexos|géneros)|"
-    r"(?:les )?deux sexes|"
+    r"iomlán|guztira|jumlah|tổng(?: số)?|รวม|المجموع|סך הכל|所有|合计|合計|总计|總計|"
+    r"総計|総数|總數|总数|計|[総总總]人口|人口[总總]数|男女計|합계|총계|계|전체|총인구수?|"
+    r"ambos(?: os)? (?:sexos|géneros)|(?:les )?deux sexes|"
     r"entrambi i sessi|beide (?:geschlechter|geslachten)|båda könen|begge køn|begge kjønn|"
     r"molemmat sukupuolet",
     re.IGNORECASE,

@@ -10,17 +10,8 @@ SAID = (
 )  # fmt: skip
 MAY = ("Hela riket", "Hele landet", "Koko maa", "全国", "Todas las edades", "Tutti", "Alle Alter")
 OTHERS = (
-    "Rike",
-    "Sums",
-    "Sumy",
-    "Landet",
-    "Halle",
-    "Allenstein",
-    "Tutor",
-    "Toulouse",
-    "全国大会",
-    "Sexos",
-)
+    "Rike", "Sums", "Landet", "Halle", "Allenstein", "Tutor", "Toulouse", "全国大会", "Sexos",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
