@@ -279,10 +279,11 @@ def _ask_not_counted(
 def _ask_unrecorded(
     cells: Sequence[Cell], laws: Sequence[PlainLaw], rules: ReadingRules, answers: Mapping[str, str]
 ) -> None:
-    """Ask whether a mark is 0 in the first or last rows of columns, if sums of columns show it.
+    """Ask whether a mark is no count in the first or last rows of columns, if sums show it.
 
     These are columns of what was not recorded by itself there. Columns add up to others in rows
-    without the mark, and in all rows if it is 0. What is withheld stands in rows of any kind.
+    without the mark, and in all rows if it counts nobody. What is withheld stands in rows of any
+    kind.
     """
     columns: dict[tuple[str, str], list[int]] = {}
     for i, cell in enumerate(cells if all(law.law == TrueCounts() for law in laws) else ()):
@@ -304,12 +305,12 @@ def _ask_unrecorded(
                 groups, filled = (sums.adding_up(parts)(whole) for sums in sides)
                 if not groups.good == groups.telling > 1 or filled.good < groups.good + _ROWS:
                     continue
-                reason = f"{mark!r} is 0, as sums of columns are in {filled.good} groups"
+                reason = f"{mark!r} is no count, since {filled.good} sums hold without it"
                 for column in sorted(begun):
                     labels = {key(cells[i].labels.get(name, "")) for i in columns[column]}
                     if labels <= {*parts}:
                         setting = f"columns.{column[1]}.marks"
-                        answer = rules.ask(setting, "0", f"{column[1]!r}: {reason}")
+                        answer = rules.ask(setting, "missing", f"{column[1]!r}: {reason}")
                         rules.columns[f"{key(column[1])}.marks"] = answer
 
 
