@@ -112,6 +112,7 @@ def bodied(table: Headed, columns: CountColumns) -> tuple[Body, Left]:
     other_rows = rows_of_others(inside, sections, columns)
     reasons = dict.fromkeys(other_rows, "below a heading of its own")
     reasons |= _repeated([*inside, *below], heads)
+    reasons |= dict.fromkeys(_rows_of_another(inside, columns), "of another table")
     return Body(head, inside, below, {} if other_rows else sections, reasons, listed), left
 
 
@@ -250,6 +251,21 @@ def _repeated(lines: Sequence[Line], heads: Sequence[Sequence[str]]) -> dict[int
             results[line.number] = "the title again"
         after = line.row
     return results
+
+
+def _rows_of_another(lines: Sequence[Line], columns: CountColumns) -> list[int]:
+    """Return the numbers of rows below a total and an empty row, with few of its counts.
+
+    All have counts in the same columns, at most half of those of the total.
+    """
+    gap = max((k for k, line in enumerate(lines) if not any(line.row)), default=0)
+    above, below = lines[:gap], lines[gap + 1 :]
+    if not above or len(below) < _PAIR or not any(total_word(t) == 2 for t in above[-1].row):
+        return []
+    filled, *others = [{j for j in columns.counts if line.row[j]} for line in below]
+    total = {j for j in columns.counts if above[-1].row[j]}
+    few = filled < total and 2 * len(filled) <= len(total)
+    return [line.number for line in below] if few and all(o == filled for o in others) else []
 
 
 def _repeats(row: Sequence[str], head: Sequence[str]) -> bool:

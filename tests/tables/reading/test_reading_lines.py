@@ -287,3 +287,22 @@ def test_notes_beside_counts_are_listed_in_one_line(tmp_path):
     (tmp_path / "t.csv").write_text(text.replace("9 1)", "91)"), encoding="utf-8")
     with pytest.raises(DataError):  # 9 with a note, or 91
         TableReading.read(tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize(("filled", "rows"), [(2, 4), (6, 7)])
+def test_rows_below_a_total_and_an_empty_row_are_of_another_table_if_most_counts_lack(
+    filled, rows, tmp_path
+):
+    """Their empty cells are no hidden counts; rows with all counts belong to the table."""
+    draw = np.random.default_rng(6)
+    counts = draw.integers(20, 900, (3, 6))
+    below = [[*[""] * (6 - filled), *draw.integers(20, 900, filled)] for _ in range(3)]
+    lines = ["district,men ill,women ill,men well,women well,men,women"]
+    lines += [",".join(map(str, row)) for row in (
+        *(["East", *counts[0]], ["West", *counts[1]], ["South", *counts[2]]),
+        ["Sum", *counts.sum(axis=0)], [""] * 7,
+        *([name, *row] for name, row in zip(("Army", "Police", "Others"), below, strict=True)),
+    )]  # fmt: skip
+    reading = reading_of(tmp_path, "\n".join(lines))
+    assert len(reading.sheets[0].rows) == rows
+    assert "marks." not in reading.rules
