@@ -262,10 +262,10 @@ def _rows_of_another(lines: Sequence[Line], columns: CountColumns) -> list[int]:
     above, below = lines[:gap], lines[gap + 1 :]
     if not above or len(below) < _PAIR or not any(total_word(t) == 2 for t in above[-1].row):
         return []
-    filled, *others = [{j for j in columns.counts if line.row[j]} for line in below]
+    filled, *rest = [{j for j in columns.counts if line.row[j]} for line in below]
     total = {j for j in columns.counts if above[-1].row[j]}
     few = filled < total and 2 * len(filled) <= len(total)
-    return [line.number for line in below] if few and all(o == filled for o in others) else []
+    return [line.number for line in below] if few and all(one == filled for one in rest) else []
 
 
 def _repeats(row: Sequence[str], head: Sequence[str]) -> bool:
