@@ -701,8 +701,9 @@ class _Attack:
     @property
     def answer(self) -> AttackAnswer:
         """The answer so far."""
-        sentences = [str(text) for text in (*self.sentences, *self.last)]
-        return AttackAnswer(sentences, self.last, {**self.frames}, {**self.facts}, self.reading)
+        last = [*self.last, f"What to do: {self._advice()[1]}"]
+        sentences = [str(text) for text in (*self.sentences, *last)]
+        return AttackAnswer(sentences, last, {**self.frames}, {**self.facts}, self.reading)
 
     @property
     def sentences(self) -> list[str]:
