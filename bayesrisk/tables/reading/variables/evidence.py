@@ -388,7 +388,7 @@ def _total(
             finding.append(LabelEvidence(children, [label], groups))
         if word == 2 and not best.totals:
             best = LabelEvidence(children, [label], groups)
-    perhaps = [k for k in (top[0], top[-1]) if words[k] == 1 and k not in smaller]
+    perhaps = [k for k in (*top[:1], *top[-1:]) if words[k] == 1 and k not in smaller]
     met = [k for k in parts if perhaps and k != perhaps[0] and sums.meet([k, perhaps[0]])]
     if met and not (best.totals or finding) and not sums.adding_up(met)(perhaps[0]).telling:
         best = LabelEvidence(children, perhaps[:1])  # no group shows whether it is a total
