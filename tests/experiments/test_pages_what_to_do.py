@@ -241,6 +241,14 @@ def test_after_an_audit_that_tells_protections_apart():
     assert said[:2] == [round(screen.rows["none"]["doubled"]), 30]
     assert "--protection 'noise, so'" in part[1]
     assert "off by 2.5" in part[1]
+    # What is advised says whom it still affects; of nobody it says nothing.
+    for number in (7, 0):
+        less = dict(screen.rows["noise, so"], doubled=number, doubled_lower=number / 2, proved=0)
+        rows = {**screen.rows, "noise, so": less | {"proved_lower": 0, "proved_upper": 0}}
+        rows["noise, so"]["doubled_upper"] = 2 * number
+        text = audit_advice(screen._replace(rows=rows), "race", met="noise, so")[1]
+        assert text.endswith(" 7 of 30 people.") == (number == 7)
+        assert text.count(" people") == 1 + (number == 7)
     # What was not reached, or has too few people, is not told.
     assert told(audit_advice(screen, "race", ["other"]))[0] == "undecided"
     rows = {name: {**row, "targets": 3, "left_out": 27} for name, row in screen.rows.items()}

@@ -378,7 +378,7 @@ def audit_advice(
     reason, step = "no protection surely gives less away", _COMPARE if only else _AGAIN
     if name is not None:
         nobody = _doubled(rows[name]) == _doubled(rows[name], "proved") == "nobody"
-        reason = _affected(screen, name) or "people who were not seen may be affected"
+        reason = _affected(screen, name) or "unseen people may be affected"
         reason = "" if nobody else reason
     if name not in (None, screen.plain):
         step = (
@@ -386,6 +386,7 @@ def audit_advice(
             f"release RECORDS -o NEW --from-audit THIS-FOLDER --protection {shlex.quote(name)}`."
         )
         step += " Noise may need `--places`, too." * bool(rows[name]["randomised"])
+        step += f" Even then, {reason}." * bool(finding and reason)
     return what_to_do(finding, undecided=reason, basis=basis, step=step)
 
 

@@ -379,7 +379,9 @@ def _table(name: str, grid: Grid) -> Sheet:
         row_lines, other_rows = body_lines(name, body, columns)
     except DataError as fault:
         named = units_of_nobody([line.row for line in lines])
-        raise (refused_units(name, named) if named else fault) from fault
+        if not named:
+            raise
+        raise refused_units(name, named) from fault
     head, rows = body_grid(body, row_lines, columns)
     heads = [_NOTE_MARK.sub("", text).strip() or text for text in map(plain_year, head)]
     titles = [short(line.row) for line in table.above if filled_texts(line.row) in (1, 2)]

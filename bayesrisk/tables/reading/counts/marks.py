@@ -295,11 +295,13 @@ def _ask_unrecorded(
         blocks = {c: [k for k, _ in itertools.groupby(cells[i].text == mark for i in places)]
                   for c, places in columns.items()}  # fmt: skip
         begun = {c for c, block in blocks.items() if len(block) == _ENDS}
+        if not begun:
+            continue
         every = [plain_number(cell.text) or (0, UNBOUNDED) for cell in cells]
         zero = [(0, 0) if c.text == mark and (c.file, c.column) in begun else e
                 for c, e in zip(cells, every, strict=True)]  # fmt: skip
         before, after = (CodedLabels([c.labels for c in cells], ends) for ends in (every, zero))
-        for name, wholes in sums_shown(after, rules).items() if begun else ():
+        for name, wholes in sums_shown(after, rules).items():
             sides = [LabelSums(name, coded, {}) for coded in (before, after)]
             for whole, parts in wholes.items():
                 groups, filled = (sums.adding_up(parts)(whole) for sums in sides)
